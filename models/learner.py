@@ -1,0 +1,271 @@
+"""What every learner has in common.
+
+A learner is a class in scikit-learn's manner: the constructor stores parameters and does nothing else,
+``fit`` learns, ``decision_function`` gives every label a real score, and fitted state ends in ``_``.
+The constraints on its parameters are data: a :class:`LearnerParameters` that validates requests, makes the
+JSON Schema and the documentation table.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+from scipy import sparse
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.errors import ParameterError
+
+State = dict[str, AnyArray]
+"""A training's whole state between two steps, or a fitted model's, as named arrays without objects."""
+
+
+class LearnerParameters(BaseModel):
+    """Base of the parameters of one algorithm; subclasses add a literal ``algorithm`` and their fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a learner may know of a problem besides X and Y. All of it is optional.
+
+    Attributes:
+        labels: names of the columns of Y, in label order.
+        features: names of the columns of X.
+        parents: for each label the index of its parent, -1 for a root (see ``LabelTree.parent_indices``).
+        candidates: features by labels, true where local feature selection lets the label use the feature.
+    """
+
+    labels: Sequence[str] | None = None
+    features: Sequence[str] | None = None
+    parents: Ints | None = None
+    candidates: csr_array[Any, tuple[int, int]] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round, epoch or pass that has just been completed.
+
+    Attributes:
+        completed: steps completed so far, counted from the beginning of the training, resumed or not.
+        total: steps that the training will take at most.
+        unit: what a step is called: ``"rounds"``, ``"epochs"`` or ``"passes"``.
+        measures: numbers that the learner has at hand anyway, by name (for the curve).
+        snapshot: copies the whole training state; ``fit(..., resume=state)`` goes on from there and ends
+            with the same bits as a training that was never interrupted.
+    """
+
+    completed: int
+    total: int
+    unit: str
+    measures: Mapping[str, float]
+    snapshot: Callable[[], State]
+
+
+class Monitor(Protocol):
+    """Called after every step; raises ``StopTraining`` to end the training there."""
+
+    def __call__(self, step: Step, /) -> None: ...
+
+
+@dataclass
+class Notes:
+    """What a training has to say of itself, for the version's description.
+
+    Attributes:
+        warnings: sentences for a person (stopped early, labels that are always on, ...).
+        facts: numbers and words by name (distinct pivots, perceptron operations, precision of the weights).
+    """
+
+    warnings: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base of all learners.
+
+    Subclasses define ``parameters`` and ``algorithm``, a constructor with the parameters' names and
+    defaults (plus ``random_state`` where the algorithm is random), ``_fit``, ``_scores`` and the two halves of the saved
+    form, ``get_state`` and ``set_state``.
+
+    Attributes:
+        n_features_in_: number r of features seen in ``fit``.
+        n_labels_: number k of labels seen in ``fit``.
+        notes_: what the training has to say of itself.
+    """
+
+    parameters: ClassVar[type[LearnerParameters]]
+    algorithm: ClassVar[str]
+    default_decision: ClassVar[str] = "sign"
+
+    n_features_in_: int
+    n_labels_: int
+    notes_: Notes
+
+    def validated(self) -> Any:
+        """The parameters, checked, as an instance of ``parameters``.
+
+        Raises:
+            ParameterError: a parameter is of the wrong type or out of range.
+        """
+        names = self.parameters.model_fields
+        given = {k: v for k, v in self.get_params(deep=False).items() if k in names}
+        try:
+            return self.parameters.model_validate({"algorithm": self.algorithm, **given})
+        except ValidationError as error:
+            first = error.errors()[0]
+            pointer = "".join(f"/{part}" for part in ("learner", *first["loc"]))
+            raise ParameterError(f"{pointer}: {first['msg']}", pointer) from error
+
+    @classmethod
+    def from_parameters(cls, parameters: LearnerParameters, *, random_state: int = 0) -> Self:
+        """The learner that a validated request asks for."""
+        given = {name: getattr(parameters, name) for name in type(parameters).model_fields if name != "algorithm"}
+        if "random_state" in cls._get_param_names():
+            given["random_state"] = random_state
+        return cls(**given)
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        context: Context | None = None,
+        monitor: Monitor | None = None,
+        resume: State | None = None,
+    ) -> Self:
+        """Learn from examples.
+
+        Args:
+            X: (g, r) features, sparse or dense; never turned dense where it is sparse.
+            Y: (g, k) relevant labels as 0/1, sparse or dense. Rows without a label are legal.
+            context: label and feature names, the label tree, local candidates.
+            monitor: called after every round, epoch or pass.
+            resume: a snapshot of an earlier, interrupted call with the same X, Y and parameters.
+
+        Raises:
+            ParameterError: parameters that cannot be used.
+            UnsuitableDataError: data that this algorithm cannot learn from.
+        """
+        parameters = self.validated()
+        matrix, labels = as_problem(X, Y)
+        self.n_features_in_ = matrix.shape[1]
+        self.n_labels_ = labels.shape[1]
+        self.notes_ = Notes()
+        self._fit(matrix, labels, parameters, context or Context(), monitor or _no_monitor, resume)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of every label, (n, k) float64, never rounded."""
+        check_is_fitted(self)
+        return self._scores(as_matrix(X, n_features=self.n_features_in_))
+
+    def predict(self, X: Any) -> Ints:
+        """The label sets under the sign rule (score > 0), (n, k) of 0 and 1."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+        """The features of one example and what each adds to the score of a label.
+
+        Args:
+            x: (1, r) one example.
+            label: index of the label.
+
+        Returns:
+            indices of the features that count, and their additive weights in the score, same length; a
+            learner whose score is not such a sum gives the nearest linear reading and says so in its docstring.
+        """
+        raise NotImplementedError(f"{self.algorithm} cannot explain its scores")
+
+    @abstractmethod
+    def _fit(
+        self,
+        X: Matrix,
+        Y: Labels,
+        parameters: Any,
+        context: Context,
+        monitor: Monitor,
+        resume: State | None,
+    ) -> None: ...
+
+    @abstractmethod
+    def _scores(self, X: Matrix) -> Floats: ...
+
+    @abstractmethod
+    def get_state(self) -> State:
+        """The fitted state as named arrays (no objects); all that prediction needs."""
+
+    @abstractmethod
+    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+        """Become the fitted learner whose ``get_state`` this was; arrays may be read-only maps of a file."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+def _no_monitor(step: Step, /) -> None:
+    """Look the other way."""
+
+
+def as_matrix(X: Any, *, n_features: int | None = None) -> Matrix:
+    """Features as float64 CSR with sorted indices and no explicit zeros; a view where they already are.
+
+    Raises:
+        ValueError: NaN, infinity, not two-dimensional, or the wrong number of features.
+    """
+    checked = check_array(X, accept_sparse="csr", dtype=np.float64)
+    if n_features is not None and checked.shape[1] != n_features:
+        raise ValueError(
+            f"X has {checked.shape[1]} features, but this learner is expecting {n_features} features as input"
+        )
+    matrix = csr_array(checked)
+    if (matrix.data == 0).any():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def as_labels(Y: Any) -> Labels:
+    """Relevant labels as int8 CSR of ones.
+
+    Raises:
+        ValueError: values other than 0 and 1, or not two-dimensional.
+    """
+    labels = csr_array(Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y)))
+    if not np.isin(labels.data, (0, 1)).all():
+        raise ValueError("Y holds values other than 0 and 1; give a matrix of relevant labels")
+    labels = labels.astype(np.int8)
+    labels.eliminate_zeros()
+    labels.sort_indices()
+    return labels
+
+
+def as_problem(X: Any, Y: Any) -> tuple[Matrix, Labels]:
+    """X and Y in canonical form, with as many rows as each other."""
+    matrix = as_matrix(X)
+    labels = as_labels(Y)
+    if matrix.shape[0] != labels.shape[0]:
+        raise ValueError(f"X has {matrix.shape[0]} rows and Y has {labels.shape[0]}; they must have the same")
+    return matrix, labels
+
+
+def on_everywhere(Y: Labels) -> Bools:
+    """(k,) true for labels that every example has."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]) == Y.shape[0]
