@@ -1,0 +1,1 @@
+"""Plain learners to measure the others against."""

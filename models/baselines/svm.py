@@ -1,0 +1,169 @@
+"""The flat support vector machine: one linear SVM a label, each learned alone."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
+
+
+class SVMParameters(LearnerParameters):
+    """Parameters of ``svm``."""
+
+    algorithm: Literal["svm"] = "svm"
+    C: float = Field(1.0, gt=0)
+    """Cost of the squared hinge losses against the norm of the weights."""
+
+
+@dataclass(frozen=True)
+class LinearMargin:
+    """One linear SVM: the margin of x is x·weights + intercept.
+
+    Attributes:
+        weights: (r,) weights.
+        intercept: the constant part.
+        converged: whether liblinear reached its tolerance.
+    """
+
+    weights: Floats
+    intercept: float
+    converged: bool = True
+
+
+def linear_margin(X: Matrix, positive: Bools, C: float, seed: int) -> LinearMargin:
+    """Train a linear SVM with squared hinge and intercept, as scikit-learn's LinearSVC does.
+
+    Args:
+        X: (g, r) examples.
+        positive: (g,) which of them have the label.
+        C: cost of the losses.
+        seed: of liblinear's order of coordinates (where it works in the dual).
+
+    Returns:
+        the margin; constant +1 where every example is positive, -1 where none is.
+    """
+    if positive.all() or not positive.any():
+        return LinearMargin(np.zeros(X.shape[1]), 1.0 if len(positive) and positive.all() else -1.0)
+    machine = LinearSVC(C=C, dual="auto", random_state=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        machine.fit(X, positive)
+    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    return LinearMargin(machine.coef_[0], float(machine.intercept_[0]), converged)
+
+
+class SVM(Learner):
+    """One linear SVM a label, with squared hinge loss and intercept (scikit-learn's LinearSVC).
+
+    The papers' flat baseline. The score of a label is the inner product plus the intercept; a label that
+    every training example has, has the constant score +1.
+
+    Args:
+        C: cost of the losses against the norm of the weights.
+        random_state: seed of liblinear's order of coordinates.
+
+    Attributes:
+        coef_: (r, k) weights.
+        intercept_: (k,) constants.
+
+    >>> SVM(C=10).fit([[1.0, 0], [0, 1], [1, 1]], [[1, 0], [0, 1], [1, 1]]).predict([[0.9, 0.1]])
+    array([[1, 0]])
+    """
+
+    parameters: ClassVar[type[LearnerParameters]] = SVMParameters
+    algorithm: ClassVar[str] = "svm"
+
+    coef_: Floats
+    intercept_: Floats
+
+    def __init__(self, C: float = 1.0, random_state: int = 0) -> None:
+        self.C = C
+        self.random_state = random_state
+
+    def _fit(
+        self,
+        X: Matrix,
+        Y: Labels,
+        parameters: SVMParameters,
+        context: Context,
+        monitor: Monitor,
+        resume: State | None,
+    ) -> None:
+        self._train_machines(X, Y, parameters.C, lambda _: None, context, monitor, resume)
+
+    def _train_machines(
+        self,
+        X: Matrix,
+        Y: Labels,
+        C: float,
+        rows: Callable[[int], Ints | None],
+        context: Context,
+        monitor: Monitor,
+        resume: State | None,
+    ) -> None:
+        """Train a machine a label, each on the examples that ``rows`` names (None: all)."""
+        k = Y.shape[1]
+        start, converged = 0, np.ones(k, dtype=np.bool_)
+        self.coef_, self.intercept_ = np.zeros((X.shape[1], k)), np.zeros(k)
+        if resume is not None:
+            start, converged = int(resume["completed"]), resume["converged"].copy()
+            self.coef_, self.intercept_ = resume["coef"].copy(), resume["intercept"].copy()
+        X, columns = _with_short_indices(X), Y.tocsc()
+
+        def snapshot(completed: int) -> State:
+            fitted = {name: array.copy() for name, array in SVM.get_state(self).items()}
+            return {**fitted, "converged": converged.copy(), "completed": np.array(completed)}
+
+        for j in range(start, k):
+            positive = np.zeros(X.shape[0], dtype=np.bool_)
+            positive[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
+            chosen = rows(j)
+            machine = (
+                linear_margin(X, positive, C, self.random_state)
+                if chosen is None
+                else linear_margin(X[chosen], positive[chosen], C, self.random_state)
+            )
+            self.coef_[:, j], self.intercept_[j] = machine.weights, machine.intercept
+            converged[j] = machine.converged
+            monitor(Step(j + 1, k, "labels", {}, partial(snapshot, j + 1)))
+        if not converged.all():
+            names = context.labels or [str(j) for j in range(k)]
+            listed = ", ".join(names[j] for j in np.flatnonzero(~converged).tolist())
+            self.notes_.warnings.append(
+                f"liblinear stopped before its tolerance for {listed}; try a smaller C"
+            )
+
+    def _scores(self, X: Matrix) -> Floats:
+        return np.asarray(X @ self.coef_) + self.intercept_
+
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+        """The terms of the inner product; the score is their sum plus the label's intercept."""
+        return x.indices.astype(np.int64), x.data * self.coef_[x.indices, label]
+
+    def get_state(self) -> State:
+        """Weights and intercepts."""
+        return {"coef": self.coef_, "intercept": self.intercept_}
+
+    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+        """Become the learner with these weights and intercepts."""
+        self.coef_, self.intercept_ = state["coef"], state["intercept"]
+        self.n_features_in_, self.n_labels_ = self.coef_.shape
+        return self
+
+
+def _with_short_indices(X: Matrix) -> Matrix:
+    """The same matrix with the 32-bit indices that liblinear wants, where they suffice."""
+    if X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
+        return X
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)

@@ -1,0 +1,96 @@
+"""H-SVM: the hierarchically trained support vector machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field
+
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.baselines.svm import SVM
+from models.hierarchy.forest import Forest
+from models.hierarchy.problem import forest_of
+from models.learner import Context, LearnerParameters, Monitor, State
+
+
+class HSVMParameters(LearnerParameters):
+    """Parameters of ``h_svm``."""
+
+    algorithm: Literal["h_svm"] = "h_svm"
+    C: float = Field(1.0, gt=0)
+    """Cost of the squared hinge losses against the norm of the weights."""
+
+
+class HSVM(SVM):
+    """A linear SVM a node of the label tree, trained on the examples of its parent (a root's on all).
+
+    "Train a node j with examples (x, y) that belong to the parent, i.e. y_pa(j) = 1" (Rousu et al., "Two
+    simple strategies"). A node whose examples are all positive has the constant margin +1; all negative, or
+    none at all, -1. The score of a label is the smallest margin on the path from its root, so that the sign
+    rule reads the tree top-down and predicts only label sets that are closed under ancestors. Without a
+    label tree every label is a root: the flat SVM.
+
+    Args:
+        C: cost of the losses against the norm of the weights.
+        random_state: seed of liblinear's order of coordinates.
+
+    Attributes:
+        coef_: (r, k) weights of the nodes.
+        intercept_: (k,) their constants.
+        forest_: the label forest.
+
+    >>> from models.learner import Context
+    >>> tree = Context(parents=np.array([-1, 0]))
+    >>> X, Y = [[1.0, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]], [[1, 0], [1, 1], [0, 0], [0, 0]]
+    >>> HSVM(C=10).fit(X, Y, context=tree).predict(X).tolist()
+    [[1, 0], [1, 1], [0, 0], [0, 0]]
+    """
+
+    parameters: ClassVar[type[LearnerParameters]] = HSVMParameters
+    algorithm: ClassVar[str] = "h_svm"
+
+    forest_: Forest
+
+    def _fit(
+        self,
+        X: Matrix,
+        Y: Labels,
+        parameters: HSVMParameters,  # type: ignore[override]
+        context: Context,
+        monitor: Monitor,
+        resume: State | None,
+    ) -> None:
+        self.forest_ = forest_of(context, Y.shape[1], self.notes_)
+        columns = Y.tocsc()
+
+        def examples_of_parent(j: int) -> Ints | None:
+            parent = self.forest_.parents[j]
+            if parent < 0:
+                return None
+            return columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
+
+        self._train_machines(X, Y, parameters.C, examples_of_parent, context, monitor, resume)
+
+    def _scores(self, X: Matrix) -> Floats:
+        return self.forest_.on_path_minimum(super()._scores(X))
+
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+        """The terms of the smallest margin on the path to the label: that node's inner product.
+
+        The score is their sum plus that node's intercept. Among equal margins it is the node nearest the
+        root.
+        """
+        margins = super()._scores(x)[0]
+        path = self.forest_.path(label)
+        return super().explain(x, path[int(np.argmin(margins[path]))])
+
+    def get_state(self) -> State:
+        """Weights, intercepts and the forest's parents."""
+        return {**super().get_state(), "parents": self.forest_.parents}
+
+    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+        """Become the learner with these weights, intercepts and parents."""
+        self.forest_ = Forest(state["parents"])
+        return super().set_state(state)

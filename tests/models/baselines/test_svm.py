@@ -1,0 +1,83 @@
+"""The flat SVM against scikit-learn, label by label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.svm import LinearSVC
+
+from models.arrays import AnyArray, Matrix
+from models.baselines.svm import SVM
+from models.errors import ParameterError, StopTraining
+from models.learner import State, Step, as_matrix
+
+
+def problem() -> tuple[Matrix, AnyArray]:
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 8)) * (rng.random((60, 8)) < 0.4)
+    return csr_array(X), (rng.random((60, 4)) < [0.5, 0.1, 1.0, 0.3]).astype(int)
+
+
+def test_scores_are_those_of_one_linear_svc_a_label() -> None:
+    X, Y = problem()
+    scores = SVM(C=3.0).fit(X, Y).decision_function(X)
+    for j in (0, 1, 3):
+        machine = LinearSVC(C=3.0, dual="auto", random_state=0).fit(X, Y[:, j])
+        np.testing.assert_allclose(scores[:, j], machine.decision_function(X), atol=1e-9)
+
+
+def test_a_label_on_everywhere_scores_1_and_one_off_everywhere_minus_1() -> None:
+    X, Y = problem()
+    Y[:, 1] = 0
+    scores = SVM().fit(X, Y).decision_function(X)
+    np.testing.assert_array_equal(scores[:, 2], 1)
+    np.testing.assert_array_equal(scores[:, 1], -1)
+
+
+def test_indices_of_64_bits_are_taken() -> None:
+    X, Y = problem()
+    wide = csr_array(X)
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    np.testing.assert_array_equal(SVM().fit(wide, Y).coef_, SVM().fit(X, Y).coef_)
+
+
+def test_explanation_and_intercept_add_up_to_the_score() -> None:
+    X, Y = problem()
+    learner = SVM().fit(X, Y)
+    columns, weights = learner.explain(as_matrix(X[:1]), 3)
+    assert columns.tolist() == X[:1].indices.tolist()
+    assert weights.sum() + learner.intercept_[3] == pytest.approx(
+        learner.decision_function(X[:1])[0, 3], abs=1e-12
+    )
+
+
+def test_saved_and_loaded_and_resumed_it_scores_the_same_bits() -> None:
+    X, Y = problem()
+    learner = SVM().fit(X, Y)
+    scores = learner.decision_function(X)
+    np.testing.assert_array_equal(SVM().set_state(learner.get_state()).decision_function(X), scores)
+    kept: list[State] = []
+
+    def stop_after_two(step: Step) -> None:
+        kept.append(step.snapshot())
+        if step.completed == 2:
+            raise StopTraining
+
+    with pytest.raises(StopTraining):
+        SVM().fit(X, Y, monitor=stop_after_two)
+    resumed = SVM().fit(X, Y, resume=kept[-1])
+    np.testing.assert_array_equal(resumed.decision_function(X), scores)
+    assert (kept[-1]["coef"][:, 2:] == 0).all()  # a snapshot does not follow the training that goes on
+
+
+def test_labels_where_liblinear_gives_up_are_named() -> None:
+    rng = np.random.default_rng(2)
+    X = 1 + 1e-3 * rng.normal(size=(40, 60))  # nearly equal examples with labels by chance
+    learner = SVM(C=1e6).fit(X, rng.integers(0, 2, (40, 2)))
+    assert learner.notes_.warnings == ["liblinear stopped before its tolerance for 0, 1; try a smaller C"]
+
+
+def test_bad_cost_is_refused() -> None:
+    with pytest.raises(ParameterError, match="/learner/C"):
+        SVM(C=0).fit([[1.0]], [[1]])

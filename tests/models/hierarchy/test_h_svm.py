@@ -1,0 +1,101 @@
+"""H-SVM against a loop over the nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+from models.arrays import AnyArray, Floats
+from models.baselines.svm import SVM
+from models.errors import StopTraining
+from models.hierarchy.h_svm import HSVM
+from models.learner import Context, State, Step
+
+
+def literal_margins(X: Floats, Y: AnyArray, parents: list[int], tests: Floats) -> Floats:
+    margins = np.empty((len(tests), len(parents)))
+    for j, parent in enumerate(parents):
+        rows = np.flatnonzero(Y[:, parent]) if parent >= 0 else np.arange(len(X))
+        y = Y[rows, j]
+        if len(set(y.tolist())) < 2:
+            margins[:, j] = 1.0 if y.any() else -1.0
+        else:
+            margins[:, j] = LinearSVC(dual="auto", random_state=0).fit(X[rows], y).decision_function(tests)
+    return margins
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+@settings(max_examples=30, deadline=None)
+def test_score_is_the_smallest_margin_on_the_path(seed: int, g: int) -> None:
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 6))
+    parents = [int(rng.integers(-1, j)) for j in range(k)]
+    X, Y, tests = rng.normal(size=(g, 3)), rng.integers(0, 2, (g, k)), rng.normal(size=(4, 3))
+    learner = HSVM().fit(X, Y, context=Context(parents=np.array(parents)))
+    margins = literal_margins(X, Y, parents, tests)
+    for j in range(k):
+        path = [j]
+        while parents[path[-1]] >= 0:
+            path.append(parents[path[-1]])
+        np.testing.assert_allclose(
+            learner.decision_function(tests)[:, j], margins[:, path].min(axis=1), atol=1e-9
+        )
+        # The explanation is of the node with the smallest margin; its intercept is the rest of the score.
+        weakest = min(path[::-1], key=lambda node: margins[0, node])
+        _, weights = learner.explain(learner_input(tests[:1]), j)
+        assert weights.sum() + learner.intercept_[weakest] == pytest.approx(margins[0, path].min(), abs=1e-9)
+    predicted = learner.predict(tests)
+    assert all(
+        predicted[:, j].sum() == (predicted[:, j] & predicted[:, p]).sum()
+        for j, p in enumerate(parents)
+        if p >= 0
+    )
+
+
+def learner_input(X: Floats) -> Any:
+    from models.learner import as_matrix
+
+    return as_matrix(X)
+
+
+def test_one_class_among_the_parents_examples_gives_a_constant() -> None:
+    X = [[1.0], [2.0], [-1.0], [-2.0]]
+    Y = [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    learner = HSVM().fit(X, Y, context=Context(parents=np.array([-1, 0, 0, 2])))
+    np.testing.assert_array_equal(learner.coef_[:, 1:], 0)
+    np.testing.assert_array_equal(
+        learner.intercept_[1:], [1, -1, -1]
+    )  # the last one's parent has no examples
+
+
+def test_without_a_tree_it_is_the_flat_svm() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(12, 3)), rng.integers(0, 2, (12, 2))
+    learner = HSVM(C=2.0).fit(X, Y)
+    np.testing.assert_array_equal(learner.decision_function(X), SVM(C=2.0).fit(X, Y).decision_function(X))
+    assert "label_tree" in learner.notes_.warnings[0]
+
+
+def test_saved_and_loaded_and_resumed_it_scores_the_same_bits() -> None:
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(30, 3)), rng.integers(0, 2, (30, 4))
+    context = Context(parents=np.array([-1, 0, 1, 0]))
+    learner = HSVM().fit(X, Y, context=context)
+    scores = learner.decision_function(X)
+    np.testing.assert_array_equal(HSVM().set_state(learner.get_state()).decision_function(X), scores)
+    kept: list[State] = []
+
+    def stop_after_two(step: Step) -> None:
+        kept.append(step.snapshot())
+        if step.completed == 2:
+            raise StopTraining
+
+    with pytest.raises(StopTraining):
+        HSVM().fit(X, Y, context=context, monitor=stop_after_two)
+    resumed = HSVM().fit(X, Y, context=context, resume=kept[-1])
+    np.testing.assert_array_equal(resumed.decision_function(X), scores)
