@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self, TypeAlias
+from itertools import chain, compress
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
-from models.arrays import Bools, Labels, Matrix
+from models.arrays import Bools, Matrix
 from models.mail.source import Email
 
 Kind: TypeAlias = Literal["text", "features", "email"]
@@ -43,10 +45,14 @@ class ExampleSource(Protocol):
     """
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> Kind:
+        """What its documents are."""
+        ...
 
     @property
-    def n_examples(self) -> int: ...
+    def n_examples(self) -> int:
+        """How many there are."""
+        ...
 
     def batches(self) -> Iterator[Examples]:
         """The examples in their order, in batches that fit in memory."""
@@ -87,3 +93,67 @@ class Examples:
     def n_examples(self) -> int:
         """How many examples there are."""
         return len(self.labels)
+
+    def batches(self) -> Iterator[Examples]:
+        """All of them, as one batch; none where there are no examples."""
+        if self.n_examples:
+            yield self
+
+    def label_sets(self) -> list[tuple[str, ...]]:
+        """The label set of every example."""
+        return list(self.labels)
+
+    def splits(self) -> list[Split | None]:
+        """The split of every example, None where it has none."""
+        return list(self.given_splits) or [None] * self.n_examples
+
+    def where(self, keep: Bools) -> Examples:
+        """Only the examples for which ``keep`` (n_examples booleans) is true.
+
+        Raises:
+            ValueError: ``keep`` has another length.
+
+        >>> import numpy as np
+        >>> both = Examples("text", ["a bill", "a fault"], [("billing",), ()])
+        >>> both.where(np.array([False, True])).documents
+        ['a fault']
+        """
+        keep = np.asarray(keep, dtype=np.bool_)
+        if keep.shape != (self.n_examples,):
+            raise ValueError(f"keep has shape {keep.shape}; there are {self.n_examples} examples")
+        if isinstance(self.documents, FeatureRows):
+            documents: Documents = FeatureRows(
+                self.documents.names, self.documents.matrix[np.flatnonzero(keep)]
+            )
+        else:
+            documents = cast("Sequence[str]", list(compress(self.documents, keep)))
+        return Examples(
+            kind=self.kind,
+            documents=documents,
+            labels=list(compress(self.labels, keep)),
+            ids=list(compress(self.ids, keep)),
+            given_splits=list(compress(self.given_splits, keep)),
+        )
+
+    @classmethod
+    def joined(cls, batches: Sequence[Examples]) -> Examples:
+        """Batches of one source as one.
+
+        Args:
+            batches: one batch or more, of one kind and, where they are numeric, with the same columns.
+        """
+        first = batches[0]
+        if isinstance(first.documents, FeatureRows):
+            parts = [batch.documents.matrix for batch in batches if isinstance(batch.documents, FeatureRows)]
+            documents: Documents = FeatureRows(first.documents.names, csr_array(vstack(parts, format="csr")))
+        else:
+            documents = cast(
+                "Sequence[str]", list(chain.from_iterable(cast("Any", b.documents) for b in batches))
+            )
+        return cls(
+            kind=first.kind,
+            documents=documents,
+            labels=[labels for batch in batches for labels in batch.labels],
+            ids=[id_ for batch in batches for id_ in batch.ids],
+            given_splits=[split for batch in batches for split in batch.splits()],
+        )

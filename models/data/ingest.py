@@ -1,0 +1,212 @@
+"""From the bytes of a file to a stored data set and its report, in one pass and in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from models.data.formats import READERS
+from models.data.limits import IngestLimits
+from models.data.options import FormatOptions
+from models.data.record import Declared, Item, Record, RecordError
+from models.data.report import Report, Tally
+from models.data.seen import Seen
+from models.data.source import Source, open_source
+from models.data.store import StoreWriter
+from models.errors import BadDataError, BadRecord, ParameterError
+from models.labels import LabelTree
+
+SHOWN_RECORDS = 20
+"""How many refused records are told; reading goes on until that many are found."""
+
+
+class Sink(Protocol):
+    """Where examples go."""
+
+    def append(self, record: Record, id_: str, labels: list[str], /) -> None:
+        """Take one example with its id and its closed label set, in label order."""
+        ...
+
+
+def ingest(
+    stream: BinaryIO,
+    format: str,  # noqa: A002 - the contract's own word
+    target: Path,
+    *,
+    tree: LabelTree | None = None,
+    options: FormatOptions | None = None,
+    limits: IngestLimits | None = None,
+    max_bad_records: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Read a file into a data set.
+
+    The stream is read once, decompressed on the way where it is gzip or zstd. The target appears when the
+    whole file has been read and found good, or not at all.
+
+    Args:
+        stream: the file's bytes.
+        format: its format, a key of ``READERS``.
+        target: the Parquet file to make, for :class:`~models.data.store.StoredExamples`.
+        tree: the label tree; label sets are closed under its ancestors.
+        options: of the format; its defaults without.
+        limits: caps on what a file may hold.
+        max_bad_records: go on without this many bad records; one more refuses the file.
+        progress: told after every few hundred kilobytes how many bytes of the stream have been read; what it
+            raises ends the reading.
+
+    Raises:
+        BadDataError: the file cannot be used; carries the first 20 records at fault.
+        ParameterError: an unknown format, or options of another one.
+    """
+    limits = limits or IngestLimits()
+    features: dict[str, int] = {}
+    source = open_source(stream, target.parent, limits, progress)
+    with StoreWriter(target, features) as writer:
+        report = examine(source, format, writer, features, tree, options, limits, max_bad_records)
+        writer.commit(labels=list(report.label_counts), parents=report.label_tree)
+    return report
+
+
+def examine(
+    source: Source,
+    format: str,  # noqa: A002
+    sink: Sink,
+    features: dict[str, int],
+    tree: LabelTree | None,
+    options: FormatOptions | None,
+    limits: IngestLimits,
+    max_bad_records: int,
+) -> Report:
+    """Read a file and hand its examples on.
+
+    Args:
+        source: the file.
+        format: its format, a key of ``READERS``.
+        sink: takes the examples.
+        features: codes of the feature names met, filled in the order in which they are met.
+        tree: the label tree.
+        options: of the format; its defaults without.
+        limits: caps on what a file may hold.
+        max_bad_records: go on without this many bad records.
+
+    Raises:
+        BadDataError: the file cannot be used.
+        ParameterError: an unknown format, or options of another one.
+    """
+    if format not in READERS:
+        raise ParameterError(f"unknown format {format!r}; there are {', '.join(READERS)}", "/format")
+    options_type, read = READERS[format]
+    if options is not None and not isinstance(options, options_type):
+        raise ParameterError(f"these options are not of the format {format}", "/options")
+    intake = _Intake(sink, features, tree, limits, max_bad_records)
+    try:
+        intake.take(read(source, options or options_type(), limits))
+    except BadDataError as error:
+        raise BadDataError(str(error), [*intake.bad_records, *error.records][:SHOWN_RECORDS]) from error
+    return intake.report()
+
+
+class _Intake:
+    """Checks what holds between records: one kind, distinct ids, the caps."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        features: dict[str, int],
+        tree: LabelTree | None,
+        limits: IngestLimits,
+        max_bad_records: int,
+    ) -> None:
+        self._sink = sink
+        self._features = features
+        self._limits = limits
+        self._max_bad_records = max_bad_records
+        self._given_tree = tree is not None
+        self._tally = Tally(tree or LabelTree({}))
+        self._ids = Seen()
+        self._n_bad_records = 0
+        self.bad_records: list[BadRecord] = []
+
+    def take(self, items: Iterable[Item]) -> None:
+        """Every item of a file."""
+        for item in items:
+            if isinstance(item, Record):
+                try:
+                    self._take_record(item)
+                except RecordError as error:
+                    self._refuse(error.at(item.line))
+            elif isinstance(item, BadRecord):
+                self._refuse(item)
+            else:
+                self._declare(item)
+        self._refuse_if_useless()
+
+    def report(self) -> Report:
+        """The counts of what was taken."""
+        return self._tally.report(
+            n_features=len(self._features), n_bad_records=self._n_bad_records, bad_records=self.bad_records
+        )
+
+    def _take_record(self, record: Record) -> None:
+        tally = self._tally
+        if tally.n_examples and record.kind != tally.kind:
+            raise RecordError(
+                f"this is an example of kind {record.kind}, the first one is of kind {tally.kind}; "
+                f"all examples of a data set are of one kind"
+            )
+        number = tally.n_examples + 1
+        id_ = record.id if record.id is not None else str(number)
+        if self._ids.add(id_):
+            raise RecordError(f"the id {id_!r} is that of an earlier example", "/id")
+        labels = tally.tree.closure(record.labels)
+        if record.features is not None:
+            for name in record.features:
+                self._features.setdefault(name, len(self._features))
+        self._sink.append(record, id_, labels)
+        tally.add(record, labels)
+        self._check_caps()
+
+    def _declare(self, head: Declared) -> None:
+        if head.parents:
+            if self._given_tree:
+                raise BadDataError("the file has a label tree of its own; leave label_tree out")
+            self._tally.tree = LabelTree(head.parents)
+            self._tally.declare(self._tally.tree.labels)
+        self._tally.declare(head.labels)
+        self._tally.remarks += head.remarks
+        for name in head.features:
+            self._features.setdefault(name, len(self._features))
+        self._check_caps()
+
+    def _check_caps(self) -> None:
+        tally, limits = self._tally, self._limits
+        for count, most, what in (
+            (tally.n_examples, limits.examples, "examples"),
+            (len(tally.label_counts), limits.labels, "labels"),
+            (len(self._features), limits.features, "features"),
+        ):
+            if count > most:
+                raise BadDataError(f"the file has more than {most:,} {what}, the most that are allowed")
+
+    def _refuse(self, record: BadRecord) -> None:
+        self._n_bad_records += 1
+        if len(self.bad_records) < SHOWN_RECORDS:
+            self.bad_records.append(record)
+        if self._n_bad_records >= max(SHOWN_RECORDS, self._max_bad_records + 1):
+            self._refuse_if_useless()
+
+    def _refuse_if_useless(self) -> None:
+        if self._n_bad_records > self._max_bad_records:
+            first = self.bad_records[0]
+            place = f"line {first.line}" + (f", {first.field}" if first.field else "")
+            if self._n_bad_records == 1:
+                raise BadDataError(f"1 record cannot be used: {place}: {first.reason}")
+            raise BadDataError(
+                f"{self._n_bad_records:,} records cannot be used; the first is {place}: {first.reason}"
+            )
+        if not self._tally.n_examples:
+            raise BadDataError("the file holds no examples")
+        if not any(self._tally.label_counts.values()):
+            raise BadDataError("no example of the file has a label; there is nothing to learn")

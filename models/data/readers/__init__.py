@@ -1,0 +1,1 @@
+"""One reader a file format; each turns bytes into records and refuses what it cannot read by line."""
