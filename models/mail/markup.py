@@ -1,0 +1,184 @@
+"""HTML to text by its block structure.
+
+Text is broken at block elements only, so that inline tags never split a word; what a reader does not see
+(scripts, styles, hidden elements, comments) is dropped; quotations come out as in plain mail, their lines
+behind ``>``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from models.mail.findings import Findings
+from models.mail.limits import MAX_HTML_CHARS, MAX_HTML_DEPTH, MAX_HTML_TAGS
+
+# fmt: off
+_BLOCKS: Final = frozenset({
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog",
+    "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3",
+    "h4", "h5", "h6", "header", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "p", "pre",
+    "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
+})
+_CELLS: Final = frozenset({"td", "th"})
+_DROPPED: Final = frozenset({
+    "head", "title", "script", "style", "template", "svg", "math", "iframe", "object", "-comment",
+})
+_VOID: Final = frozenset({
+    "area", "base", "basefont", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta",
+    "param", "source", "track", "wbr",
+})
+_CLOSED_BY_OTHERS: Final = frozenset({
+    "p", "li", "dt", "dd", "tr", "td", "th", "tbody", "thead", "tfoot", "caption", "html", "body",
+    "head",
+})
+_QUOTES: Final = frozenset({
+    "gmail_quote", "gmail_attr", "yahoo_quoted", "protonmail_quote", "moz-cite-prefix",
+    "moz-forward-container",
+})
+# fmt: on
+_KNOWN: Final = _BLOCKS | _CELLS | _DROPPED | _VOID
+_INVISIBLE_STYLE: Final = re.compile(
+    r"(?:^|;)(?:display:none|visibility:hidden|mso-hide:all|opacity:0(?:\.0+)?(?=;|$|!)|"
+    r"(?:font-size|max-height):0(?:px|pt|em|%)?(?=;|$|!))"
+)
+_UNSEEN: Final = (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
+_TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+
+
+def html_to_text(html: str, findings: Findings) -> str:
+    r"""The text of an HTML body as its reader sees it, a line a block.
+
+    Args:
+        html: the markup, whole or broken.
+        findings: where it is noted that something was left unread.
+
+    >>> html_to_text("<p>Your <b>in</b>voice</p><p hidden>x</p><blockquote>old</blockquote>", Findings())
+    'Your invoice\n> old'
+    """
+    tree = findings.guard("HTML", lambda: LexborHTMLParser(_tamed(html, findings)).root, None)
+    return "" if tree is None else _Lines().read(tree)
+
+
+def _tamed(html: str, findings: Findings) -> str:
+    """The same markup, within what an HTML5 parser handles in linear time.
+
+    Such a parser searches all open elements at every tag and clones formatting elements (``<b>``) across
+    blocks, which takes quadratic time and memory on hostile input. To us all inline elements are alike, so
+    they become ``<span>``, which it never clones; and the text ends where too many elements are open.
+    """
+    for opening, closing in _UNSEEN:
+        html = _without(html, opening, closing)
+    if len(html) > MAX_HTML_CHARS:
+        findings.cut(f"HTML beyond {MAX_HTML_CHARS} characters")
+        html = html[:MAX_HTML_CHARS]
+    pieces: list[str] = []
+    open_elements: dict[str, int] = {}
+    depth = end = 0
+    for tags, tag in enumerate(_TAG.finditer(html)):
+        slash, name = tag[1], tag[2].lower()
+        if name not in _KNOWN:
+            name = "span"
+        if name not in _VOID and name not in _CLOSED_BY_OTHERS:
+            if not slash:
+                open_elements[name] = open_elements.get(name, 0) + 1
+                depth += 1
+            elif open_elements.get(name, 0):
+                open_elements[name] -= 1
+                depth -= 1
+        if depth > MAX_HTML_DEPTH or tags == MAX_HTML_TAGS:
+            findings.cut(f"HTML beyond {MAX_HTML_TAGS} tags or {MAX_HTML_DEPTH} open elements")
+            return "".join([*pieces, html[end : tag.start()]])
+        pieces += [html[end : tag.start()], "<", slash, name]
+        end = tag.end()
+    return "".join([*pieces, html[end:]])
+
+
+def _without(html: str, opening: str, closing: str) -> str:
+    """The markup without what stands between two marks (in any case), the marks' rest included."""
+    lower = html.lower() if html.isascii() else re.sub("[A-Z]", lambda letter: letter[0].lower(), html)
+    kept: list[str] = []
+    end = 0
+    while (start := lower.find(opening, end)) >= 0:
+        kept.append(html[end:start])
+        close = lower.find(closing, start + len(opening))
+        if close < 0:
+            return "".join(kept)
+        end = lower.find(">", close) + 1 or len(html)
+    return "".join([*kept, html[end:]])
+
+
+class _Lines:
+    """Collects text nodes into lines while the tree is walked without recursion."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._line: list[str] = []
+        self._quoted = 0
+        self._preformatted = 0
+
+    def read(self, root: LexborNode) -> str:
+        """The lines of a tree, joined."""
+        stack: list[tuple[LexborNode, bool]] = [(root, True)]
+        while stack:
+            node, entering = stack.pop()
+            tag = node.tag or ""
+            if not entering:
+                self._leave(node, tag)
+            elif tag == "-text":
+                self._add(node.text_content or "")
+            elif tag == "br":
+                self._break()
+            elif tag not in _DROPPED and not _is_hidden(node):
+                self._enter(node, tag)
+                stack.append((node, False))
+                child = node.last_child
+                while child is not None:
+                    stack.append((child, True))
+                    child = child.prev
+        self._break()
+        return "\n".join(self._lines)
+
+    def _enter(self, node: LexborNode, tag: str) -> None:
+        if tag in _BLOCKS:
+            self._break()
+        elif tag in _CELLS:
+            self._line.append(" ")
+        self._quoted += _is_quotation(node, tag)
+        self._preformatted += tag == "pre"
+
+    def _leave(self, node: LexborNode, tag: str) -> None:
+        if tag in _BLOCKS or _is_quotation(node, tag):
+            self._break()
+        self._quoted -= _is_quotation(node, tag)
+        self._preformatted -= tag == "pre"
+
+    def _add(self, text: str) -> None:
+        if not self._preformatted:
+            self._line.append(re.sub(r"\s+", " ", text))
+            return
+        first, *others = text.split("\n")
+        self._line.append(first)
+        for other in others:
+            self._break()
+            self._line.append(other)
+
+    def _break(self) -> None:
+        line = " ".join("".join(self._line).split())
+        self._line.clear()
+        if line:
+            self._lines.append("> " + line if self._quoted else line)
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if "hidden" in attributes:
+        return True
+    style = attributes.get("style") or ""
+    return _INVISIBLE_STYLE.search("".join(style.lower().split())) is not None
+
+
+def _is_quotation(node: LexborNode, tag: str) -> bool:
+    return tag == "blockquote" or not _QUOTES.isdisjoint((node.attributes.get("class") or "").split())

@@ -1,0 +1,181 @@
+"""The parts of a message, found level by level from the outside.
+
+The standard parser feeds every line through every open level and recurses: 1,500 nested multiparts
+(85 kB) end it with a RecursionError and 900 take more than a second. Here a body is searched for its
+own boundary only, by offsets and without copying, and the search stops at fixed numbers of levels
+and parts.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from models.mail.charsets import decode
+from models.mail.findings import Findings
+from models.mail.headers import Headers, parse_headers
+from models.mail.limits import MAX_DEPTH, MAX_HEADER_BYTES, MAX_PARTS, MAX_TEXT_BYTES
+
+_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
+# fmt: off
+_NOT_PROSE = frozenset({
+    "text/calendar", "text/css", "text/csv", "text/directory", "text/javascript", "text/rfc822-headers",
+    "text/rtf", "text/vcard", "text/x-amp-html", "text/x-vcard", "text/xml",
+})
+# fmt: on
+_NESTED_MESSAGES = frozenset({"message/rfc822", "message/global"})
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part that contains no others, or a message inside the message.
+
+    Attributes:
+        headers: its fields.
+        content_type: its type, as far as it could be honoured.
+        start: the offset of its body.
+        body: the content of a text, still in its transfer encoding; empty in all others.
+        is_text: whether it is text to be shown.
+        alternative: which multipart/alternative it is one of, None if of none.
+        forwarded: whether it belongs to a message inside the message.
+    """
+
+    headers: Headers
+    content_type: str
+    start: int
+    body: bytes
+    is_text: bool
+    alternative: int | None
+    forwarded: bool
+
+    @property
+    def is_attachment(self) -> bool:
+        """Whether it is neither text to be shown nor a mere container of other parts."""
+        return not self.is_text and not self.content_type.startswith("multipart/")
+
+    def text(self, findings: Findings) -> str:
+        """Its content as text: transfer encoding and charset decoded."""
+        encoding = self.headers.token("content-transfer-encoding")
+        return decode(_transfer_decoded(self.body, encoding, findings), self.headers.charset, findings)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A part still to be looked into: bytes ``start`` to ``end``, header block included."""
+
+    start: int
+    end: int
+    depth: int
+    default_type: str = "text/plain"
+    alternative: int | None = None
+    forwarded: bool = False
+
+
+def parts(data: bytes, findings: Findings) -> Iterator[Part]:
+    r"""Visits a message: itself first, with its headers, then every part in the order of its bytes.
+
+    Containers are visited as well, with an empty body: their type and headers tell something.
+
+    Args:
+        data: a message with lines ended by ``\n`` and one ``\n`` in front.
+        findings: where defects and limits met are noted.
+    """
+    waiting = [_Open(1, len(data), 0)]
+    visited = 0
+    text_left = MAX_TEXT_BYTES
+    while waiting:
+        if visited == MAX_PARTS:
+            findings.cut(f"parts beyond {MAX_PARTS}")
+            return
+        here = waiting.pop()
+        headers, body = _headers_of(data, here, findings)
+        content_type = headers.content_type
+        is_container = content_type.startswith("multipart/") or content_type in _NESTED_MESSAGES
+        if is_container and here.depth == MAX_DEPTH:
+            findings.cut(f"parts nested deeper than {MAX_DEPTH}")
+        elif is_container:
+            inside = list(_inside(data, body, here, headers, visited, findings))
+            waiting += reversed(inside)
+            if not inside:
+                content_type = "text/plain"
+        is_text = _is_text(content_type) and (visited == 0 or not headers.is_attachment)
+        content = data[body : min(here.end, body + text_left)] if is_text else b""
+        if is_text and here.end - body > text_left:
+            findings.cut(f"text beyond {MAX_TEXT_BYTES} bytes")
+        text_left -= len(content)
+        visited += 1
+        yield Part(headers, content_type, body, content, is_text, here.alternative, here.forwarded)
+
+
+def _is_text(content_type: str) -> bool:
+    return content_type.startswith("text/") and content_type not in _NOT_PROSE
+
+
+def _headers_of(data: bytes, here: _Open, findings: Findings) -> tuple[Headers, int]:
+    """The fields of a part, and the offset of its body."""
+    if data.startswith(b"\n", here.start, here.end):
+        headers, _ = parse_headers(b"", findings, here.default_type)
+        return headers, here.start + 1
+    blank = data.find(b"\n\n", here.start, here.end)
+    end = whole = here.end if blank < 0 else blank + 1
+    if whole - here.start > MAX_HEADER_BYTES:
+        end = data.rfind(b"\n", here.start, here.start + MAX_HEADER_BYTES) + 1 or here.start
+    headers, left_over = parse_headers(data[here.start : end], findings, here.default_type)
+    if left_over:
+        return headers, end - left_over
+    if end < whole:
+        findings.cut(f"headers beyond {MAX_HEADER_BYTES} bytes")
+    return headers, whole if blank < 0 else blank + 2
+
+
+def _inside(
+    data: bytes, body: int, here: _Open, headers: Headers, number: int, findings: Findings
+) -> Iterator[_Open]:
+    """The parts between the boundaries of a multipart, or the message in a part that is a message."""
+    if headers.content_type in _NESTED_MESSAGES:
+        blank = data.startswith(b"\n", body, here.end)  # some programs put an empty line before it
+        yield _Open(body + blank, here.end, here.depth + 1, forwarded=True)
+        return
+    boundary = headers.boundary
+    if boundary is None:
+        findings.defect("multipart without a usable boundary")
+        return
+    default_type = "message/rfc822" if headers.content_type == "multipart/digest" else "text/plain"
+    alternative = number if headers.content_type == "multipart/alternative" else here.alternative
+    start: int | None = None
+    count = 0
+    # The newline before the body counts: a boundary may stand on its first line.
+    for line in re.compile(rb"\n--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)").finditer(
+        data, body - 1, here.end
+    ):
+        if start is not None:
+            yield _Open(
+                start, max(start, line.start()), here.depth + 1, default_type, alternative, here.forwarded
+            )
+            count += 1
+        start = min(line.end() + 1, here.end)
+        if line[1]:
+            return
+        if count == MAX_PARTS:
+            findings.cut(f"parts beyond {MAX_PARTS}")
+            return
+    if start is None:
+        findings.defect("multipart whose boundary never comes")
+        return
+    findings.defect("multipart without its closing boundary")
+    yield _Open(start, here.end, here.depth + 1, default_type, alternative, here.forwarded)
+
+
+def _transfer_decoded(body: bytes, encoding: str, findings: Findings) -> bytes:
+    """A body without its Content-Transfer-Encoding, as far as it can be undone."""
+    if encoding == "base64":
+        digits = _NOT_BASE64.sub(b"", body.partition(b"=")[0])
+        digits = digits[: len(digits) - (len(digits) % 4 == 1)]
+        return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
+    if encoding == "quoted-printable":
+        return binascii.a2b_qp(body)
+    if encoding not in {"", "7bit", "8bit", "binary"}:
+        findings.defect(f"unknown transfer encoding {encoding[:40]!r}")
+    return body
