@@ -1,0 +1,185 @@
+"""Text features: terms counted, weighted and selected, all by the training part alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from scipy.sparse import csr_array
+
+from models.arrays import AnyArray, Floats, Labels, Matrix
+from models.errors import NotFittedError, UnsuitableDataError
+from models.learner import Notes, State
+from models.text.analyzer import Analyzer, AnalyzerParameters
+from models.text.columns import renumbered, stacked, unit_rows
+from models.text.documents import TextDocument
+from models.text.packed import pack, unpack
+from models.text.selection import NoSelection, SelectionParameters, document_frequency, select
+from models.text.weighting import DocumentLengths, Weights, inverse_document_frequency, weigh
+
+_DOCUMENTS_AT_ONCE = 1024
+_WORDS_REMEMBERED = 2**17
+
+
+class TextFeaturesParameters(BaseModel):
+    """Features of text and e-mail: the terms of a document."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    kind: Literal["text"]
+
+    weighting: Weights = "tfidf"
+    """How a term weighs in a document: its presence (`binary`), its occurrences (`tf`), those times ln(g/df)
+    (`tfidf`), or with pivoted length normalisation (`pivoted`)."""
+
+    scaling: Literal["none", "unit"] = "none"
+    """`unit` divides each document's weights by their Euclidean length, after selection."""
+
+    analyzer: AnalyzerParameters = AnalyzerParameters()
+    """How a text becomes terms."""
+
+    selection: SelectionParameters = NoSelection()
+    """Which terms of the training part become features."""
+
+
+class TextFeatures:
+    """Turns documents into sparse vectors of weighted terms.
+
+    Args:
+        parameters: see :class:`TextFeaturesParameters`.
+
+    Attributes:
+        names_: the r terms that are features, sorted by code point; each occurs in a training document.
+        candidates_: (r, k) true where local selection lets a label use a feature; None with other
+            selections, and after ``set_state``, as only training asks for it.
+        notes_: what there is to say of the vocabulary.
+
+    >>> features = TextFeatures(TextFeaturesParameters(kind="text", weighting="binary"))
+    >>> X = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
+    >>> features.names_, X.toarray().tolist()
+    (['blue', 'red', 'rose'], [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
+    >>> features.transform(["a red, red balloon"]).toarray().tolist()
+    [[0.0, 1.0, 0.0]]
+    """
+
+    names_: list[str]
+    candidates_: csr_array[Any, tuple[int, int]] | None
+    notes_: Notes
+
+    def __init__(self, parameters: TextFeaturesParameters) -> None:
+        self.parameters = parameters
+
+    def fit_transform(self, batches: Iterable[Sequence[TextDocument]], Y: Labels) -> Matrix:
+        """Learns the features of the training part and returns its vectors.
+
+        Args:
+            batches: the g training documents, read once; only their counts are kept.
+            Y: (g, k) their relevant labels.
+
+        Returns:
+            (g, r) weights. A document without any term is an empty row.
+
+        Raises:
+            UnsuitableDataError: no term is left, or there are not as many documents as rows of Y.
+        """
+        vocabulary, counts = self._count_all(batches)
+        if counts.shape[0] != Y.shape[0]:
+            raise ValueError(f"{counts.shape[0]} documents, but {Y.shape[0]} label sets")
+        if not vocabulary:
+            raise UnsuitableDataError(
+                "no training document holds a term under this analyzer; "
+                "keep more (numbers, stop words, short tokens) or check that the texts are not empty"
+            )
+        lengths = DocumentLengths.of(counts)
+        mean_distinct = float(lengths.distinct.mean())
+        idf = inverse_document_frequency(document_frequency(counts).astype(np.float64), counts.shape[0])
+        weights = weigh(counts, self.parameters.weighting, idf, lengths, mean_distinct)
+        chosen = select(self.parameters.selection, counts, weights, Y)
+        if not len(chosen.kept):
+            raise UnsuitableDataError(
+                "the selection of features kept no term; select by another score, or not at all"
+            )
+
+        self.notes_ = Notes(facts={"terms": len(vocabulary), "features": len(chosen.kept)})
+        if empty := int((lengths.distinct == 0).sum()):
+            self.notes_.warnings.append(f"{empty} training documents hold no term")
+        self.candidates_ = chosen.candidates
+        self._become([vocabulary[i] for i in chosen.kept], idf[chosen.kept], mean_distinct)
+        renumber = np.full(len(vocabulary), -1, dtype=np.int32)
+        renumber[chosen.kept] = np.arange(len(chosen.kept), dtype=np.int32)
+        return self._scaled(renumbered(weights, renumber, len(chosen.kept)))
+
+    def transform(self, documents: Sequence[TextDocument]) -> Matrix:
+        """The vectors of other documents, (n, r); terms that are not features are ignored."""
+        if not hasattr(self, "names_"):
+            raise NotFittedError("text features must be fitted, or given their state, before they transform")
+        parts: list[Matrix] = []
+        for some in _slices(documents):
+            found = self._analyzer.count(some)
+            renumber = np.array([self._index.get(term, -1) for term in found.terms], dtype=np.int32)
+            counts = renumbered(found.matrix, renumber, len(self.names_))
+            lengths = DocumentLengths.of(found.matrix)
+            parts.append(weigh(counts, self.parameters.weighting, self._idf, lengths, self._mean_distinct))
+        return self._scaled(stacked(parts, len(self.names_)))
+
+    def get_state(self) -> State:
+        """The fitted state: terms as UTF-8 and offsets, inverse document frequencies, mean distinct terms."""
+        terms, offsets = pack(self.names_)
+        return {
+            "terms": terms,
+            "term_offsets": offsets,
+            "idf": self._idf,
+            "mean_distinct": np.array([self._mean_distinct]),
+        }
+
+    def set_state(self, state: Mapping[str, AnyArray]) -> TextFeatures:
+        """Become the fitted features whose ``get_state`` this was."""
+        self.candidates_ = None
+        self.notes_ = Notes()
+        self._become(
+            unpack(state["terms"], state["term_offsets"]),
+            np.asarray(state["idf"], dtype=np.float64),
+            float(state["mean_distinct"][0]),
+        )
+        return self
+
+    def _become(self, names: list[str], idf: Floats, mean_distinct: float) -> None:
+        self.names_ = names
+        self._index = {name: i for i, name in enumerate(names)}
+        self._idf = idf
+        self._mean_distinct = mean_distinct
+        self._analyzer = Analyzer(self.parameters.analyzer, remember=_WORDS_REMEMBERED)
+
+    def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
+        """All terms in code point order, and (g, terms) how often each occurs."""
+        analyzer = Analyzer(self.parameters.analyzer)
+        numbers: dict[str, int] = {}
+        parts: list[Matrix] = []
+        for batch in batches:
+            for some in _slices(batch):
+                found = analyzer.count(some)
+                renumber = np.array(
+                    [numbers.setdefault(term, len(numbers)) for term in found.terms], dtype=np.int32
+                )
+                indices = renumber[found.matrix.indices]
+                parts.append(
+                    csr_array(
+                        (found.matrix.data, indices, found.matrix.indptr), shape=(len(some), len(numbers))
+                    )
+                )
+        vocabulary = sorted(numbers)
+        order = np.empty(len(numbers), dtype=np.int32)
+        order[[numbers[term] for term in vocabulary]] = np.arange(len(numbers), dtype=np.int32)
+        counts = stacked(parts, len(numbers))
+        return vocabulary, renumbered(counts, order, len(numbers))
+
+    def _scaled(self, weights: Matrix) -> Matrix:
+        return unit_rows(weights) if self.parameters.scaling == "unit" else weights
+
+
+def _slices(documents: Sequence[TextDocument]) -> Iterator[Sequence[TextDocument]]:
+    """Few enough documents that their words fit in the processor's caches."""
+    for first in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+        yield documents[first : first + _DOCUMENTS_AT_ONCE]

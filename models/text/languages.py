@@ -1,0 +1,86 @@
+"""What a language brings to the analysis of a word: its stop words and its stemmer.
+
+Stop words come from the ``stop-words`` package, stemmers from ``snowballstemmer``; ``porter`` is Porter's
+stemmer of 1980, which the papers use, ``english`` its successor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from threading import Lock
+from typing import Literal, TypeAlias
+
+import snowballstemmer
+import stop_words  # type: ignore[import-untyped]
+
+from models.text.tokens import words
+
+StopWords: TypeAlias = Literal[
+    "none", "auto", "arabic", "bulgarian", "catalan", "chinese", "czech", "danish", "dutch", "english",
+    "finnish", "french", "german", "greek", "gujarati", "hebrew", "hindi", "hungarian", "indonesian",
+    "italian", "japanese", "korean", "malaysian", "norwegian", "persian", "polish", "portuguese",
+    "romanian", "russian", "slovak", "spanish", "swedish", "turkish", "ukrainian", "vietnamese",
+]  # fmt: skip
+"""A list of stop words: none, that of the document's own language, or that of one language."""
+
+Stemmer: TypeAlias = Literal[
+    "none", "auto", "porter", "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch",
+    "dutch_porter", "english", "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi",
+    "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "persian",
+    "polish", "portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil",
+    "turkish", "yiddish",
+]  # fmt: skip
+"""A stemmer: none, that of the document's own language, or one by name."""
+
+_NAMES: dict[str, str] = {
+    **stop_words.LANGUAGE_MAPPING,
+    "no": "norwegian", "nn": "norwegian", "hy": "armenian", "eu": "basque", "eo": "esperanto",
+    "et": "estonian", "ga": "irish", "lt": "lithuanian", "ne": "nepali", "sr": "serbian", "st": "sesotho",
+    "ta": "tamil", "yi": "yiddish",
+}  # fmt: skip
+
+
+def language_name(language: str | None) -> str | None:
+    """The name of a language that may be given as a code, with or without a region; None if there is none.
+
+    >>> language_name("de-AT"), language_name("German"), language_name(None)
+    ('german', 'german', None)
+    """
+    if not language:
+        return None
+    plain = language.lower().replace("_", "-")
+    return _NAMES.get(plain.split("-")[0], plain)
+
+
+@cache
+def stop_list(name: str) -> frozenset[str]:
+    """The stop words of a language, in lower case; empty for ``none`` and for languages without a list.
+
+    An entry with an apostrophe or hyphen stands for its pieces (``don't`` for ``don`` and ``t``), because
+    such are the words that texts are split into.
+
+    >>> "the" in stop_list("english"), "shan" in stop_list("english"), stop_list("none")
+    (True, True, frozenset())
+    """
+    if name not in stop_words.AVAILABLE_LANGUAGES:
+        return frozenset()
+    return frozenset(word for entry in stop_words.get_stop_words(name) for word in words(entry))
+
+
+def stemmer(name: str) -> Callable[[str], str]:
+    """A function from a word to its stem; for ``none`` and languages without a stemmer, to itself.
+
+    >>> stemmer("porter")("invoices")
+    'invoic'
+    """
+    if name not in snowballstemmer.algorithms():
+        return str
+    stem_word = snowballstemmer.stemmer(name).stemWord
+    lock = Lock()
+
+    def stem(word: str) -> str:
+        with lock:  # a Snowball stemmer keeps the word it works on in itself
+            return str(stem_word(word))
+
+    return stem

@@ -1,0 +1,238 @@
+"""Choosing the terms that are worth keeping, by what the training part tells of terms and labels.
+
+Scores are computed for a block of labels at a time, so that terms by labels is never dense as a whole.
+Scores within 1e-12 of each other count as equal, since rounding must not choose terms; ties go to the term
+that sorts first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from scipy.sparse import coo_array, csr_array
+
+from models.arrays import Bools, Floats, Ints, Labels, Matrix
+
+BETA, GAMMA = 16.0, 4.0
+_BLOCK_ENTRIES = 2**21
+_TIE = 12  # decimals
+
+
+class _SelectionParameters(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class NoSelection(_SelectionParameters):
+    """All terms of the training part."""
+
+    kind: Literal["none"] = "none"
+
+
+class InformationGain(_SelectionParameters):
+    """Terms that tell most about labels by their presence (MP-Boost paper, section 5.1)."""
+
+    kind: Literal["information_gain"]
+
+    policy: Literal["round_robin", "max", "local"] = "round_robin"
+    """`round_robin`: the best terms of each label, pooled. `local`: the same, and a label may use only its
+    own (for `mp_boost`). `max`: the terms whose best score over all labels is highest."""
+
+    per_label: Annotated[int, Field(ge=1)] = 48
+    """Terms taken for each label, by `round_robin` and `local`."""
+
+    count: Annotated[int, Field(ge=1)] | None = None
+    """Terms taken in all; needed by `max`, refused elsewhere."""
+
+    @model_validator(mode="after")
+    def _check_count(self) -> Self:
+        if self.policy == "max" and self.count is None:
+            raise ValueError("policy max needs count, the number of terms to take in all")
+        if self.policy != "max" and self.count is not None:
+            raise ValueError(f"policy {self.policy} takes per_label, not count")
+        return self
+
+
+class Rocchio(_SelectionParameters):
+    """Terms with the highest weight in each label's Rocchio prototype (AdaBoost.LC paper)."""
+
+    kind: Literal["rocchio"]
+
+    per_label: Annotated[int, Field(ge=1)] = 100
+    """Terms taken for each label, if that many have a positive score."""
+
+
+class DocumentFrequency(_SelectionParameters):
+    """Terms that occur in the most documents (MLPP paper)."""
+
+    kind: Literal["document_frequency"]
+
+    count: Annotated[int, Field(ge=1)] = 25_000
+    """Terms taken in all."""
+
+
+SelectionParameters: TypeAlias = Annotated[
+    NoSelection | InformationGain | Rocchio | DocumentFrequency, Field(discriminator="kind")
+]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen.
+
+    Attributes:
+        kept: the chosen terms, ascending.
+        candidates: (len(kept), k) true where a label chose the term itself; only for the policy ``local``.
+    """
+
+    kept: Ints
+    candidates: csr_array[Any, tuple[int, int]] | None = None
+
+
+def select(parameters: SelectionParameters, counts: Matrix, weights: Matrix, Y: Labels) -> Selection:
+    """Chooses terms.
+
+    Args:
+        parameters: how to choose.
+        counts: (g, r) occurrences of terms; only where they are stored matters.
+        weights: (g, r) weights of the same terms in the training documents, for Rocchio's score.
+        Y: (g, k) relevant labels.
+    """
+    if isinstance(parameters, InformationGain):
+        if parameters.policy == "max":
+            best = np.zeros(counts.shape[1])
+            for _, scores in _information_gain_blocks(counts, Y):
+                best = np.maximum(best, scores.max(axis=1))
+            return Selection(np.sort(_best(best, parameters.count or 0)))
+        return _per_label(
+            _information_gain_blocks(counts, Y),
+            Y.shape[1],
+            parameters.per_label,
+            local=parameters.policy == "local",
+        )
+    if isinstance(parameters, Rocchio):
+        return _per_label(_rocchio_blocks(weights, Y), Y.shape[1], parameters.per_label, positive=True)
+    if isinstance(parameters, DocumentFrequency):
+        return Selection(np.sort(_best(document_frequency(counts).astype(np.float64), parameters.count)))
+    return Selection(np.arange(counts.shape[1]))
+
+
+def document_frequency(counts: Matrix) -> Ints:
+    """(r,) in how many documents each term occurs."""
+    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
+
+
+def information_gain(counts: Matrix, Y: Labels) -> Floats:
+    """Information gain of every term about every label, (r, k), in nats, rounded to 1e-12.
+
+    IG(t, c) sums P(t, c) · ln(P(t, c) / (P(t) · P(c))) over presence and absence of both, with 0 · ln 0 = 0
+    (MP-Boost paper, section 5.1); probabilities are shares of the g documents.
+
+    >>> X = csr_array([[1, 1], [1, 0], [0, 1], [0, 0]])
+    >>> Y = csr_array(np.array([[1], [1], [0], [0]], dtype=np.int8))
+    >>> information_gain(X, Y).round(4).tolist()
+    [[0.6931], [0.0]]
+    """
+    blocks = [scores for _, scores in _information_gain_blocks(counts, Y)]
+    return np.concatenate(blocks, axis=1) if blocks else np.zeros((counts.shape[1], 0))
+
+
+def _information_gain_blocks(counts: Matrix, Y: Labels) -> Iterator[tuple[int, Floats]]:
+    """Blocks of labels: the first label of each and the (r, block) scores.
+
+    g · IG is the sum of n ln n over the four cells of the table of term and label, minus that over its
+    margins, plus g ln g: the n are integers up to g, so n ln n is looked up.
+    """
+    g = counts.shape[0]
+    numbers = np.arange(1, g + 1, dtype=np.float64)
+    n_log_n = np.concatenate(([0.0], numbers * np.log(numbers)))
+    present = document_frequency(counts)[:, None]
+    margin_present = n_log_n[present] + n_log_n[g - present]
+    presence = csr_array(
+        (np.ones(counts.nnz, dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape
+    ).T.tocsr()
+    columns = Y.tocsc().astype(np.int64)
+    for first, last in _blocks(counts.shape[1], Y.shape[1]):
+        block = columns[:, first:last]
+        positive = np.asarray(block.sum(axis=0), dtype=np.int64).ravel()[None, :]
+        both = (presence @ block).toarray()
+        cells = (
+            n_log_n[both]
+            + n_log_n[present - both]
+            + n_log_n[positive - both]
+            + n_log_n[g - present - positive + both]
+        )
+        margins = margin_present + (n_log_n[positive] + n_log_n[g - positive])
+        yield first, np.maximum(np.round((cells - margins + n_log_n[g]) / g, _TIE), 0.0)
+
+
+def rocchio_scores(weights: Matrix, Y: Labels) -> Floats:
+    """Rocchio's score of every term for every label, (r, k).
+
+    max(0, 16 · mean weight in the label's documents − 4 · mean weight in the others), as Ittner, Lewis and
+    Ahn (1995), whom the AdaBoost.LC paper follows, adapt Rocchio's formula; the mean over no document is 0.
+
+    >>> X = csr_array([[1.0, 1.0], [0.0, 1.0]])
+    >>> rocchio_scores(X, csr_array(np.array([[1], [0]], dtype=np.int8))).tolist()
+    [[16.0], [12.0]]
+    """
+    blocks = [scores for _, scores in _rocchio_blocks(weights, Y)]
+    return np.concatenate(blocks, axis=1) if blocks else np.zeros((weights.shape[1], 0))
+
+
+def _rocchio_blocks(weights: Matrix, Y: Labels) -> Iterator[tuple[int, Floats]]:
+    g = weights.shape[0]
+    total = np.asarray(weights.sum(axis=0), dtype=np.float64).ravel()[:, None]
+    by_term = weights.T.tocsr()
+    columns = Y.tocsc().astype(np.float64)
+    for first, last in _blocks(weights.shape[1], Y.shape[1]):
+        block = columns[:, first:last]
+        positive = np.asarray(block.sum(axis=0)).ravel()[None, :]
+        inside = (by_term @ block).toarray()
+        outside = total - inside
+        scores = BETA * inside / np.maximum(positive, 1) - GAMMA * outside / np.maximum(g - positive, 1)
+        yield first, np.maximum(scores, 0.0)
+
+
+def _blocks(n_terms: int, n_labels: int) -> Iterator[tuple[int, int]]:
+    size = max(1, _BLOCK_ENTRIES // max(1, n_terms))
+    for first in range(0, n_labels, size):
+        yield first, min(first + size, n_labels)
+
+
+def _per_label(
+    blocks: Iterator[tuple[int, Floats]],
+    n_labels: int,
+    per_label: int,
+    *,
+    local: bool = False,
+    positive: bool = False,
+) -> Selection:
+    """The best terms of each label, pooled (Forman's round robin)."""
+    chosen: list[Ints] = [np.empty(0, dtype=np.int64)] * n_labels
+    for first, scores in blocks:
+        for j, column in enumerate(scores.T, start=first):
+            best = _best(column, per_label)
+            chosen[j] = best[column[best] > 0] if positive else best
+    kept = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+    if not local:
+        return Selection(kept)
+    rows = np.searchsorted(kept, np.concatenate(chosen))
+    labels = np.repeat(np.arange(n_labels), [len(best) for best in chosen])
+    allowed = coo_array((np.ones(len(rows), dtype=np.bool_), (rows, labels)), shape=(len(kept), n_labels))
+    return Selection(kept, csr_array(allowed))
+
+
+def _best(scores: Floats, count: int) -> Ints:
+    """The indices of the highest scores; among equal ones the smaller index."""
+    if count >= len(scores):
+        return np.arange(len(scores))
+    top = float(scores.max())
+    rounded = np.round(scores / top, _TIE) if top > 0 else scores
+    least = np.partition(rounded, len(rounded) - count)[len(rounded) - count]
+    above: Bools = rounded > least
+    level = np.flatnonzero(rounded == least)[: count - int(above.sum())]
+    return np.concatenate([np.flatnonzero(above), level])

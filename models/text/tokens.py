@@ -1,0 +1,115 @@
+"""From texts to words, many at a time.
+
+A *word* is a maximal run of letters and digits (``str.isalnum``, so the letters and digits of every script;
+the underscore is neither), together with the combining marks (Mn, Mc) that follow its letters, since in
+many scripts the vowels are marks. Before that a text is put into Unicode normal form NFKC, in which the
+same letter is always the same character however it was typed, and loses its invisible characters (soft
+hyphen, joiners, direction marks, variation selectors, byte-order mark), which mail programs scatter inside
+words.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_SPACE = 32
+
+
+def _ranges(characters: Iterable[str]) -> str:
+    """The inside of a character class that matches exactly these characters, given in code point order."""
+    ranges: list[list[int]] = []
+    for code in map(ord, characters):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+
+
+_MARKS = _ranges(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in ("Mn", "Mc"))
+_WORD = re.compile(rf"\w[\w{_MARKS}]*")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+"""Unicode's default-ignorable characters but for the zero-width space U+200B, which stands between words."""
+
+
+def _ascii_table(*, lowercase: bool) -> bytes:
+    """For ``bytes.translate``: ASCII that is no letter or digit becomes a space, other bytes stay."""
+    kept = (chr(c) if c >= 128 or chr(c).isalnum() else " " for c in range(256))
+    return bytes(ord(c.lower()) if lowercase and c.isascii() else ord(c) for c in kept)
+
+
+_TABLES = {lowercase: _ascii_table(lowercase=lowercase) for lowercase in (False, True)}
+
+
+def words(text: str, *, lowercase: bool = True) -> list[str]:
+    """The words of one text, in their order.
+
+    >>> words("Re: Ihre Rechnung_42 – GRÜSSE, naïve  co\u00adop")
+    ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
+    """
+    if not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    if lowercase:
+        text = text.lower()
+    return _WORD.findall(text.replace("_", " "))
+
+
+@dataclass(frozen=True)
+class SplitTexts:
+    """The words of n texts, each distinct word held once.
+
+    Attributes:
+        distinct: the distinct words, in order of their first appearance.
+        codes: for each word of the texts, one after the other, its index in ``distinct``.
+        bounds: (n + 1,) the words of text i are ``codes[bounds[i]:bounds[i + 1]]``.
+    """
+
+    distinct: list[str]
+    codes: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+
+
+def split(texts: Sequence[str], *, lowercase: bool = True) -> SplitTexts:
+    """The same as :func:`words` for many texts at once, and several times faster.
+
+    The texts are laid side by side as bytes with single bytes between; words are the runs between
+    separators, and Arrow numbers the distinct ones. Only a text beyond ASCII goes through the regular
+    expression.
+
+    >>> split(["one two", "two"]).codes.tolist()
+    [0, 1, 1]
+    """
+    encoded = [
+        (text if text.isascii() else " ".join(words(text, lowercase=lowercase))).encode() for text in texts
+    ]
+    joined = b" ".join([b"", *encoded, b""]).translate(_TABLES[lowercase])
+    inside = np.frombuffer(joined, dtype=np.uint8) != _SPACE
+    edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    starts, ends = edges[::2], edges[1::2]
+
+    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
+    np.cumsum(ends - starts, out=offsets[1:])
+    letters = joined.translate(None, b" ")
+    numbered = pa.LargeStringArray.from_buffers(
+        len(starts), pa.py_buffer(offsets.data), pa.py_buffer(letters)
+    ).dictionary_encode()
+
+    first = np.ones(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(text) + 1 for text in encoded], out=first[1:])
+    first[1:] += 1
+    return SplitTexts(
+        distinct=[str(word) for word in numbered.dictionary.to_pylist()],
+        codes=numbered.indices.to_numpy(),
+        bounds=np.searchsorted(starts, first).astype(np.int64),
+    )
