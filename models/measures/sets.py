@@ -1,0 +1,45 @@
+"""Measures of whole label sets, averaged over examples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.arrays import Bools, Labels
+
+
+def hamming_loss(Y: Labels, predicted: Labels) -> float:
+    """The share of (example, label) pairs that are wrong.
+
+    Args:
+        Y: (n, k) true label sets.
+        predicted: (n, k) predicted label sets.
+
+    >>> from scipy.sparse import csr_array
+    >>> hamming_loss(csr_array([[1, 0], [0, 1]]), csr_array([[1, 0], [1, 1]]))
+    0.25
+    """
+    pairs = Y.shape[0] * Y.shape[1]
+    return int(wrong_labels(Y, predicted).sum()) / pairs if pairs else float("nan")
+
+
+def subset_zero_one(Y: Labels, predicted: Labels) -> float:
+    """The share of examples whose predicted set is not exactly the true one."""
+    return _mean(wrong_labels(Y, predicted) > 0)
+
+
+def accuracy(Y: Labels, predicted: Labels) -> float:
+    """The share of examples whose predicted set is exactly the true one.
+
+    On single-label data this is the usual accuracy.
+    """
+    return _mean(wrong_labels(Y, predicted) == 0)
+
+
+def wrong_labels(Y: Labels, predicted: Labels) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """For each of n examples the number of labels in one of its two sets only."""
+    shared = Y.multiply(predicted).sum(axis=1, dtype=np.int64)
+    return np.asarray(Y.sum(axis=1, dtype=np.int64) + predicted.sum(axis=1, dtype=np.int64) - 2 * shared)
+
+
+def _mean(flags: Bools) -> float:
+    return int(flags.sum()) / len(flags) if len(flags) else float("nan")

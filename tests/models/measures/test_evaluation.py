@@ -1,0 +1,65 @@
+"""All measures at once: which are there, which are left out, and the rows of the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from models.labels import LabelTree
+from models.learner import as_labels
+from models.measures.evaluation import LabelRow, evaluate
+
+PLAIN = {
+    "hamming_loss", "subset_zero_one", "accuracy", "f1_micro", "f1_macro", "f1_macro_zero",
+    "precision_micro", "precision_macro", "recall_micro", "recall_macro", "one_error", "coverage",
+    "average_precision", "is_error", "error_set_size", "margin", "n_examples", "n_unlabelled",
+}  # fmt: skip
+
+
+def test_everything_is_measured() -> None:
+    Y, P = as_labels([[1, 0], [0, 0]]), as_labels([[1, 1], [0, 0]])
+    result = evaluate(Y, P, np.array([[2.0, 1.0], [-1.0, -1.0]]), ["a", "b"])
+    assert set(result.measures) == PLAIN
+    assert result.measures["hamming_loss"] == 0.25
+    assert (result.measures["n_examples"], result.measures["n_unlabelled"]) == (2, 1)
+    assert result.labels == [
+        LabelRow("a", tp=1, fp=0, fn=0, tn=1, precision=1.0, recall=1.0, f1=1.0),
+        LabelRow("b", tp=0, fp=1, fn=0, tn=1, precision=0.0, recall=0.0, f1=0.0),
+    ]
+    assert result.confusion is None
+
+
+def test_undefined_measures_are_absent() -> None:
+    nothing = csr_array((2, 2), dtype=np.int8)
+    result = evaluate(nothing, nothing, np.zeros((2, 2)), ["a", "b"])
+    assert "one_error" not in result.measures
+    assert result.measures["n_unlabelled"] == 2
+    assert result.measures["f1_macro"] == 1.0
+
+
+def test_of_no_examples_only_the_counts_and_label_averages_remain() -> None:
+    nothing = csr_array((0, 2), dtype=np.int8)
+    result = evaluate(nothing, nothing, np.zeros((0, 2)), ["a", "b"], LabelTree({"b": "a"}))
+    assert result.measures["n_examples"] == 0
+    assert all(np.isfinite(value) for value in result.measures.values())
+
+
+def test_single_label_data_gets_a_confusion_matrix_of_the_best_labels() -> None:
+    Y = as_labels([[1, 0], [0, 1], [0, 1]])
+    result = evaluate(Y, Y, np.array([[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]]), ["a", "b"])
+    assert result.confusion is not None
+    assert result.confusion.tolist() == [[1, 0], [1, 1]]
+
+
+def test_a_tree_adds_its_losses() -> None:
+    Y, P = as_labels([[1, 1, 1]]), as_labels([[1, 0, 0]])
+    result = evaluate(Y, P, np.zeros((1, 3)), ["a", "b", "c"], LabelTree({"b": "a", "c": "b"}))
+    assert set(result.measures) - PLAIN == {
+        "zero_one", "symmetric_difference",
+        "hierarchical", "hierarchical_sibling", "hierarchical_subtree",
+        "simplified_hierarchical", "simplified_hierarchical_sibling", "simplified_hierarchical_subtree",
+    }  # fmt: skip
+    assert result.measures["symmetric_difference"] == 2
+    assert result.measures["hierarchical"] == 1
+    assert result.measures["hierarchical_subtree"] == pytest.approx(2 / 3)

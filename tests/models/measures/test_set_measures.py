@@ -1,0 +1,153 @@
+"""Measures of label sets, against literal loops and against scikit-learn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn import metrics
+
+from models.arrays import Labels
+from models.learner import as_labels
+from models.measures import contingency as tables
+from models.measures.confusion import co_errors, confusion, is_single_label
+from models.measures.sets import accuracy, hamming_loss, subset_zero_one
+
+Sets = list[list[int]]
+
+
+@st.composite
+def two_labelings(draw: st.DrawFn) -> tuple[Sets, Sets]:
+    n, k = draw(st.integers(1, 8)), draw(st.integers(1, 6))
+    rows = st.lists(st.lists(st.integers(0, 1), min_size=k, max_size=k), min_size=n, max_size=n)
+    return draw(rows), draw(rows)
+
+
+def counts(true: Sets, given_: Sets, label: int) -> tuple[int, int, int, int]:
+    tp = fp = fn = tn = 0
+    for y, p in zip(true, given_, strict=True):
+        if y[label] and p[label]:
+            tp += 1
+        elif p[label]:
+            fp += 1
+        elif y[label]:
+            fn += 1
+        else:
+            tn += 1
+    return tp, fp, fn, tn
+
+
+def f1(tp: int, fp: int, fn: int, *, empty: float) -> float:
+    return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else empty
+
+
+@given(two_labelings())
+@settings(max_examples=50, deadline=None)
+def test_measures_of_sets_are_their_definitions(labelings: tuple[Sets, Sets]) -> None:
+    true, given_ = labelings
+    n, k = len(true), len(true[0])
+    Y, P = as_labels(true), as_labels(given_)
+    wrong = sum(true[i][j] != given_[i][j] for i in range(n) for j in range(k))
+    unequal = sum(true[i] != given_[i] for i in range(n))
+    assert hamming_loss(Y, P) == pytest.approx(wrong / (n * k), abs=1e-12)
+    assert subset_zero_one(Y, P) == pytest.approx(unequal / n, abs=1e-12)
+    assert accuracy(Y, P) == pytest.approx(1 - unequal / n, abs=1e-12)
+
+
+@given(two_labelings())
+@settings(max_examples=50, deadline=None)
+def test_averages_of_label_tables_are_their_definitions(labelings: tuple[Sets, Sets]) -> None:
+    true, given_ = labelings
+    k = len(true[0])
+    Y, P = as_labels(true), as_labels(given_)
+    rows = [counts(true, given_, j) for j in range(k)]
+    tp, fp, fn, _ = (sum(column) for column in zip(*rows, strict=True))
+    expected = {
+        "f1_micro": f1(tp, fp, fn, empty=0.0),
+        "f1_macro": sum(f1(*row[:3], empty=1.0) for row in rows) / k,
+        "f1_macro_zero": sum(f1(*row[:3], empty=0.0) for row in rows) / k,
+        "precision_micro": tp / (tp + fp) if tp + fp else 0.0,
+        "recall_micro": tp / (tp + fn) if tp + fn else 0.0,
+        "precision_macro": sum(r[0] / (r[0] + r[1]) if r[0] + r[1] else 0.0 for r in rows) / k,
+        "recall_macro": sum(r[0] / (r[0] + r[2]) if r[0] + r[2] else 0.0 for r in rows) / k,
+    }
+    table = tables.contingency(Y, P)
+    assert [tuple(row) for row in np.stack([table.tp, table.fp, table.fn, table.tn]).T.tolist()] == rows
+    assert tables.label_measures(table) == pytest.approx(expected, abs=1e-12)
+    for name, value in expected.items():
+        measure: Callable[[Labels, Labels], float] = getattr(tables, name)
+        assert measure(Y, P) == pytest.approx(value, abs=1e-12)
+
+
+@given(two_labelings())
+@settings(max_examples=40, deadline=None)
+def test_scikit_learn_agrees(labelings: tuple[Sets, Sets]) -> None:
+    # One column would be read as a binary problem there.
+    true, given_ = (np.column_stack([np.array(sets), np.ones(len(sets), dtype=int)]) for sets in labelings)
+    Y, P = as_labels(true), as_labels(given_)
+    assert hamming_loss(Y, P) == pytest.approx(metrics.hamming_loss(true, given_))
+    assert accuracy(Y, P) == pytest.approx(metrics.accuracy_score(true, given_))
+    assert subset_zero_one(Y, P) == pytest.approx(metrics.zero_one_loss(true, given_))
+    theirs = {
+        "f1": metrics.f1_score,
+        "precision": metrics.precision_score,
+        "recall": metrics.recall_score,
+    }
+    ours = tables.label_measures(tables.contingency(Y, P))
+    for name, measure in theirs.items():
+        zero = "f1_macro_zero" if name == "f1" else f"{name}_macro"
+        assert ours[f"{name}_micro"] == pytest.approx(measure(true, given_, average="micro", zero_division=0))
+        assert ours[zero] == pytest.approx(measure(true, given_, average="macro", zero_division=0))
+
+
+def test_both_macro_conventions_stand_side_by_side() -> None:
+    """The same predictions score .55 and .33 by the two, as nine labels in forty are never met nor given."""
+    empty, good, bad = 9, 13, 18  # labels without a positive, with F1 = 1, with F1 = 0
+    true = np.zeros((2, empty + good + bad), dtype=int)
+    given_ = true.copy()
+    true[0, empty:] = 1
+    given_[0, empty : empty + good] = 1
+    Y, P = as_labels(true), as_labels(given_)
+    assert tables.f1_macro(Y, P) == pytest.approx((empty + good) / 40) == pytest.approx(0.55)
+    assert tables.f1_macro_zero(Y, P) == pytest.approx(good / 40) == pytest.approx(0.325)
+
+
+def test_of_no_examples_means_are_undefined() -> None:
+    nothing = csr_array((0, 3), dtype=np.int8)
+    assert math.isnan(hamming_loss(nothing, nothing))
+    assert math.isnan(subset_zero_one(nothing, nothing))
+    assert math.isnan(accuracy(nothing, nothing))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
+@settings(max_examples=40, deadline=None)
+def test_confusion_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
+    true, guessed = (np.array(column) for column in zip(*pairs, strict=True))
+    Y, P = as_labels(np.eye(4, dtype=int)[true]), as_labels(np.eye(4, dtype=int)[guessed])
+    matrix = confusion(Y, guessed)
+    assert matrix.tolist() == metrics.confusion_matrix(true, guessed, labels=range(4)).tolist()
+    assert (co_errors(Y, P).toarray() == matrix - np.diag(np.diag(matrix))).all()
+
+
+def test_confusion_wants_one_label_an_example() -> None:
+    assert not is_single_label(as_labels([[1, 1], [1, 0]]))
+    assert not is_single_label(as_labels([[0, 0], [1, 0]]))
+    with pytest.raises(ValueError, match="co_errors"):
+        confusion(as_labels([[1, 1]]), np.array([0]))
+
+
+@given(two_labelings())
+@settings(max_examples=40, deadline=None)
+def test_co_errors_count_examples_with_both_errors(labelings: tuple[Sets, Sets]) -> None:
+    true, given_ = labelings
+    k = len(true[0])
+    expected = [
+        [sum(y[a] > p[a] and y[b] < p[b] for y, p in zip(true, given_, strict=True)) for b in range(k)]
+        for a in range(k)
+    ]
+    assert co_errors(as_labels(true), as_labels(given_)).toarray().tolist() == expected
