@@ -1,0 +1,184 @@
+"""Multinomial naive Bayes, for label sets and for single labels.
+
+The baseline of Loza Mencía and Fürnkranz (2008, section VI-A: "a multilabel variant of the multinomial naive
+Bayes algorithm", on tf-idf values in place of counts) and of the multi-class boosting assignment
+(``nbayes.train``, with Laplace smoothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from models.arrays import Floats, Ints, Labels, Matrix
+from models.errors import UnsuitableDataError
+from models.incremental import IncrementalLearner
+from models.learner import LearnerParameters, State
+from models.memory import refuse_oversize
+
+_LOG_OF_ZERO = float(np.log(np.finfo(np.float64).tiny))
+"""Stands for the logarithm of a prior that is 0, so that every score is a real number."""
+
+
+class NaiveBayesParameters(LearnerParameters):
+    """Parameters of ``naive_bayes``."""
+
+    algorithm: Literal["naive_bayes"] = "naive_bayes"
+    alpha: float = Field(1.0, gt=0)
+    """Added to the total of every feature (Laplace smoothing at 1)."""
+    label_mode: Literal["multilabel", "single_label"] = "multilabel"
+    """``multilabel`` compares each label with its complement; ``single_label`` compares the labels with each
+    other."""
+
+
+class NaiveBayes(IncrementalLearner):
+    """Multinomial naive Bayes on counts or any other nonnegative features, such as tf-idf.
+
+    Let N_jf be the total of feature f over the examples with label j, N_j = Σ_f N_jf, n_j the number of these
+    examples, and N̄_jf, N̄_j, n̄_j the same over the examples without j. With smoothing α over all r features
+    the likelihood is p(f|j) = (N_jf + α)/(N_j + α·r).
+
+    - ``multilabel``: the score is the log-odds of the label against its complement,
+      ln(n_j/n̄_j) + Σ_f x_f·ln(p(f|j)/p(f|j̄)).
+    - ``single_label``: ln(n_j/g) + Σ_f x_f·ln p(f|j).
+
+    Priors are not smoothed. A label that every example has, has the constant score +1; a label that no
+    example has is given the smallest positive number as its prior.
+
+    Training tests chunks of examples on the totals of all earlier ones, as many examples as those (but no
+    more than 10,000) at a time; the first 100 are not tested.
+
+    Args:
+        alpha: smoothing.
+        label_mode: ``multilabel`` or ``single_label``.
+
+    Attributes:
+        feature_totals_: (r, k) totals N_jf.
+        all_totals_: (r,) totals over all examples.
+        weights_: (r, k) what a unit of a feature adds to each score.
+        bias_: (k,) the constant part of each score.
+
+    >>> X, Y = [[3, 0], [0, 2], [1, 1]], [[1, 0], [0, 1], [1, 0]]
+    >>> NaiveBayes().fit(X, Y).predict([[2, 0], [0, 2]])
+    array([[1, 0],
+           [0, 1]])
+    """
+
+    parameters: ClassVar[type[LearnerParameters]] = NaiveBayesParameters
+    algorithm: ClassVar[str] = "naive_bayes"
+
+    feature_totals_: Floats
+    all_totals_: Floats
+    weights_: Floats
+    bias_: Floats
+
+    def __init__(
+        self, alpha: float = 1.0, label_mode: Literal["multilabel", "single_label"] = "multilabel"
+    ) -> None:
+        self.alpha = alpha
+        self.label_mode = label_mode
+
+    @property
+    def default_decision(self) -> str:  # type: ignore[override]  # here it depends on a parameter
+        """``sign``, or ``single_label`` in that mode."""
+        return "single_label" if self.label_mode == "single_label" else "sign"
+
+    def _check(self, X: Matrix, /) -> None:
+        _refuse_negative(X)
+
+    def _passes(self, _parameters: NaiveBayesParameters, /) -> int:
+        return 1
+
+    def _chunk_length(self) -> int:
+        return min(max(self.n_examples_, 100), 10_000)
+
+    def _scores(self, X: Matrix) -> Floats:
+        _refuse_negative(X)
+        scores = np.asarray(X @ self.weights_) + self.bias_
+        scores[:, self._always_on()] = 1.0
+        return scores
+
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+        """The log ratios of the features' likelihoods, times their values.
+
+        In ``multilabel`` mode x_f·ln(p(f|j)/p(f|j̄)); the score is their sum plus the log-odds of the prior.
+        In ``single_label`` mode the score's own terms x_f·ln p(f|j) are all negative and say little, so each
+        is given relative to its mean over the labels, which changes the scores of all labels by the same
+        amount.
+        Nothing for a label with a constant score.
+        """
+        if self._always_on()[label]:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        rows = self.weights_[x.indices]
+        ratios = rows[:, label] - (rows.mean(axis=1) if self.label_mode == "single_label" else 0.0)
+        return x.indices.astype(np.int64), x.data * ratios
+
+    def _learned_names(self) -> Sequence[str]:
+        return ("feature_totals", "all_totals")
+
+    def _learned(self) -> State:
+        return {"feature_totals": self.feature_totals_, "all_totals": self.all_totals_}
+
+    def _set_learned(self, arrays: State) -> None:
+        self.feature_totals_, self.all_totals_ = arrays["feature_totals"], arrays["all_totals"]
+        self.n_features_in_ = len(self.all_totals_)
+        if self.n_examples_:
+            self._refresh()
+
+    def _initial(self, r: int, k: int, _parameters: NaiveBayesParameters, /) -> State:
+        refuse_oversize(2 * r * k, 8, f"the totals and weights of {k:,} labels over {r:,} features")
+        return {"feature_totals": np.zeros((r, k)), "all_totals": np.zeros(r)}
+
+    def _grown(self, old: Ints, k: int, parameters: NaiveBayesParameters, /) -> State:
+        grown = self._initial(self.n_features_in_, k, parameters)
+        grown["feature_totals"][:, old] = self.feature_totals_
+        return {**grown, "all_totals": self.all_totals_.copy()}
+
+    def _learn(
+        self, X: Matrix, Y: Labels, _parameters: NaiveBayesParameters, _first_time: bool, /
+    ) -> tuple[Ints | None, Floats]:
+        tested, scores = np.empty(0, dtype=np.int64), np.empty((0, self.n_labels_))
+        if self.n_examples_:
+            self._refresh()
+            tested, scores = np.arange(X.shape[0]), self._scores(X)
+        totals = (X.T @ Y.astype(np.float64)).tocoo()
+        self.feature_totals_[totals.coords] += totals.data
+        self.all_totals_ += np.bincount(X.indices, weights=X.data, minlength=self.n_features_in_)
+        return tested, scores
+
+    def _refresh(self) -> None:
+        """Take weights and biases from the totals."""
+        own = self.feature_totals_
+        weights = _log_likelihood(own, self.alpha)
+        with np.errstate(divide="ignore"):
+            bias = np.log(self.label_counts_ / self.n_examples_)
+            against = np.log(1.0 - self.label_counts_ / self.n_examples_)
+        bias, against = (np.maximum(part, _LOG_OF_ZERO) for part in (bias, against))
+        if self.label_mode == "multilabel":
+            weights -= _log_likelihood(np.maximum(self.all_totals_[:, np.newaxis] - own, 0.0), self.alpha)
+            bias -= against
+        self.weights_, self.bias_ = weights, bias
+
+    def _describe(self) -> None:
+        self._refresh()
+        self._warn_always_on()
+        if self.label_mode == "single_label" and self.label_counts_.sum() > self.n_examples_:
+            self.notes_.warnings.append(
+                "some examples bear several labels; each counts for all of them"
+            )
+
+
+def _log_likelihood(totals: Floats, alpha: float) -> Floats:
+    """Ln p(f|j), (r, k), from the totals N_jf, with the denominator over all r features."""
+    return np.asarray(np.log(totals + alpha) - np.log(totals.sum(axis=0) + alpha * totals.shape[0]))
+
+
+def _refuse_negative(X: Matrix) -> None:
+    if X.nnz and X.data.min() < 0:
+        raise UnsuitableDataError(
+            "naive_bayes takes counts and other nonnegative features; the smallest value here is "
+            f"{X.data.min():g}. Leave the features unscaled, or scale them to [0, 1]"
+        )

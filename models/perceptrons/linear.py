@@ -1,0 +1,68 @@
+"""What MMP and the binary relevance perceptrons share: one weight vector a label, and no bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from models.arrays import Floats, Ints, Matrix
+from models.incremental import IncrementalLearner
+from models.learner import State
+from models.memory import refuse_oversize
+
+
+class LinearPerceptrons(IncrementalLearner):
+    """Base of the learners with one perceptron a label.
+
+    Attributes:
+        weights_: (r, k) weights; feature by feature, so that the rows of an example's features are together.
+        operations_: perceptron operations of the training so far: inner products and updates (table I).
+        updates_: how many of them were updates.
+    """
+
+    weights_: Floats
+    operations_: int
+    updates_: int
+
+    def _scores(self, X: Matrix) -> Floats:
+        return np.asarray(X @ self.weights_)
+
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+        """The terms w_f·x_f of the label's inner product; the score is their sum."""
+        return x.indices.astype(np.int64), x.data * self.weights_[x.indices, label]
+
+    def _learned_names(self) -> Sequence[str]:
+        return ("weights", "operations")
+
+    def _learned(self) -> State:
+        return {"weights": self.weights_, "operations": np.array([self.operations_, self.updates_])}
+
+    def _set_learned(self, arrays: State) -> None:
+        self.weights_ = arrays["weights"]
+        self.operations_, self.updates_ = arrays["operations"].tolist()
+        self.n_features_in_ = self.weights_.shape[0]
+
+    def _initial(self, r: int, k: int, parameters: Any, /) -> State:
+        refuse_oversize(r * k, 8, f"{k} perceptrons over {r} features")
+        return {"weights": self._first_weights(r, k, parameters), "operations": np.zeros(2, dtype=np.int64)}
+
+    def _grown(self, old: Ints, k: int, parameters: Any, /) -> State:
+        r = self.n_features_in_
+        weights = self._initial(r, k, parameters)["weights"]
+        weights[:, old] = self.weights_
+        return {**self._learned(), "weights": weights}
+
+    def _first_weights(self, r: int, k: int, _parameters: Any, /) -> Floats:
+        """(r, k) weights before the first example."""
+        return np.zeros((r, k))
+
+    def _describe(self) -> None:
+        self.notes_.facts |= {
+            "perceptrons": self.n_labels_,
+            "perceptron_operations": self.operations_,
+            "perceptron_updates": self.updates_,
+            "operations_per_prediction": self.n_labels_,
+            "weight_precision": "float64",
+        }
