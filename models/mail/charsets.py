@@ -40,6 +40,9 @@ _NOT_CHARSETS: Final = {
 _MANY_ERRORS: Final = 100
 """A text with less than one undecodable place in so many characters is damaged, not mislabelled."""
 
+_TELLING_BYTES: Final = 64
+"""From fewer bytes a charset is not guessed; most mail without one is Western European."""
+
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -105,6 +108,8 @@ def decode(content: bytes, charset: str | None, findings: Findings) -> str:
 
 
 def _detected(sample: bytes) -> str:
+    if len(sample) < _TELLING_BYTES:
+        return "cp1252"
     best = charset_normalizer.from_bytes(sample).best()
     codec = codec_of(best.encoding) if best is not None else None
     return codec or "cp1252"

@@ -68,7 +68,7 @@ class Headers:
         field = self._field(name)
         if len(field) > MAX_FIELD_CHARS:
             self._findings.cut(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
-        return decoded_words(field[:MAX_FIELD_CHARS], name, self._findings)
+        return decoded_words(field[:MAX_FIELD_CHARS], name, self._findings, self.charset)
 
     def domains(self, *names: str) -> tuple[str, ...]:
         """The domains of the addresses in these fields, in lower case, each once, in order."""
@@ -115,12 +115,18 @@ class Headers:
         return self._findings.guard("charset", self._message.get_content_charset, None)
 
     @property
+    def transfer_encoding(self) -> str:
+        """The Content-Transfer-Encoding in lower case, letters and digits only, however it was written."""
+        return re.sub("[^a-z0-9]", "", self.token("content-transfer-encoding"))
+
+    @property
     def boundary(self) -> bytes | None:
         """What separates the parts of a multipart, None where it is missing or unusable."""
         boundary = self._findings.guard("boundary", self._message.get_boundary, None)
         if not boundary or len(boundary) > MAX_BOUNDARY_CHARS:
             return None
-        return self._findings.guard("boundary", lambda: boundary.encode("utf-8", "surrogateescape"), None)
+        unfolded = boundary.replace("\n", "")
+        return self._findings.guard("boundary", lambda: unfolded.encode("utf-8", "surrogateescape"), None)
 
     @property
     def filename(self) -> str:
@@ -133,7 +139,7 @@ class Headers:
             return collapse_rfc2231_value(value) if value else ""
 
         found = self._findings.guard("attachment name", name, "")
-        decoded = decoded_words(found[:MAX_FIELD_CHARS], "filename", self._findings)
+        decoded = decoded_words(found[:MAX_FIELD_CHARS], "filename", self._findings, self.charset)
         return re.split(r"[/\\]", decoded)[-1].strip()[:250]
 
     @property
@@ -161,22 +167,34 @@ def parse_headers(block: bytes, findings: Findings, default_type: str = "text/pl
     return Headers(message, findings, default_type), len(rest) if isinstance(rest, str) else 0
 
 
-def decoded_words(field: str, name: str, findings: Findings) -> str:
+def decoded_words(field: str, name: str, findings: Findings, charset: str | None = None) -> str:
     r"""A raw field as text: its 8-bit bytes and its encoded words (RFC 2047) decoded, on one line.
+
+    Bytes that should not be there are UTF-8, or in the charset that the body declares.
 
     >>> decoded_words("=?utf-8?q?Gr=C3=BC=C3=9Fe?= from\n =?utf-8?b?S8O2bG4=?=", "subject", Findings())
     'Grüße from Köln'
     """
     field = " ".join(field.splitlines())
     if not field.isascii():
-        field = decode(_NO_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), None, findings)
+        field = _decoded_bytes(
+            _NO_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), charset, findings
+        )
     if "=?" in field:
         words = findings.guard(f"header {name}", lambda: decode_header(field), [(field, None)])
         chunks: list[tuple[str | bytes, str | None]] = list(words)
         field = "".join(
-            chunk if isinstance(chunk, str) else decode(chunk, charset, findings) for chunk, charset in chunks
+            chunk if isinstance(chunk, str) else decode(chunk, declared, findings)
+            for chunk, declared in chunks
         )
     return " ".join(clean(field).split())
+
+
+def _decoded_bytes(field: bytes, charset: str | None, findings: Findings) -> str:
+    try:
+        return field.decode()
+    except UnicodeDecodeError:
+        return decode(field, charset, findings)
 
 
 def domains_in(addresses: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS, 
 from models.mail.markup import html_to_text
 from models.mail.quoting import split_quotes
 from models.mail.source import Email
-from models.mail.structure import Part, parts
+from models.mail.structure import Part, normalised, parts
 
 _HTML = frozenset({"text/html", "text/enriched", "text/richtext"})
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
@@ -36,7 +36,7 @@ def read_message(raw: bytes) -> MailDocument:
     findings = Findings()
     if len(raw) > MAX_BYTES:
         findings.cut(f"message beyond {MAX_BYTES} bytes")
-    data = b"\n" + _normalised(raw[:MAX_BYTES])
+    data = b"\n" + normalised(raw[:MAX_BYTES])
     if not data.strip():
         findings.defect("empty message")
     found = list(parts(data, findings))
@@ -131,11 +131,6 @@ def _shortened(text: str, findings: Findings) -> str:
 
 def _has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
-
-
-def _normalised(raw: bytes) -> bytes:
-    r"""Lines ended by ``\n``, without a byte-order mark or blank lines before the first header."""
-    return raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip(b"\n")
 
 
 def _digest(headers: Headers, data: bytes, body: int, beyond: bytes) -> str:

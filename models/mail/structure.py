@@ -19,6 +19,9 @@ from models.mail.headers import Headers, parse_headers
 from models.mail.limits import MAX_DEPTH, MAX_HEADER_BYTES, MAX_PARTS, MAX_TEXT_BYTES
 
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
+_FOREIGN = 20
+"""What has more than one foreign character in so many is not base64."""
+
 # fmt: off
 _NOT_PROSE = frozenset({
     "text/calendar", "text/css", "text/csv", "text/directory", "text/javascript", "text/rfc822-headers",
@@ -57,14 +60,15 @@ class Part:
 
     def text(self, findings: Findings) -> str:
         """Its content as text: transfer encoding and charset decoded."""
-        encoding = self.headers.token("content-transfer-encoding")
-        return decode(_transfer_decoded(self.body, encoding, findings), self.headers.charset, findings)
+        content = _transfer_decoded(self.body, self.headers.transfer_encoding, findings)
+        return decode(content, self.headers.charset, findings)
 
 
 @dataclass(frozen=True)
 class _Open:
-    """A part still to be looked into: bytes ``start`` to ``end``, header block included."""
+    """A part still to be looked into: bytes ``start`` to ``end`` of ``data``, header block included."""
 
+    data: bytes
     start: int
     end: int
     depth: int
@@ -82,7 +86,7 @@ def parts(data: bytes, findings: Findings) -> Iterator[Part]:
         data: a message with lines ended by ``\n`` and one ``\n`` in front.
         findings: where defects and limits met are noted.
     """
-    waiting = [_Open(1, len(data), 0)]
+    waiting = [_Open(data, 1, len(data), 0)]
     visited = 0
     text_left = MAX_TEXT_BYTES
     while waiting:
@@ -90,18 +94,18 @@ def parts(data: bytes, findings: Findings) -> Iterator[Part]:
             findings.cut(f"parts beyond {MAX_PARTS}")
             return
         here = waiting.pop()
-        headers, body = _headers_of(data, here, findings)
+        headers, body = _headers_of(here, findings)
         content_type = headers.content_type
         is_container = content_type.startswith("multipart/") or content_type in _NESTED_MESSAGES
         if is_container and here.depth == MAX_DEPTH:
             findings.cut(f"parts nested deeper than {MAX_DEPTH}")
         elif is_container:
-            inside = list(_inside(data, body, here, headers, visited, findings))
+            inside = list(_inside(here, body, headers, visited, findings))
             waiting += reversed(inside)
             if not inside:
                 content_type = "text/plain"
         is_text = _is_text(content_type) and (visited == 0 or not headers.is_attachment)
-        content = data[body : min(here.end, body + text_left)] if is_text else b""
+        content = here.data[body : min(here.end, body + text_left)] if is_text else b""
         if is_text and here.end - body > text_left:
             findings.cut(f"text beyond {MAX_TEXT_BYTES} bytes")
         text_left -= len(content)
@@ -113,15 +117,18 @@ def _is_text(content_type: str) -> bool:
     return content_type.startswith("text/") and content_type not in _NOT_PROSE
 
 
-def _headers_of(data: bytes, here: _Open, findings: Findings) -> tuple[Headers, int]:
+def _headers_of(here: _Open, findings: Findings) -> tuple[Headers, int]:
     """The fields of a part, and the offset of its body."""
+    data = here.data
     if data.startswith(b"\n", here.start, here.end):
         headers, _ = parse_headers(b"", findings, here.default_type)
         return headers, here.start + 1
     blank = data.find(b"\n\n", here.start, here.end)
     end = whole = here.end if blank < 0 else blank + 1
     if whole - here.start > MAX_HEADER_BYTES:
-        end = data.rfind(b"\n", here.start, here.start + MAX_HEADER_BYTES) + 1 or here.start
+        end = data.rfind(b"\n", here.start, here.start + MAX_HEADER_BYTES) + 1
+        if not end:  # a line as long as this is no header
+            return parse_headers(b"", findings, here.default_type)[0], here.start
     headers, left_over = parse_headers(data[here.start : end], findings, here.default_type)
     if left_over:
         return headers, end - left_over
@@ -130,13 +137,10 @@ def _headers_of(data: bytes, here: _Open, findings: Findings) -> tuple[Headers, 
     return headers, whole if blank < 0 else blank + 2
 
 
-def _inside(
-    data: bytes, body: int, here: _Open, headers: Headers, number: int, findings: Findings
-) -> Iterator[_Open]:
+def _inside(here: _Open, body: int, headers: Headers, number: int, findings: Findings) -> Iterator[_Open]:
     """The parts between the boundaries of a multipart, or the message in a part that is a message."""
     if headers.content_type in _NESTED_MESSAGES:
-        blank = data.startswith(b"\n", body, here.end)  # some programs put an empty line before it
-        yield _Open(body + blank, here.end, here.depth + 1, forwarded=True)
+        yield _nested_message(here, body, headers, findings)
         return
     boundary = headers.boundary
     if boundary is None:
@@ -144,16 +148,14 @@ def _inside(
         return
     default_type = "message/rfc822" if headers.content_type == "multipart/digest" else "text/plain"
     alternative = number if headers.content_type == "multipart/alternative" else here.alternative
+    between = re.compile(rb"\n--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)")
     start: int | None = None
     count = 0
-    # The newline before the body counts: a boundary may stand on its first line.
-    for line in re.compile(rb"\n--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)").finditer(
-        data, body - 1, here.end
-    ):
+    # The search begins at the newline before the body: its first line may be a boundary.
+    for line in between.finditer(here.data, body - 1, here.end):
         if start is not None:
-            yield _Open(
-                start, max(start, line.start()), here.depth + 1, default_type, alternative, here.forwarded
-            )
+            end = max(start, line.start())
+            yield _Open(here.data, start, end, here.depth + 1, default_type, alternative, here.forwarded)
             count += 1
         start = min(line.end() + 1, here.end)
         if line[1]:
@@ -165,17 +167,36 @@ def _inside(
         findings.defect("multipart whose boundary never comes")
         return
     findings.defect("multipart without its closing boundary")
-    yield _Open(start, here.end, here.depth + 1, default_type, alternative, here.forwarded)
+    yield _Open(here.data, start, here.end, here.depth + 1, default_type, alternative, here.forwarded)
+
+
+def _nested_message(here: _Open, body: int, headers: Headers, findings: Findings) -> _Open:
+    """The message in a part that is a message; against the standard some programs encode it."""
+    if headers.transfer_encoding in {"base64", "quotedprintable"}:
+        content = _transfer_decoded(here.data[body : here.end], headers.transfer_encoding, findings)
+        data = b"\n" + normalised(content)
+        return _Open(data, 1, len(data), here.depth + 1, forwarded=True)
+    blank = here.data.startswith(b"\n", body, here.end)  # some put an empty line before it
+    return _Open(here.data, body + blank, here.end, here.depth + 1, forwarded=True)
+
+
+def normalised(raw: bytes) -> bytes:
+    r"""Lines ended by ``\n``, without a byte-order mark or blank lines before the first header."""
+    return raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip(b"\n")
 
 
 def _transfer_decoded(body: bytes, encoding: str, findings: Findings) -> bytes:
-    """A body without its Content-Transfer-Encoding, as far as it can be undone."""
+    """A body without its transfer encoding, as far as it can be undone."""
     if encoding == "base64":
-        digits = _NOT_BASE64.sub(b"", body.partition(b"=")[0])
+        encoded = b"".join(body.partition(b"=")[0].split())
+        digits, foreign = _NOT_BASE64.subn(b"", encoded)
+        if foreign * _FOREIGN > len(encoded):
+            findings.defect("text is not in its declared transfer encoding 'base64'")
+            return body
         digits = digits[: len(digits) - (len(digits) % 4 == 1)]
         return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
-    if encoding == "quoted-printable":
+    if encoding == "quotedprintable":
         return binascii.a2b_qp(body)
-    if encoding not in {"", "7bit", "8bit", "binary"}:
+    if encoding and not encoding.startswith(("7bit", "8bit", "binary")):
         findings.defect(f"unknown transfer encoding {encoding[:40]!r}")
     return body

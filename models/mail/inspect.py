@@ -1,0 +1,50 @@
+"""What a person is shown of a message: the document, as the learner will see it."""
+
+from __future__ import annotations
+
+from models.mail.document import QUOTED_WEIGHT, MailDocument
+
+_SHOWN = 4000
+
+
+def describe(document: MailDocument) -> str:
+    """A document laid out for reading, as ``covey mail inspect`` prints it.
+
+    >>> document = MailDocument(subject="Invoice", new_text="It is wrong.", attachments=(("a.pdf", "x/y"),))
+    >>> print(describe(document))
+    subject       Invoice
+    from          -
+    to            -
+    automated     no
+    attachments   a.pdf (x/y)
+    <BLANKLINE>
+    new text, weight 1
+      It is wrong.
+    """
+    fields = [
+        ("subject", document.subject),
+        ("from", document.sender_domain),
+        ("to", ", ".join(document.recipient_domains)),
+        ("automated", "yes: do not answer it" if document.automated else "no"),
+        ("mailing list", document.mailing_list),
+        ("language", document.language),
+        ("message id", document.message_id),
+        ("body digest", document.body_digest),
+        ("attachments", ", ".join(f"{name or '(no name)'} ({kind})" for name, kind in document.attachments)),
+        ("defects", "; ".join(document.defects)),
+        ("truncated", "yes: parts beyond the limits were not read" if document.truncated else ""),
+    ]
+    always = {"subject", "from", "to"}
+    lines = [f"{name:<14}{value or '-'}" for name, value in fields if value or name in always]
+    for title, text, weight in (
+        ("new text", document.new_text, 1.0),
+        ("quoted text", document.quoted_text, QUOTED_WEIGHT),
+    ):
+        if text:
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text)} characters)"
+            lines += [
+                "",
+                f"{title}, weight {weight:g}",
+                *(f"  {line}".rstrip() for line in shown.split("\n")),
+            ]
+    return "\n".join(lines)
