@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from models.thresholds import best_threshold, tuned_thresholds
 def literal(scores: list[float], relevant: list[bool], fbr: float) -> float:
     """Try them all: the midpoints and one beyond each end; the best F1, then the largest."""
     distinct = sorted(set(scores))
-    candidates = [distinct[0] - 1, *((a + b) / 2 for a, b in zip(distinct, distinct[1:], strict=False))]
+    candidates = [distinct[0] - 1, *((a + b) / 2 for a, b in pairwise(distinct))]
     candidates.append(distinct[-1] + 1)
     best, best_f1 = candidates[0], -1.0
     for candidate in candidates:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from models.labels import LabelTree
 from models.learner import as_labels
@@ -31,7 +30,7 @@ def test_everything_is_measured() -> None:
 
 
 def test_undefined_measures_are_absent() -> None:
-    nothing = csr_array((2, 2), dtype=np.int8)
+    nothing = as_labels(np.zeros((2, 2)))
     result = evaluate(nothing, nothing, np.zeros((2, 2)), ["a", "b"])
     assert "one_error" not in result.measures
     assert result.measures["n_unlabelled"] == 2
@@ -39,7 +38,7 @@ def test_undefined_measures_are_absent() -> None:
 
 
 def test_of_no_examples_only_the_counts_and_label_averages_remain() -> None:
-    nothing = csr_array((0, 2), dtype=np.int8)
+    nothing = as_labels(np.zeros((0, 2)))
     result = evaluate(nothing, nothing, np.zeros((0, 2)), ["a", "b"], LabelTree({"b": "a"}))
     assert result.measures["n_examples"] == 0
     assert all(np.isfinite(value) for value in result.measures.values())

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 from sklearn import metrics
 
-from models.arrays import Floats
+from models.arrays import AnyArray, Floats
 from models.learner import as_labels
 from models.measures import rankings
 from models.rankings import ranking, ranks
@@ -73,13 +72,13 @@ def test_ranking_measures_are_their_definitions(problem: Problem) -> None:
         assert getattr(rankings, name)(labels, scores) == pytest.approx(value, abs=1e-12, nan_ok=True)
 
 
-def untied(seed: int) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Floats]:
+def untied(seed: int) -> tuple[AnyArray, Floats]:
     """Labelled examples, none with all labels, and scores without ties."""
     rng = np.random.default_rng(seed)
     Y = (rng.random((40, 7)) < 0.3).astype(np.int64)
     Y[np.arange(40), rng.integers(0, 7, 40)] = 1
     Y[Y.all(axis=1), 0] = 0
-    scores = np.argsort(rng.random((40, 7)), axis=1) - 3.0
+    scores: Floats = np.argsort(rng.random((40, 7)), axis=1).astype(np.float64) - 3.0
     return Y, scores
 
 
@@ -104,7 +103,7 @@ def test_examples_without_labels_are_left_out() -> None:
 
 
 def test_without_any_label_ranking_measures_are_undefined() -> None:
-    nothing = csr_array((2, 3), dtype=np.int8)
+    nothing = as_labels(np.zeros((2, 3)))
     assert all(math.isnan(value) for value in rankings.ranking_measures(nothing, np.zeros((2, 3))).values())
 
 
