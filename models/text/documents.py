@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
+from models.mail.language import language_of as guess_language
+
 
 class FieldedDocument(Protocol):
     """A document of several fields, such as a mail with its subject, new text and quoted text."""
@@ -34,5 +36,9 @@ def parts_of(document: TextDocument) -> list[tuple[str, float]]:
 
 
 def language_of(document: TextDocument) -> str | None:
-    """The language that a document names itself; a plain string names none."""
-    return None if isinstance(document, str) else document.language
+    """The language of a document: what it says itself; that of a plain string is guessed, None if in doubt.
+
+    >>> language_of("Guten Tag, die Rechnung vom Mai stimmt leider nicht.")
+    'de'
+    """
+    return guess_language(document) if isinstance(document, str) else document.language
