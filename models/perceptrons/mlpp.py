@@ -20,7 +20,7 @@ from models.incremental import IncrementalLearner
 from models.learner import LearnerParameters, State, as_matrix
 from models.memory import GIB, refuse_oversize
 from models.perceptrons.pairs import Pairs, Voting, gains, pairs_of, votes
-from models.perceptrons.quick_voting import QuickVotes, quick_vote
+from models.perceptrons.quick_voting import Promise, QuickVotes, quick_vote
 
 DOUBLE_LIMIT = 1 * GIB
 """Bytes of weights up to which they are float64; above they are float32."""
@@ -95,7 +95,7 @@ class MLPP(IncrementalLearner):
     boundary_weights_: AnyArray
     operations_: int
     updates_: int
-    _norms: AnyArray | None
+    _promise: Promise | None
 
     def __init__(
         self,
@@ -119,6 +119,9 @@ class MLPP(IncrementalLearner):
     def quick_top(self, X: Any, top: int) -> QuickVotes:
         """The best labels of each example, without casting all votes (quick weighted voting).
 
+        The first call after training or loading prepares the bounds of weighted voting, in one pass over the
+        weights.
+
         Args:
             X: (n, r) examples.
             top: how many labels; all of them where there are fewer.
@@ -129,16 +132,16 @@ class MLPP(IncrementalLearner):
         """
         check_is_fitted(self)
         matrix = as_matrix(X, n_features=self.n_features_in_)
-        if self.voting == "weighted" and self._norms is None:
-            self._norms = np.sqrt(np.einsum("fp,fp->p", self.pair_weights_, self.pair_weights_))
+        pairs = pairs_of(self.n_labels_)
+        if self.voting == "weighted" and self._promise is None:
+            self._promise = Promise(self.pair_weights_, pairs)
         return quick_vote(
             matrix.astype(self.pair_weights_.dtype),
             self.pair_weights_,
             self._boundary(matrix) if self.boundary_weights_.shape[1] else None,
             top,
-            pairs=pairs_of(self.n_labels_),
-            voting=self.voting,
-            norms=self._norms,
+            pairs=pairs,
+            promise=self._promise if self.voting == "weighted" else None,
             favourites=self.label_counts_,
         )
 
@@ -189,7 +192,7 @@ class MLPP(IncrementalLearner):
         self.pair_weights_, self.boundary_weights_ = arrays["pair_weights"], arrays["boundary_weights"]
         self.operations_, self.updates_ = arrays["operations"].tolist()
         self.n_features_in_ = self.pair_weights_.shape[0]
-        self._norms = None
+        self._promise = None
 
     def _initial(self, r: int, k: int, parameters: MLPPParameters, /) -> State:
         n_pairs, boundary = k * (k - 1) // 2, k if parameters.calibrated else 0
@@ -216,7 +219,7 @@ class MLPP(IncrementalLearner):
     def _learn(
         self, X: Matrix, Y: Labels, _parameters: MLPPParameters, _first_time: bool, /
     ) -> tuple[Ints, Floats]:
-        self._norms = None
+        self._promise = None
         pairs, n = pairs_of(self.n_labels_), X.shape[0]
         tested = self._tested(n)
         scores, due = np.empty((len(tested), self.n_labels_)), set(tested.tolist())
