@@ -15,7 +15,6 @@ from models.mail.findings import Findings
 from models.mail.limits import MAX_DETECTION_BYTES
 
 _WIDER: Final = {
-    "ascii": "utf_8",
     "iso8859_1": "cp1252",
     "latin_1": "cp1252",
     "iso8859_9": "cp1254",
@@ -36,9 +35,6 @@ _NOT_CHARSETS: Final = {
     "oem",
 }
 """Codecs of Python that are no charsets of mail; some take quadratic time."""
-
-_MANY_ERRORS: Final = 100
-"""A text with less than one undecodable place in so many characters is damaged, not mislabelled."""
 
 _TELLING_BYTES: Final = 64
 """From fewer bytes a charset is not guessed; most mail without one is Western European."""
@@ -102,7 +98,8 @@ def decode(content: bytes, charset: str | None, findings: Findings) -> str:
             text = content.decode(codec, "replace")
         except (UnicodeError, LookupError):
             continue
-        if text.count("\ufffd") * _MANY_ERRORS < len(text):
+        foreign = sum(not character.isascii() for character in text)
+        if foreign > 2 * text.count("\ufffd"):  # most of what is not ASCII is right: damaged, not mislabelled
             return text
     return content.decode(_detected(content[:MAX_DETECTION_BYTES]), "replace")
 

@@ -24,7 +24,7 @@ from models.mail.limits import (
 )
 
 _STRUCTURED = ("content-type", "content-disposition")
-_ASIDE = re.compile(r'"(?:[^"\\]|\\.)*"|\([^()]*\)')
+_ASIDE = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
 _DOMAIN = re.compile(r"@([^\W_](?:[\w.-]*[^\W_])?)")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")

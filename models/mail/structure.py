@@ -19,6 +19,10 @@ from models.mail.headers import Headers, parse_headers
 from models.mail.limits import MAX_DEPTH, MAX_HEADER_BYTES, MAX_PARTS, MAX_TEXT_BYTES
 
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
+_LONG_LINE = re.compile(rb"([^\n]{16384})[^\n]+")
+_LONG_FIELD = re.compile(rb"^([^ \t\n][^\n]*(?:\n[ \t][^\n]*){200})(?:\n[ \t][^\n]*)+", re.MULTILINE)
+_SHORTENED = 32
+"""So many times the limit, long fields are looked for."""
 _FOREIGN = 20
 """What has more than one foreign character in so many is not base64."""
 
@@ -124,17 +128,23 @@ def _headers_of(here: _Open, findings: Findings) -> tuple[Headers, int]:
         headers, _ = parse_headers(b"", findings, here.default_type)
         return headers, here.start + 1
     blank = data.find(b"\n\n", here.start, here.end)
-    end = whole = here.end if blank < 0 else blank + 1
-    if whole - here.start > MAX_HEADER_BYTES:
-        end = data.rfind(b"\n", here.start, here.start + MAX_HEADER_BYTES) + 1
-        if not end:  # a line as long as this is no header
-            return parse_headers(b"", findings, here.default_type)[0], here.start
-    headers, left_over = parse_headers(data[here.start : end], findings, here.default_type)
-    if left_over:
-        return headers, end - left_over
-    if end < whole:
+    block = data[here.start : here.end if blank < 0 else blank + 1]
+    too_long = len(block) > MAX_HEADER_BYTES
+    if too_long:
+        block = _shortened(block)
+    headers, left_over = parse_headers(block, findings, here.default_type)
+    if too_long and left_over < len(block):
         findings.cut(f"headers beyond {MAX_HEADER_BYTES} bytes")
-    return headers, whole if blank < 0 else blank + 2
+    if left_over:
+        return headers, here.start + len(block) - left_over
+    return headers, here.end if blank < 0 else blank + 2
+
+
+def _shortened(block: bytes) -> bytes:
+    """A header block within the limit; the longest fields are cut first, for the sake of those behind."""
+    block = block[: _SHORTENED * MAX_HEADER_BYTES]
+    block = _LONG_FIELD.sub(rb"\1", _LONG_LINE.sub(rb"\1", block))[:MAX_HEADER_BYTES]
+    return block[: block.rfind(b"\n") + 1] or block
 
 
 def _inside(here: _Open, body: int, headers: Headers, number: int, findings: Findings) -> Iterator[_Open]:
