@@ -18,7 +18,7 @@ def zero_one_loss(true: Any, predicted: Any) -> float:
         predicted: (n, k) predicted labels likewise.
 
     Returns:
-        mean over the examples, in [0, 1]; 0 where there are none.
+        mean over the examples, in [0, 1]; NaN where there are none.
 
     >>> zero_one_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     0.5
@@ -45,7 +45,7 @@ def hierarchical_loss(true: Any, predicted: Any, parents: Any, scaling: Scaling 
         scaling: the coefficients c_j, see ``Forest.coefficients``.
 
     Returns:
-        mean over the examples, at least 0; 0 where there are none.
+        mean over the examples, at least 0; NaN where there are none.
 
     Raises:
         ParameterError: the parents are no forest.
@@ -95,4 +95,4 @@ def _dense(labels: Any) -> Bools:
 
 
 def _mean(losses: Any) -> float:
-    return float(np.mean(losses)) if len(losses) else 0.0
+    return float(np.mean(losses)) if len(losses) else float("nan")
