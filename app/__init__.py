@@ -1,0 +1,1 @@
+"""The HTTP service: its resources, database, storage, settings and command line."""

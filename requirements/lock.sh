@@ -6,4 +6,4 @@ compile=(uv pip compile --quiet --universal --python-version 3.11 --generate-has
          --no-annotate --no-header --no-emit-index-url "$@" pyproject.toml)
 # The development lock comes first: what runs must be what was tested.
 "${compile[@]}" --group dev --output-file requirements/dev.lock
-"${compile[@]}" --constraints requirements/dev.lock --output-file requirements/run.lock
+"${compile[@]}" --group build --constraints requirements/dev.lock --output-file requirements/run.lock

@@ -1,0 +1,5 @@
+"""``python -m app`` is ``covey``."""
+
+from app.cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""The doorbell: tells the workers, through the broker, that a job waits.
+
+A ring may be lost, repeated or late without harm: the row in the database is the job, and every worker
+looks for rows that nobody picked up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+log = structlog.get_logger()
+
+TASK = "covey.run_job"
+"""The one task of the workers; its one argument is a job's id."""
+
+QUEUE = "covey"
+
+
+def celery_config(broker_url: str) -> dict[str, Any]:
+    """What both ends of the broker agree on."""
+    return {
+        "broker_url": broker_url,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_transport_options": {
+            "socket_connect_timeout": 2,
+            "socket_timeout": 5,
+            "socket_keepalive": True,
+            "max_retries": 0,
+        },
+        # The database is the ledger: results and redelivery are none of the broker's business.
+        "task_ignore_result": True,
+        "task_store_errors_even_if_ignored": False,
+        "task_acks_late": False,
+        "task_default_queue": QUEUE,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "worker_prefetch_multiplier": 1,
+        "worker_hijack_root_logger": False,
+        "worker_send_task_events": False,
+        "enable_utc": True,
+    }
+
+
+class Bell:
+    """Rings for jobs through the broker.
+
+    Args:
+        broker_url: Celery URL.
+    """
+
+    def __init__(self, broker_url: str) -> None:
+        self._celery = Celery("covey", set_as_current=False)
+        self._celery.conf.update(celery_config(broker_url))
+
+    def ring(self, job_id: str) -> None:
+        """Ring once. A broker that does not answer is no error: a worker's own search finds the job."""
+        try:
+            self._celery.send_task(TASK, args=[job_id], queue=QUEUE, retry=False)
+        except (OperationalError, OSError) as error:
+            log.warning("bell.unheard", job_id=job_id, reason=str(error))
+
+    def close(self) -> None:
+        """Close the connections to the broker."""
+        self._celery.close()

@@ -1,0 +1,171 @@
+"""The command line: ``covey``."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvicorn
+from rich.console import Console
+
+from app import logs
+from app.db import schema
+from app.db.session import Database
+from app.embedded import ServeError, serve
+from app.keys import service as keys
+from app.keys.schemas import ApiKeyCreate
+from app.main import create_app
+from app.settings import Settings
+from app.version import __version__
+
+cli = typer.Typer(
+    name="covey",
+    help="Train multilabel classifiers over HTTP and route e-mail with them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+keys_cli = typer.Typer(help="API keys: who may do what.", no_args_is_help=True)
+cli.add_typer(keys_cli, name="keys")
+
+stderr = Console(stderr=True)
+
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of the embedded stack. Default: covey-data.", show_default=False),
+]
+Host = Annotated[
+    str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.", show_default=False)
+]
+Port = Annotated[
+    int | None,
+    typer.Option(help="Port to listen on; 0 picks a free one. Default: 8000.", show_default=False),
+]
+
+
+def settings_with(**options: Any) -> Settings:
+    """The settings, options first; children inherit them through the environment."""
+    for name, value in options.items():
+        if value is not None:
+            os.environ[f"COVEY_{name.upper()}"] = str(value)
+    return Settings()
+
+
+def _fail(message: str) -> typer.Exit:
+    stderr.print(f"covey: {message}", style="red", highlight=False, soft_wrap=True)
+    return typer.Exit(1)
+
+
+@cli.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"covey {__version__}")
+        raise typer.Exit
+
+
+@cli.command("serve")
+def serve_command(data: Data = None, host: Host = None, port: Port = None) -> None:
+    """Run everything in one command: database, broker, worker and API.
+
+    The first line on standard output, once it is ready, is `Covey is ready at http://…`.
+    Ctrl-C, or SIGTERM, stops it in order; jobs go on at the next start.
+    """
+    settings = settings_with(data_dir=data.resolve() if data else None, host=host, port=port)
+    logs.configure(settings)
+    try:
+        serve(settings, lambda url: typer.echo(f"Covey is ready at {url}"))
+    except (ServeError, schema.SchemaError) as error:
+        raise _fail(str(error)) from error
+
+
+@cli.command()
+def api(
+    host: Host = None,
+    port: Port = None,
+    fd: Annotated[
+        int | None, typer.Option(help="Serve on an inherited listening socket instead.", hidden=True)
+    ] = None,
+) -> None:
+    """Run the HTTP API alone, for production. The database must be migrated."""
+    settings = settings_with(host=host, port=port)
+    logs.configure(settings)
+    config = uvicorn.Config(
+        "app.main:create_app",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=20,
+    )
+    sockets = [socket.socket(fileno=fd)] if fd is not None else None
+    server = uvicorn.Server(config)
+    server.run(sockets=sockets)
+    if not server.started:
+        raise typer.Exit(3)
+
+
+@cli.command()
+def worker() -> None:
+    """Run a worker alone, for production. Start as many as you like."""
+    # The workers stand above the app and are not imported here.
+    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606
+
+
+@cli.command()
+def migrate(
+    revision: Annotated[str, typer.Argument(help="Revision to go to.")] = "head", data: Data = None
+) -> None:
+    """Bring the database's schema to this release. Safe to run from several places at once."""
+    settings = settings_with(data_dir=data.resolve() if data else None)
+    if not settings.database_url:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    db = Database(settings.resolved_database_url(), ring=lambda _: None)
+    before = schema.current(db.engine)
+    schema.migrate(db.engine, revision)
+    typer.echo(f"schema: {before or 'none'} -> {schema.current(db.engine) or 'none'}")
+    db.close()
+
+
+@keys_cli.command("create")
+def create_key(
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    scope: Annotated[
+        list[str], typer.Option(help="read, predict, train or admin; give several times for several.")
+    ],
+    data: Data = None,
+) -> None:
+    """Create an API key and print its secret, once.
+
+    From the first key on, every request needs one.
+    """
+    settings = settings_with(data_dir=data.resolve() if data else None)
+    db = Database(settings.resolved_database_url(), ring=lambda _: None)
+    try:
+        schema.require_head(db.engine)
+        made = keys.create(db, ApiKeyCreate.model_validate({"name": name, "scopes": scope}))
+    except (schema.SchemaError, ValueError) as error:
+        raise _fail(str(error)) from error
+    finally:
+        db.close()
+    stderr.print(f"key {made.id} with scopes {', '.join(made.scopes)}; its secret is shown only now:")
+    typer.echo(made.secret)
+
+
+@cli.command()
+def openapi() -> None:
+    """Print the OpenAPI document of the HTTP API."""
+    typer.echo(json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    """Run the command line."""
+    cli()

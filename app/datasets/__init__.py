@@ -1,0 +1,1 @@
+"""Data sets: labelled examples, uploaded once and immutable once ready."""

@@ -1,0 +1,58 @@
+"""Pages of a data set's examples, read from its Parquet file."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from app.datasets import service
+from app.datasets.schemas import ExampleItem, ExamplePage
+from app.environment import Environment
+from app.paging import Page, encode_cursor
+from models.data.examples import Documents, Examples, FeatureRows
+from models.data.store import StoredExamples
+
+
+def page(env: Environment, dataset_id: str, page: Page) -> ExamplePage:
+    """A page of examples, in the order of the file."""
+    row = service.ready(env, dataset_id)
+    assert row.storage_key is not None, "a ready data set has its file"  # noqa: S101
+    stored = StoredExamples(env.storage.local(row.storage_key))
+    first = page.after_number() + 1
+    items = _items(stored.page(first, page.limit))
+    more = first + page.limit < stored.n_examples
+    return ExamplePage(items=items, next_cursor=encode_cursor(first + page.limit - 1) if more else None)
+
+
+def _items(batch: Examples) -> list[ExampleItem]:
+    splits = batch.splits()
+    return [
+        ExampleItem(
+            id=batch.ids[i],
+            labels=list(batch.labels[i]),
+            split=splits[i],
+            **_document(batch.documents, i),
+        )
+        for i in range(batch.n_examples)
+    ]
+
+
+def _document(documents: Documents, i: int) -> dict[str, Any]:
+    if isinstance(documents, FeatureRows):
+        start, end = documents.matrix.indptr[i : i + 2]
+        columns = documents.matrix.indices[start:end]
+        values = documents.matrix.data[start:end]
+        return {"features": {documents.names[j]: float(x) for j, x in zip(columns, values, strict=True)}}
+    document = documents[i]
+    if isinstance(document, str):
+        return {"text": document}
+    if document.raw is not None:
+        return {"raw_email": base64.b64encode(document.raw).decode("ascii")}
+    parts = {
+        "subject": document.subject,
+        "from": document.from_,
+        "to": document.to,
+        "text": document.text,
+        "html": document.html,
+    }
+    return {"email": {name: value for name, value in parts.items() if value}}

@@ -1,0 +1,113 @@
+"""What a worker does with a data set's content: read it, check it, store it once as Parquet."""
+
+from __future__ import annotations
+
+import hashlib
+from io import BufferedReader
+from typing import Any
+
+from sqlalchemy import insert
+
+from app.db import tables
+from app.db.session import Transaction
+from app.environment import Environment
+from app.jobs import ledger
+from app.jobs.ledger import Claim
+from app.jobs.reporter import Reporter
+from app.settings import Settings
+from models.data.ingest import ingest
+from models.data.limits import IngestLimits
+from models.errors import BadDataError
+from models.labels import LabelTree
+
+
+class Ingestion:
+    """The job kind ``ingest``."""
+
+    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+        """Read the content and make the data set ready.
+
+        Raises:
+            BadDataError: the content cannot be used; the records at fault are named.
+        """
+        assert claim.dataset_id is not None, "an ingestion has its data set"  # noqa: S101
+        with env.db.read() as session:
+            row = session.get_one(tables.Dataset, claim.dataset_id)
+        assert row.upload_key is not None, "content was attached before the job was queued"  # noqa: S101
+        content = env.storage.local(row.upload_key)
+        size = content.stat().st_size
+        key = f"datasets/{row.id}.{claim.fence}.parquet"
+        with env.storage.scratch(".parquet") as target:
+            with content.open("rb") as stream:
+                _expect_compressed(stream, row.upload_encoding)
+                found = ingest(
+                    stream,
+                    row.format,
+                    target,
+                    tree=LabelTree(row.label_tree) if row.label_tree else None,
+                    limits=limits_of(env.settings),
+                    max_bad_records=int(row.options.get("max_bad_records", 0)),
+                    progress=lambda done: report("reading", done, size, "bytes"),
+                )
+            with content.open("rb") as stream:
+                sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+            env.storage.put(key, target)
+        summary = found.to_json()
+        counts = summary.pop("label_counts")
+        parents = summary.pop("label_tree")
+        with env.db.write() as tx:
+            ledger.finish(tx, claim, "succeeded")
+            fresh = tx.session.get_one(tables.Dataset, row.id)
+            fresh.state = "ready"
+            fresh.ready_at = tx.now
+            fresh.storage_key = key
+            fresh.sha256 = sha256
+            fresh.size_bytes = size
+            fresh.report = summary
+            fresh.label_tree = parents or fresh.label_tree
+            fresh.upload_key = None
+            tx.session.execute(
+                insert(tables.DatasetLabel),
+                [
+                    {
+                        "dataset_id": row.id,
+                        "position": position,
+                        "label": label,
+                        "count": count,
+                        "parent": parents.get(label),
+                    }
+                    for position, (label, count) in enumerate(counts.items())
+                ],
+            )
+        # Everything is in the Parquet file now; the upload was only the way there.
+        env.storage.delete(row.upload_key)
+
+    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+        """The data set failed, and says why; it takes other content."""
+        row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
+        if row is not None:
+            row.state = "failed"
+            row.error = error
+
+
+def limits_of(settings: Settings) -> IngestLimits:
+    """The caps on one file, as the operator set them."""
+    return IngestLimits(
+        record_bytes=settings.max_record_bytes,
+        examples=settings.max_examples,
+        labels=settings.max_labels,
+        features=settings.max_features,
+        decompressed_bytes=settings.max_content_bytes,
+        ratio=settings.max_compression_ratio,
+    )
+
+
+_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+
+
+def _expect_compressed(stream: BufferedReader, encoding: str | None) -> None:
+    """Compression is recognised by content; a header that promised it and lied is told."""
+    if encoding is not None and not stream.peek(4).startswith(_MAGIC[encoding]):
+        raise BadDataError(
+            f"the upload said Content-Encoding: {encoding}, and its bytes are not {encoding}; leave it out"
+        )

@@ -1,0 +1,262 @@
+"""Every table. The database is the ledger: what is not here did not happen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment, aware of its zone in Python, UTC in the database (SQLite keeps no zone)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To the database."""
+        if value is None:
+            return None
+        return value.astimezone(UTC).replace(tzinfo=None if dialect.name == "sqlite" else UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """From the database."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Names every constraint, so that each can be altered later."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it as a plain dict
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON(none_as_null=True),
+        list[Any]: JSON(none_as_null=True),
+    }
+
+
+class Dataset(Base):
+    """A data set; immutable once ready. Its examples are one Parquet file in storage."""
+
+    __tablename__ = "datasets"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    description: Mapped[str | None] = mapped_column(Text)
+    format: Mapped[str] = mapped_column(String(20))
+    state: Mapped[str] = mapped_column(String(20), index=True)
+    label_tree: Mapped[dict[str, Any] | None]
+    options: Mapped[dict[str, Any]]
+    """How the content is to be read: format options, max_bad_records."""
+    upload_key: Mapped[str | None] = mapped_column(String(200))
+    upload_encoding: Mapped[str | None] = mapped_column(String(20))
+    storage_key: Mapped[str | None] = mapped_column(String(200))
+    sha256: Mapped[str | None] = mapped_column(String(64))
+    size_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    report: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[datetime]
+    ready_at: Mapped[datetime | None]
+
+
+class DatasetLabel(Base):
+    """One label of a ready data set."""
+
+    __tablename__ = "dataset_labels"
+
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    label: Mapped[str] = mapped_column(Text)
+    count: Mapped[int] = mapped_column(Integer)
+    parent: Mapped[str | None] = mapped_column(Text)
+
+
+class Job(Base):
+    """One piece of work for a worker. See ``app.jobs.ledger`` for who may change what."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index(None, "state", "due_at"),
+        Index(None, "state", "lease_expires_at"),
+        Index(None, "kind", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    state: Mapped[str] = mapped_column(String(20))
+    spec: Mapped[dict[str, Any]]
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
+    model: Mapped[str | None] = mapped_column(String(64), index=True)
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    fence: Mapped[int] = mapped_column(Integer, default=0)
+    lease_owner: Mapped[str | None] = mapped_column(String(40))
+    lease_expires_at: Mapped[datetime | None]
+    due_at: Mapped[datetime]
+    """Not to be claimed before; a job that lost its worker waits a little."""
+    rung_at: Mapped[datetime | None]
+    cancel_requested_at: Mapped[datetime | None]
+    progress: Mapped[dict[str, Any] | None]
+    result: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class JobEvent(Base):
+    """Something that happened to a job; an append-only list."""
+
+    __tablename__ = "job_events"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(Integer, primary_key=True)
+    at: Mapped[datetime]
+    type: Mapped[str] = mapped_column(String(40))
+    detail: Mapped[dict[str, Any]]
+
+
+class CurvePoint(Base):
+    """The measures of one round, epoch or pass of a training."""
+
+    __tablename__ = "curve_points"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    step: Mapped[int] = mapped_column(Integer, primary_key=True)
+    measures: Mapped[dict[str, Any]]
+
+
+class Worker(Base):
+    """A worker that is, or was, alive."""
+
+    __tablename__ = "workers"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int] = mapped_column(Integer)
+    concurrency: Mapped[int] = mapped_column(Integer)
+    started_at: Mapped[datetime]
+    seen_at: Mapped[datetime]
+    stopping: Mapped[bool] = mapped_column(default=False)
+
+
+class Model(Base):
+    """A name with versions."""
+
+    __tablename__ = "models"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    last_version: Mapped[int] = mapped_column(Integer, default=0)
+    """Counts up in the transaction that inserts a version; numbers are never used twice."""
+    created_at: Mapped[datetime]
+
+
+class ModelVersion(Base):
+    """An immutable trained model; its artifact is a file in storage."""
+
+    __tablename__ = "model_versions"
+
+    model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True)
+    artifact_key: Mapped[str] = mapped_column(String(200))
+    artifact_sha256: Mapped[str] = mapped_column(String(64), index=True)
+    artifact_bytes: Mapped[int] = mapped_column(BigInteger)
+    training_job_id: Mapped[str | None] = mapped_column(String(40))
+    dataset_id: Mapped[str | None] = mapped_column(String(40), index=True)
+    description: Mapped[dict[str, Any]]
+    """Labels, learner, features, decision, metrics, seed, software, timings, warnings, facts."""
+    created_at: Mapped[datetime]
+
+
+class ModelAlias(Base):
+    """A name for one version of a model."""
+
+    __tablename__ = "model_aliases"
+
+    model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
+    alias: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer)
+    revision: Mapped[int] = mapped_column(Integer, default=1)
+    updated_at: Mapped[datetime]
+
+
+class Router(Base):
+    """How messages are routed under one name."""
+
+    __tablename__ = "routers"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    id: Mapped[str] = mapped_column(String(40), unique=True)
+    """Tells a router from an earlier one of the same name, so that old decisions stay the old one's."""
+    model: Mapped[str] = mapped_column(String(64), index=True)
+    config: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class Decision(Base):
+    """Where one message went, and why."""
+
+    __tablename__ = "decisions"
+    __table_args__ = (UniqueConstraint("router_id", "message_key"), Index(None, "router_id", "id"))
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    router_id: Mapped[str] = mapped_column(String(40))
+    router: Mapped[str] = mapped_column(String(64))
+    message_key: Mapped[str] = mapped_column(String(64))
+    """Digest of the Message-ID and the body: the same message gets the same decision."""
+    answer: Mapped[dict[str, Any]]
+    shadow: Mapped[dict[str, Any] | None]
+    feedback: Mapped[list[Any] | None]
+    feedback_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+
+
+class ApiKey(Base):
+    """A key that opens the service; only the hash of its secret is kept."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    secret_sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    scopes: Mapped[list[Any]]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class IdempotencyRecord(Base):
+    """The first answer to a creating request that carried an ``Idempotency-Key``."""
+
+    __tablename__ = "idempotency_records"
+
+    caller: Mapped[str] = mapped_column(String(40), primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    answer: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]

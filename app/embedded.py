@@ -1,0 +1,234 @@
+"""``covey serve``: broker, worker and API as child processes of one command, for daily use on one machine.
+
+This process holds the data folder's lock and the listening socket. It starts the others, starts them again
+when they die, passes signals on, and stops them in order: first the API, then the worker, which hands its
+jobs back, then the broker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import structlog
+
+from app.broker import broker_command, socket_path
+from app.db import schema
+from app.db.session import Database
+from app.keys.guard import is_loopback
+from app.keys.service import any_exist
+from app.settings import Settings
+
+log = structlog.get_logger()
+
+STOP_SECONDS = 30.0
+"""How long a child may take to stop before it is ended."""
+
+TEND_SECONDS = 0.2
+"""How often the children are looked at."""
+
+SETTLED_SECONDS = 10.0
+"""A child that lived this long is started again at once; one that dies sooner waits longer each time."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+class ServeError(RuntimeError):
+    """The embedded stack cannot be started, and why."""
+
+
+@dataclass
+class Child:
+    """A process that is kept running.
+
+    Attributes:
+        name: for the logs.
+        command: what to run.
+        files: descriptors it inherits.
+    """
+
+    name: str
+    command: list[str]
+    files: tuple[int, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    wait: float = 0.0
+    due: float = field(default_factory=time.monotonic)
+
+    def tend(self) -> None:
+        """Start the process if it is not running and its time has come."""
+        now = time.monotonic()
+        if self.process is not None and (status := self.process.poll()) is not None:
+            self.wait = 0.0 if now - self.started > SETTLED_SECONDS else min(max(0.5, 2 * self.wait), 10.0)
+            self.due = now + self.wait
+            self.process = None
+            log.warning("child.died", child=self.name, status=status, again_in=self.wait)
+        if self.process is None and now >= self.due:
+            self.process = subprocess.Popen(
+                self.command,
+                pass_fds=self.files,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr.fileno(),
+                # A terminal's Ctrl-C reaches only this process, which stops the others in order.
+                start_new_session=True,
+                preexec_fn=_stop_with_parent,  # noqa: PLW1509 - this process has one thread
+            )
+            self.started = now
+            log.info("child.started", child=self.name, pid=self.process.pid)
+
+    def stop(self) -> None:
+        """Ask the process to stop, and end it if it does not."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            log.warning("child.ended_by_force", child=self.name)
+            self.process.kill()
+            self.process.wait()
+        log.info("child.stopped", child=self.name, status=self.process.returncode)
+
+
+def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Run the embedded stack until a signal ends it.
+
+    Args:
+        settings: of the service; children read the same from the environment.
+        ready: called once with the service's URL.
+
+    Raises:
+        ServeError: another one runs on this data folder, or the address cannot be used.
+    """
+    with _lock(settings.data_dir), _stopping() as stopping:
+        _prepare_database(settings)
+        with _listen(settings) as listener:
+            url = _url(listener)
+            broker = Child("broker", broker_command(settings.data_dir))
+            worker = Child("worker", [sys.executable, "-m", "workers"])
+            api = Child(
+                "api",
+                [sys.executable, "-m", "app", "api", "--fd", str(listener.fileno())],
+                files=(listener.fileno(),),
+            )
+            children = [worker, api] if settings.broker_url else [broker, worker, api]
+            try:
+                announced = False
+                while not stopping():
+                    for child in children:
+                        child.tend()
+                        if child is broker and not announced:
+                            _wait_for_broker(settings, stopping)
+                    if not announced and _is_ready(url):
+                        announced = True
+                        ready(url)
+                    time.sleep(TEND_SECONDS)
+            finally:
+                for child in reversed(children):
+                    child.stop()
+
+
+@contextmanager
+def _lock(data_dir: Path) -> Iterator[None]:
+    """The data folder is one stack's at a time."""
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data_dir / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ServeError(
+                f"another `covey serve` runs on {data_dir}; stop it, or choose another folder with --data"
+            ) from error
+        yield
+
+
+@contextmanager
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """Whether a signal has asked to stop."""
+    asked = False
+
+    def ask(_number: int, _frame: object) -> None:
+        nonlocal asked
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _prepare_database(settings: Settings) -> None:
+    db = Database(settings.resolved_database_url(), ring=lambda _: None)
+    try:
+        schema.migrate(db.engine)
+        if not is_loopback(settings.host) and not any_exist(db):
+            raise ServeError(
+                f"refusing to listen on {settings.host} without API keys: make one with `covey keys create`, "
+                "or listen on 127.0.0.1"
+            )
+    finally:
+        db.close()
+
+
+@contextmanager
+def _listen(settings: Settings) -> Iterator[socket.socket]:
+    """The listening socket; it outlives an API process that dies, so that clients only wait a little."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            raise ServeError(
+                f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port"
+            ) from error
+        listener.listen(512)
+        yield listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - shown, not listened on
+    return f"http://[{host}]:{port}" if ":" in host and "[" not in host else f"http://{host}:{port}"
+
+
+def _wait_for_broker(settings: Settings, stopping: Callable[[], bool]) -> None:
+    """So that the worker's first look finds it; later it may come and go."""
+    path = socket_path(settings.data_dir)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and not stopping():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(str(path))
+            except OSError:
+                time.sleep(0.02)
+            else:
+                return
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready", timeout=2.0, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _stop_with_parent() -> None:
+    """Children of a supervisor that was killed stop as if they had been told to."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() == 1:
+            os._exit(1)

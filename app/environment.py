@@ -1,0 +1,45 @@
+"""What a process of the service works with: settings, database, storage. Made after any fork."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from app.bell import Bell
+from app.broker import broker_url
+from app.db.session import Database
+from app.settings import Settings
+from app.storage import FolderStorage, Storage
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The service's things.
+
+    Attributes:
+        settings: what the operator chose.
+        db: the ledger.
+        storage: the files.
+        bell: the way to the workers.
+    """
+
+    settings: Settings
+    db: Database
+    storage: Storage
+    bell: Bell
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """Connect to what the settings name."""
+        bell = Bell(broker_url(settings))
+        return cls(
+            settings=settings,
+            db=Database(settings.resolved_database_url(), bell.ring),
+            storage=FolderStorage(settings.resolved_storage_root()),
+            bell=bell,
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.db.close()
+        self.bell.close()

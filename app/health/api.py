@@ -1,0 +1,60 @@
+"""Health and metrics over HTTP; open, and outside the versioned API."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from app.errors import NotReady
+from app.health.metrics import service_registry
+from app.health.service import readiness
+from app.http import Env, LeanRoute, responses
+from app.schemas import Answer
+
+router = APIRouter(
+    tags=["health"], route_class=LeanRoute, generate_unique_id_function=lambda route: f"health_{route.name}"
+)
+
+
+class Live(Answer):
+    """The process answers."""
+
+    status: Literal["live"]
+
+
+class Ready(Answer):
+    """The service can work."""
+
+    status: Literal["ready"]
+    workers: int
+    queue_seconds: float
+    """How long the oldest waiting job has waited."""
+
+
+@router.get("/health/live")
+def live() -> Live:
+    """Tell that the process answers."""
+    return Live(status="live")
+
+
+@router.get("/health/ready", responses=responses(503))
+def ready(env: Env) -> Ready:
+    """Tell whether the database answers and jobs get done."""
+    found = readiness(env)
+    if not found.ready:
+        raise NotReady("; ".join(found.reasons), headers={"Retry-After": "5"})
+    return Ready(status="ready", workers=found.workers, queue_seconds=found.queue_seconds)
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    },
+)
+def metrics(env: Env) -> Response:
+    """Read counters and gauges in the Prometheus text format."""
+    return Response(generate_latest(service_registry(env)), media_type=CONTENT_TYPE_LATEST)

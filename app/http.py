@@ -1,0 +1,76 @@
+"""What every route shares: dependencies, the route class, the documented errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.routing import APIRoute
+
+from app.environment import Environment
+from app.errors import PROBLEM_JSON, Problem
+from app.keys.guard import require
+from app.versions.loaded import LoadedModels
+
+
+def _environment(request: Request) -> Environment:
+    environment: Environment = request.app.state.environment
+    return environment
+
+
+def _loaded(request: Request) -> LoadedModels:
+    loaded: LoadedModels = request.app.state.loaded
+    return loaded
+
+
+Env = Annotated[Environment, Depends(_environment)]
+Loaded = Annotated[LoadedModels, Depends(_loaded)]
+
+ReadScope = Depends(require("read"))
+PredictScope = Depends(require("predict"))
+TrainScope = Depends(require("train"))
+AdminScope = Depends(require("admin"))
+
+
+class LeanRoute(APIRoute):
+    """A route whose answers leave out fields that have no value."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        options["response_model_exclude_none"] = True
+        super().__init__(path, endpoint, **options)
+
+
+def resource(tag: str) -> APIRouter:
+    """A router for one resource; its operations are called ``<tag>_<function>``."""
+    return APIRouter(
+        prefix="/v1",
+        tags=[tag],
+        route_class=LeanRoute,
+        generate_unique_id_function=lambda route: f"{tag}_{route.name}",
+        responses=responses(400, 401, 403, 413, 422, 500, 503),
+    )
+
+
+_SAID = {
+    400: "The request cannot be understood.",
+    401: "A key is needed, or the one given opens nothing.",
+    403: "The key lacks the scope.",
+    404: "There is no such thing.",
+    405: "The path exists, the method does not.",
+    409: "Not in this state.",
+    412: "If-Match names another revision.",
+    413: "More than a limit allows.",
+    415: "A media type or encoding that is not read here.",
+    422: "Well formed, and not possible as asked.",
+    500: "A fault of the service.",
+    503: "Not now.",
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Documents error answers of an operation."""
+    return {
+        status: {"model": Problem, "description": _SAID[status], "content": {PROBLEM_JSON: {}}}
+        for status in statuses
+    }

@@ -1,0 +1,84 @@
+"""``Idempotency-Key``: the same key and body give the first answer again, another body is refused.
+
+The first answer is written in the transaction that does the work, so there is never one without the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Header, Request
+from pydantic import BaseModel
+
+from app.db.session import Database, Transaction
+from app.db.tables import IdempotencyRecord
+from app.errors import Conflict
+
+Made = TypeVar("Made", bound=BaseModel)
+
+
+class Once:
+    """Does a creating request's work at most once.
+
+    Args:
+        caller: whose key it is; callers cannot meet each other's.
+        key: the ``Idempotency-Key``, None where the client gave none.
+        fingerprint: digest of path and body.
+    """
+
+    def __init__(self, caller: str, key: str | None, fingerprint: str) -> None:
+        self._caller = caller
+        self._key = key
+        self._fingerprint = fingerprint
+
+    def run(self, db: Database, made: type[Made], work: Callable[[Transaction], Made]) -> Made:
+        """Do the work in one transaction, or answer as the first time.
+
+        Raises:
+            Conflict: the key came with another body before.
+        """
+        with db.write() as tx:
+            if self._key is None:
+                return work(tx)
+            first = tx.session.get(IdempotencyRecord, (self._caller, self._key))
+            if first is not None:
+                if first.fingerprint != self._fingerprint:
+                    raise Conflict(
+                        "this Idempotency-Key was used for another request; choose a new one",
+                        code="idempotency_key_reused",
+                    )
+                return made.model_validate(first.answer)
+            answer = work(tx)
+            tx.session.add(
+                IdempotencyRecord(
+                    caller=self._caller,
+                    key=self._key,
+                    fingerprint=self._fingerprint,
+                    answer=answer.model_dump(mode="json", exclude_none=True),
+                    created_at=tx.now,
+                )
+            )
+            return answer
+
+
+async def _once(
+    request: Request,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            description="Repeat a request with the same key and body, and it is done once.",
+        ),
+    ] = None,
+) -> Once:
+    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
+    if idempotency_key is not None:
+        digest.update(await request.body())
+    caller = getattr(request.state, "key_id", None) or "open"
+    return Once(caller, idempotency_key, digest.hexdigest())
+
+
+OnceHeader = Annotated[Once, Depends(_once)]

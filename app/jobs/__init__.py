@@ -1,0 +1,1 @@
+"""Jobs: the ledger that says who may do what, and the kinds of work there are."""

@@ -1,0 +1,76 @@
+"""The kinds of work there are: what a worker does for each, and what a job's end means for others."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from app.datasets.work import Ingestion
+from app.db.session import Transaction
+from app.db.tables import Job
+from app.environment import Environment
+from app.jobs import ledger
+from app.jobs.ledger import Claim
+from app.jobs.reporter import Reporter
+from app.training.work import Training
+
+
+class Work(Protocol):
+    """One kind of work."""
+
+    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+        """Do the work and end the job in the transaction that writes what it made.
+
+        Raises:
+            CoveyError: the job cannot succeed, and why.
+            CancelledError: it was asked to stop.
+        """
+        ...
+
+    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+        """What else changes, in the same transaction, when a job fails or is cancelled."""
+        ...
+
+
+KINDS: dict[str, Work] = {"ingest": Ingestion(), "train": Training()}
+
+
+def fail(env: Environment, claim: Claim, error: dict[str, Any]) -> None:
+    """End a job of ours as failed."""
+    with env.db.write() as tx:
+        ledger.finish(tx, claim, "failed", error=error)
+        KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, error)
+
+
+def cancelled(env: Environment, claim: Claim) -> None:
+    """End a job of ours as cancelled."""
+    with env.db.write() as tx:
+        ledger.finish(tx, claim, "cancelled")
+        KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, CANCELLED)
+
+
+def lost(tx: Transaction, job: Job, *, attempts: int, reason: str) -> None:
+    """Decide what becomes of a job whose worker or process died; the caller holds its row."""
+    if job.cancel_requested_at is not None:
+        ledger.end_unowned(tx, job, "cancelled")
+        KINDS[job.kind].ended_unfinished(tx, job.dataset_id, CANCELLED)
+    elif job.attempt >= attempts:
+        error = {
+            "type": "urn:covey:problem:worker_lost",
+            "title": "Worker lost",
+            "status": 500,
+            "code": "worker_lost",
+            "detail": f"the job lost its worker {job.attempt} times; the last time: {reason}",
+        }
+        ledger.end_unowned(tx, job, "failed", error)
+        KINDS[job.kind].ended_unfinished(tx, job.dataset_id, error)
+    else:
+        ledger.requeue_lost(tx, job, reason=reason)
+
+
+CANCELLED: dict[str, Any] = {
+    "type": "urn:covey:problem:cancelled",
+    "title": "Cancelled",
+    "status": 409,
+    "code": "cancelled",
+    "detail": "the job was cancelled",
+}

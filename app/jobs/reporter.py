@@ -1,0 +1,79 @@
+"""A running job's line to its row: how far it is, and whether it should stop."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import OperationalError
+
+from app.db.session import Database
+from app.jobs import ledger
+from app.jobs.ledger import Claim
+
+log = structlog.get_logger()
+
+EVERY_SECONDS = 0.25
+"""How often a job writes its progress and looks whether it was cancelled."""
+
+
+class CancelledError(Exception):
+    """The job was asked to stop."""
+
+
+class Reporter:
+    """Reports progress, not more often than ``EVERY_SECONDS``, and at once when a phase begins.
+
+    Args:
+        db: the ledger.
+        claim: the right to write.
+    """
+
+    def __init__(self, db: Database, claim: Claim) -> None:
+        self._db = db
+        self._claim = claim
+        self._curve: dict[int, dict[str, float]] = {}
+        self._phase: str | None = None
+        self._last = float("-inf")
+
+    def __call__(
+        self,
+        phase: str,
+        completed: int,
+        total: int | None,
+        unit: str,
+        measures: dict[str, float] | None = None,
+    ) -> None:
+        """Tell how far the job is.
+
+        Raises:
+            CancelledError: it was asked to stop.
+            LostClaimError: it is somebody else's now.
+        """
+        if measures:
+            self._curve[completed] = measures
+        new_phase = phase != self._phase
+        now = time.monotonic()
+        if not new_phase and now - self._last < EVERY_SECONDS and completed != total:
+            return
+        self._last = now
+        progress: dict[str, Any] = {"phase": phase, "completed": completed, "unit": unit}
+        if total is not None:
+            progress["total"] = total
+        try:
+            stop = ledger.report(
+                self._db,
+                self._claim,
+                progress,
+                curve=self._curve,
+                event="phase" if new_phase else None,
+            )
+        except OperationalError as error:
+            # A database that is away for a moment must not cost hours of training; the lease decides.
+            log.warning("job.report_failed", job_id=self._claim.job_id, reason=str(error.orig))
+            return
+        self._phase = phase
+        self._curve = {}
+        if stop:
+            raise CancelledError(self._claim.job_id)

@@ -1,0 +1,32 @@
+"""API keys over HTTP."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from app.http import AdminScope, Env, resource, responses
+from app.keys import service
+from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage
+from app.paging import PageQuery
+
+router = resource("api_keys")
+
+
+@router.post("/api-keys", status_code=201, dependencies=[AdminScope])
+def create(env: Env, body: ApiKeyCreate, response: Response) -> ApiKeyCreated:
+    """Create a key. Its secret is shown in this answer only; from now on every request needs a key."""
+    made = service.create(env.db, body)
+    response.headers["Location"] = f"/v1/api-keys/{made.id}"
+    return made
+
+
+@router.get("/api-keys", dependencies=[AdminScope])
+def list(env: Env, page: PageQuery) -> ApiKeyPage:  # noqa: A001 - the verb of the operation's id
+    """List keys, without their secrets."""
+    return service.page(env.db, page)
+
+
+@router.delete("/api-keys/{key_id}", status_code=204, dependencies=[AdminScope], responses=responses(404))
+def delete(env: Env, key_id: str) -> None:
+    """Delete a key; it opens nothing from now on."""
+    service.delete(env.db, key_id)

@@ -1,0 +1,61 @@
+"""The guard before every route: a key with the right scope, unless the service is open.
+
+It is open only on loopback, and only while no key has been made.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from app.errors import Forbidden, Unauthorized
+from app.keys import service
+from app.keys.schemas import Scope
+
+bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="ApiKey",
+    description="An API key, `cov_…`. Needed once a key has been made.",
+)
+
+
+def require(scope: Scope) -> Callable[..., None]:
+    """A dependency that lets a request pass if its key has the scope, or ``admin``."""
+
+    def guard(
+        request: Request,
+        credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
+    ) -> None:
+        env = request.app.state.environment
+        if credentials is None:
+            if is_loopback(env.settings.host) and not service.any_exist(env.db):
+                return
+            raise Unauthorized(
+                "this service needs an API key; send it as Authorization: Bearer cov_…",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        key = service.opened_by(env.db, credentials.credentials, datetime.now(UTC))
+        if key is None:
+            raise Unauthorized(
+                "this API key is unknown or has expired", headers={"WWW-Authenticate": "Bearer"}
+            )
+        if scope not in key.scopes and "admin" not in key.scopes:
+            raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(key.scopes)}")
+        request.state.key_id = key.id
+
+    return guard
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,66 @@
+"""The HTTP application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app import handlers, logs, openapi
+from app.datasets import api as datasets
+from app.db import schema
+from app.environment import Environment
+from app.health import api as health
+from app.keys import api as keys
+from app.keys.guard import is_loopback
+from app.keys.service import any_exist
+from app.learners import api as learners
+from app.middleware import Gate, body_limit
+from app.routing import api as routing
+from app.settings import Settings, get_settings
+from app.training import api as training
+from app.version import __version__
+from app.versions import api as versions
+from app.versions.loaded import LoadedModels
+
+
+class UnguardedError(RuntimeError):
+    """The service would be open to others without a key."""
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The application for these settings, or for the process's own."""
+    settings = settings or get_settings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        logs.configure(settings)
+        environment = Environment.open(settings)
+        schema.require_head(environment.db.engine)
+        if not is_loopback(settings.host) and not any_exist(environment.db):
+            raise UnguardedError(
+                f"refusing to listen on {settings.host} without API keys: make one with `covey keys create`, "
+                "or listen on 127.0.0.1"
+            )
+        app.state.environment = environment
+        app.state.loaded = LoadedModels(environment.storage, settings.models_in_memory)
+        yield
+        environment.close()
+
+    app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, redoc_url=None)
+    app.add_middleware(Gate, limit=body_limit(settings))
+    handlers.install(app)
+    for router in (
+        datasets.router,
+        training.router,
+        versions.router,
+        routing.router,
+        routing.decisions,
+        learners.router,
+        keys.router,
+        health.router,
+    ):
+        app.include_router(router)
+    openapi.install(app)
+    return app

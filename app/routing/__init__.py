@@ -1,0 +1,1 @@
+"""Routers: a message in, departments out, and a record of every decision."""

@@ -1,0 +1,146 @@
+"""Routers, messages and decisions over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import BackgroundTasks, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from app.errors import Invalid, Unsupported
+from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, resource, responses
+from app.paging import PageQuery
+from app.routing import service
+from app.routing.schemas import (
+    Decision,
+    DecisionPage,
+    Feedback,
+    MessageJson,
+    RecordedDecision,
+    Router,
+    RouterPage,
+    RouterPut,
+)
+from app.schemas import Name
+from models.mail import MailDocument, read_message
+
+router = resource("routers")
+decisions = resource("decisions")
+
+_RAW = ("message/rfc822", "application/octet-stream", "text/plain")
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
+@router.put("/routers/{name}", dependencies=[TrainScope])
+def put(env: Env, name: Name, body: RouterPut) -> Router:
+    """Create or replace a router. The model, version and shadow that it names must exist."""
+    return service.put(env.db, name, body)
+
+
+@router.get("/routers", dependencies=[ReadScope])
+def list(env: Env, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
+    """List routers, by name."""
+    return service.page(env.db, page)
+
+
+@router.get("/routers/{name}", dependencies=[ReadScope], responses=responses(404))
+def get(env: Env, name: Name) -> Router:
+    """Read a router."""
+    return service.get(env.db, name)
+
+
+@router.delete("/routers/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404))
+def delete(env: Env, name: Name) -> None:
+    """Delete a router. Its decisions stay readable by their ids."""
+    service.delete(env.db, name)
+
+
+@router.post(
+    "/routers/{name}/messages",
+    dependencies=[PredictScope],
+    responses=responses(404, 415),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/octet-stream": _BINARY,
+                "message/rfc822": _BINARY,
+                "application/json": {"schema": {"$ref": "#/components/schemas/MessageJson"}},
+            },
+        }
+    },
+)
+async def route_message(
+    env: Env,
+    loaded: Loaded,
+    request: Request,
+    background: BackgroundTasks,
+    name: Name,
+    explain: Annotated[
+        bool | None, Query(description="Name the terms that decided; by default as the router says.")
+    ] = None,
+) -> Decision:
+    """Route one message: a raw one (RFC 5322), or its parts as JSON.
+
+    Mail is never dropped: what cannot be read goes to the fallback, with its defects. The same message
+    (by Message-ID and body) posted again gets the same decision.
+    """
+    kind = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
+    body = await _up_to(request, env.settings.max_message_bytes)
+    mail = await to_thread.run_sync(_read, kind, body)
+    decision, new = await to_thread.run_sync(lambda: service.route(env, loaded, name, mail, explain=explain))
+    if new:
+        background.add_task(service.shadow, env, loaded, decision.decision_id, mail)
+    return decision
+
+
+@router.get("/routers/{name}/decisions", dependencies=[ReadScope], responses=responses(404))
+def list_decisions(env: Env, name: Name, page: PageQuery) -> DecisionPage:
+    """List the decisions of a router, the newest first."""
+    return service.page_decisions(env.db, name, page)
+
+
+@decisions.get("/decisions/{decision_id}", dependencies=[ReadScope], responses=responses(404))
+def get_decision(env: Env, decision_id: str) -> RecordedDecision:
+    """Read a decision."""
+    return service.get_decision(env.db, decision_id)
+
+
+@decisions.post("/decisions/{decision_id}/feedback", dependencies=[PredictScope], responses=responses(404))
+def give_feedback(env: Env, decision_id: str, body: Feedback) -> RecordedDecision:
+    """Tell which labels would have been right."""
+    return service.give_feedback(env.db, decision_id, body)
+
+
+async def _up_to(request: Request, limit: int) -> bytes:
+    """The first bytes of a body; the rest is received and let go.
+
+    A message that is too long is still routed by its beginning: mail is never dropped.
+    """
+    kept = bytearray()
+    async for chunk in request.stream():
+        kept += chunk[: limit - len(kept)]
+    return bytes(kept)
+
+
+def _read(kind: str, body: bytes) -> MailDocument:
+    if kind == "application/json":
+        return service.read_json(_parsed(body))
+    if kind not in _RAW:
+        raise Unsupported(f"{kind} is not read here; send message/rfc822, application/octet-stream or JSON")
+    return read_message(body)
+
+
+def _parsed(body: bytes) -> MessageJson:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"the body is not JSON: {error}", errors=[("", str(error))]) from error
+    try:
+        return MessageJson.model_validate(given)
+    except ValidationError as error:
+        errors = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
+        raise RequestValidationError(errors, body=given) from error

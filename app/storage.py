@@ -1,0 +1,141 @@
+"""Files: uploads, data sets and artifacts, under keys that the service itself makes.
+
+No key ever comes from a client. A file appears whole or not at all: it is written aside, flushed to the
+disk and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+_KEY = re.compile(r"[a-z]+/[A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file that has been stored.
+
+    Attributes:
+        key: its key.
+        sha256: digest of its content, hexadecimal.
+        size_bytes: its size.
+    """
+
+    key: str
+    sha256: str
+    size_bytes: int
+
+
+class Storage(Protocol):
+    """Where files live."""
+
+    def create(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """A new file to write; it appears under its key when the block ends well."""
+        ...
+
+    def put(self, key: str, path: Path) -> Stored:
+        """Store a finished local file under a key; the local file may be moved away."""
+        ...
+
+    def local(self, key: str) -> Path:
+        """A local path to read the file from.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove a file; one that is gone already is no error."""
+        ...
+
+    def scratch(self, suffix: str = "") -> AbstractContextManager[Path]:
+        """A path for a temporary local file on the same disk, removed when the block ends."""
+        ...
+
+
+class FolderStorage:
+    """Files in a local folder.
+
+    Args:
+        root: the folder; made when missing.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._aside = root / "aside"
+        self._aside.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def _path(self, key: str) -> Path:
+        if not _KEY.fullmatch(key):
+            raise ValueError(f"not a storage key: {key!r}")
+        return self.root / key
+
+    @contextmanager
+    def create(self, key: str) -> Iterator[BinaryIO]:
+        """A new file to write; it appears under its key when the block ends well."""
+        path = self._path(key)
+        aside = self._aside / secrets.token_hex(12)
+        try:
+            with aside.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside.replace(path)
+            _sync_folder(path.parent)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def put(self, key: str, path: Path) -> Stored:
+        """Store a finished local file under a key; the local file is moved."""
+        target = self._path(key)
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+        size = path.stat().st_size
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+        _sync_folder(target.parent)
+        return Stored(key, sha256, size)
+
+    def local(self, key: str) -> Path:
+        """The path of a file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        path = self._path(key)
+        if not path.is_file():
+            raise FileNotFoundError(key)
+        return path
+
+    def delete(self, key: str) -> None:
+        """Remove a file; one that is gone already is no error."""
+        with suppress(FileNotFoundError):
+            self._path(key).unlink()
+
+    @contextmanager
+    def scratch(self, suffix: str = "") -> Iterator[Path]:
+        """A path for a temporary file on the storage's own disk, removed when the block ends."""
+        path = self._aside / (secrets.token_hex(12) + suffix)
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

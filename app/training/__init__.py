@@ -1,0 +1,1 @@
+"""Training jobs: a request becomes a model version."""

@@ -1,0 +1,79 @@
+"""Training jobs over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Header, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.http import Env, ReadScope, TrainScope, resource, responses
+from app.idempotency import OnceHeader
+from app.paging import PageQuery
+from app.training import service, stream
+from app.training.schemas import CurvePage, JobEventPage, TrainingJob, TrainingJobCreate, TrainingJobPage
+
+router = resource("training_jobs")
+
+
+@router.post("/training-jobs", status_code=202, dependencies=[TrainScope], responses=responses(404, 409))
+def create(env: Env, once: OnceHeader, body: TrainingJobCreate, response: Response) -> TrainingJob:
+    """Train a new version of a model in a worker. What cannot go together is refused at once."""
+    made = service.create(env, body, once)
+    response.headers["Location"] = f"/v1/training-jobs/{made.id}"
+    return made
+
+
+@router.get("/training-jobs", dependencies=[ReadScope])
+def list(env: Env, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb of the operation's id
+    """List training jobs, the newest first."""
+    return service.page(env.db, page)
+
+
+@router.get("/training-jobs/{job_id}", dependencies=[ReadScope], responses=responses(404))
+def get(env: Env, job_id: str) -> TrainingJob:
+    """Read a training job: its state, progress, and in the end its result or error."""
+    return service.get(env.db, job_id)
+
+
+@router.post(
+    "/training-jobs/{job_id}/cancel", status_code=202, dependencies=[TrainScope], responses=responses(404)
+)
+def cancel(env: Env, job_id: str) -> TrainingJob:
+    """Ask a job to stop. A queued one never starts; a running one stops at its next round."""
+    return service.cancel(env.db, job_id)
+
+
+@router.get(
+    "/training-jobs/{job_id}/events",
+    dependencies=[ReadScope],
+    responses={
+        **responses(404),
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    },
+    response_model=JobEventPage,
+)
+def list_events(
+    env: Env,
+    request: Request,
+    job_id: str,
+    page: PageQuery,
+    last_event_id: Annotated[
+        str | None, Header(description="The last event received, to go on after it.", max_length=20)
+    ] = None,
+) -> JobEventPage | StreamingResponse:
+    """List what happened to a job; with `Accept: text/event-stream` as a stream that ends with the job."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        service.get(env.db, job_id)
+        return StreamingResponse(
+            stream.events(env.db, job_id, stream.position(last_event_id)),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+    return service.events(env.db, job_id, page)
+
+
+@router.get("/training-jobs/{job_id}/curve", dependencies=[ReadScope], responses=responses(404))
+def list_curve(env: Env, job_id: str, page: PageQuery) -> CurvePage:
+    """List the measures of a training by round, epoch or pass."""
+    return service.curve(env.db, job_id, page)

@@ -1,0 +1,146 @@
+"""Models, versions, aliases and predictions over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import Header, Path, Request, Response
+from fastapi.responses import FileResponse
+
+from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, resource, responses
+from app.paging import PageQuery
+from app.schemas import Name
+from app.uploads import receive
+from app.versions import predicting, service
+from app.versions.schemas import (
+    Alias,
+    AliasPut,
+    Model,
+    ModelPage,
+    ModelVersion,
+    ModelVersionPage,
+    PredictAnswer,
+    PredictRequest,
+)
+
+router = resource("models")
+Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+@router.get("/models", dependencies=[ReadScope])
+def list(env: Env, page: PageQuery) -> ModelPage:  # noqa: A001 - the verb of the operation's id
+    """List models, by name."""
+    return service.page_models(env.db, page)
+
+
+@router.get("/models/{name}", dependencies=[ReadScope], responses=responses(404))
+def get(env: Env, name: Name) -> Model:
+    """Read a model: how many versions it has, and what its aliases name."""
+    return service.get_model(env.db, name)
+
+
+@router.delete("/models/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404, 409))
+def delete(env: Env, name: Name) -> None:
+    """Delete a model with all its versions. Refused while a router or a job needs it."""
+    service.delete_model(env, name)
+
+
+@router.get("/models/{name}/versions", dependencies=[ReadScope], responses=responses(404))
+def list_versions(env: Env, name: Name, page: PageQuery) -> ModelVersionPage:
+    """List the versions of a model, the newest first."""
+    return service.page_versions(env.db, name, page)
+
+
+@router.post(
+    "/models/{name}/versions",
+    status_code=201,
+    dependencies=[TrainScope],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def import_version(env: Env, request: Request, response: Response, name: Name) -> ModelVersion:
+    """Import an artifact, as downloaded from this or another service, as the model's next version."""
+    key = service.artifact_key()
+    await receive(env.storage, key, request.stream(), limit=env.settings.max_artifact_bytes, what="artifact")
+    made = await to_thread.run_sync(service.import_version, env, name, key)
+    response.headers["Location"] = f"/v1/models/{name}/versions/{made.version}"
+    return made
+
+
+@router.get("/models/{name}/versions/{version}", dependencies=[ReadScope], responses=responses(404))
+def get_version(env: Env, name: Name, version: Number) -> ModelVersion:
+    """Read a version: labels, parameters, measures, where it comes from."""
+    return service.get_version(env.db, name, version)
+
+
+@router.delete(
+    "/models/{name}/versions/{version}",
+    status_code=204,
+    dependencies=[TrainScope],
+    responses=responses(404, 409),
+)
+def delete_version(env: Env, name: Name, version: Number) -> None:
+    """Delete a version and its artifact. Refused while an alias or a router names it."""
+    service.delete_version(env, name, version)
+
+
+@router.get(
+    "/models/{name}/versions/{version}/artifact",
+    dependencies=[ReadScope],
+    response_class=FileResponse,
+    responses={
+        **responses(404),
+        200: {
+            "description": "The artifact's bytes.",
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        },
+    },
+)
+def download_artifact(env: Env, name: Name, version: Number) -> FileResponse:
+    """Download the file that a version is; its SHA-256 is the `ETag`."""
+    path, shown = service.artifact_path(env, name, version)
+    return FileResponse(
+        path,
+        media_type="application/octet-stream",
+        filename=f"{name}-{version}.covey",
+        headers={"ETag": f'"{shown.artifact.sha256}"'},
+    )
+
+
+@router.put("/models/{name}/aliases/{alias}", dependencies=[TrainScope], responses=responses(404, 412))
+def put_alias(
+    env: Env,
+    response: Response,
+    name: Name,
+    alias: Name,
+    body: AliasPut,
+    if_match: Annotated[
+        str | None, Header(description="The `ETag` that the alias must still have.", max_length=200)
+    ] = None,
+) -> Alias:
+    """Make an alias name a version. `live` is what is served by default: this is how a model is promoted."""
+    made = service.put_alias(env.db, name, alias, body, if_match)
+    response.headers["ETag"] = f'"{made.revision}"'
+    return made
+
+
+@router.delete(
+    "/models/{name}/aliases/{alias}",
+    status_code=204,
+    dependencies=[TrainScope],
+    responses=responses(404, 409),
+)
+def delete_alias(env: Env, name: Name, alias: Name) -> None:
+    """Delete an alias. Refused while a router serves by it."""
+    service.delete_alias(env.db, name, alias)
+
+
+@router.post("/models/{name}/predict", dependencies=[PredictScope], responses=responses(404))
+def predict(env: Env, loaded: Loaded, name: Name, body: PredictRequest) -> PredictAnswer:
+    """Predict label sets and rankings for up to some hundred documents with one version."""
+    return predicting.predict(env, loaded, name, body)

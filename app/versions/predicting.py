@@ -1,0 +1,159 @@
+"""Instances in, label sets and rankings out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from app.db import tables
+from app.environment import Environment
+from app.errors import Invalid, NotFound, TooLarge, from_learning
+from app.versions import service
+from app.versions.loaded import LoadedModels
+from app.versions.schemas import (
+    Instance,
+    LabelExplanation,
+    PredictAnswer,
+    Prediction,
+    PredictRequest,
+    RankedLabel,
+    Term,
+)
+from models import pipeline as learning
+from models.data.examples import FeatureRows
+from models.errors import CoveyError
+from models.mail import MailDocument, read_email
+from models.mail.source import Email
+from models.pipeline import Pipeline
+
+
+def predict(env: Environment, loaded: LoadedModels, name: str, body: PredictRequest) -> PredictAnswer:
+    """Predict for a batch of instances with one version."""
+    most = env.settings.max_instances
+    if len(body.instances) > most:
+        message = f"a request may hold {most} instances, this one holds {len(body.instances)}; send several"
+        raise TooLarge(message, errors=[("/instances", message)])
+    version, pipeline = load(env, loaded, name, body.version)
+    documents = documents_for(pipeline, body.instances)
+    try:
+        predictions = pipeline.predict(documents, top=body.top, explain=body.explain)
+    except CoveyError as error:
+        raise from_learning(error) from error
+    return PredictAnswer(
+        model=name,
+        version=version.version,
+        predictions=[shown(prediction, explain=body.explain) for prediction in predictions],
+    )
+
+
+def load(
+    env: Environment, loaded: LoadedModels, name: str, ref: int | str
+) -> tuple[tables.ModelVersion, Pipeline]:
+    """The version that a number or an alias names now, ready to predict.
+
+    Raises:
+        NotFound: no such model, version or alias.
+    """
+    with env.db.read() as session:
+        version = service.resolve(session, name, ref)
+    try:
+        return version, loaded.get(version)
+    except FileNotFoundError as error:
+        # Deleted between the look at the database and the look at the disk.
+        raise NotFound(f"version {version.version} of {name} was deleted just now") from error
+
+
+def documents_for(
+    pipeline: Pipeline, instances: Sequence[Instance]
+) -> list[str] | list[MailDocument] | FeatureRows:
+    """The instances as documents of the kind that the model was trained on.
+
+    Text is accepted by models trained on e-mail (it counts as a message's text), and e-mail by models
+    trained on text (its parts count as one text).
+
+    Raises:
+        Invalid: an instance of another kind, by its pointer.
+    """
+    if pipeline.kind_ == "features":
+        return _feature_rows(instances)
+    if pipeline.kind_ == "email":
+        return [_mail(instance, i) for i, instance in enumerate(instances)]
+    return [
+        instance.text if instance.text is not None else as_text(_mail(instance, i))
+        for i, instance in enumerate(instances)
+    ]
+
+
+def as_text(mail: MailDocument) -> str:
+    """A message for a model that was trained on plain text."""
+    return "\n".join(text for text, weight in mail.learning_parts() if weight > 0)
+
+
+def _mail(instance: Instance, i: int) -> MailDocument:
+    if instance.text is not None:
+        return read_email(Email(text=instance.text))
+    if instance.email is not None:
+        parts = instance.email
+        return read_email(
+            Email(subject=parts.subject, from_=parts.from_, to=parts.to, text=parts.text, html=parts.html)
+        )
+    if instance.raw_email is not None:
+        try:
+            return read_email(Email(raw=base64.b64decode(instance.raw_email, validate=True)))
+        except (binascii.Error, ValueError) as error:
+            message = "raw_email is not base64"
+            raise Invalid(message, errors=[(f"/instances/{i}/raw_email", message)]) from error
+    message = "this model was trained on text or e-mail; give text, email or raw_email"
+    raise Invalid(message, errors=[(f"/instances/{i}/features", message)])
+
+
+def _feature_rows(instances: Sequence[Instance]) -> FeatureRows:
+    names: dict[str, int] = {}
+    columns: list[int] = []
+    values: list[float] = []
+    ends = [0]
+    for i, instance in enumerate(instances):
+        if instance.features is None:
+            message = "this model was trained on named numbers; give features"
+            raise Invalid(message, errors=[(f"/instances/{i}", message)])
+        for name, value in instance.features.items():
+            columns.append(names.setdefault(name, len(names)))
+            values.append(value)
+        ends.append(len(columns))
+    matrix = csr_array(
+        (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int64), ends),
+        shape=(len(instances), len(names)),
+    )
+    return FeatureRows(list(names), matrix)
+
+
+def shown(prediction: learning.Prediction, *, explain: bool) -> Prediction:
+    """A prediction as clients see it."""
+    return Prediction(
+        labels=prediction.labels,
+        ranking=ranked(prediction.ranking),
+        explanation=explained(prediction.explanation) if explain else None,
+    )
+
+
+def ranked(ranking: Sequence[tuple[str, float]]) -> list[RankedLabel]:
+    """A ranking with its ranks."""
+    return [
+        RankedLabel(label=label, score=score, rank=rank)
+        for rank, (label, score) in enumerate(ranking, start=1)
+    ]
+
+
+def explained(explanations: Sequence[learning.Explanation]) -> list[LabelExplanation]:
+    """Explanations as clients see them."""
+    return [
+        LabelExplanation(
+            label=explanation.label,
+            terms=[Term(term=term, weight=weight) for term, weight in explanation.terms],
+        )
+        for explanation in explanations
+    ]

@@ -1,0 +1,125 @@
+"""One attempt at a job: claimed here, carried out in a process of its own, watched until it ends.
+
+The job's process loads what it needs and gives all memory back when it ends. This side keeps the lease
+alive, ends the process when the claim is lost or a cancelled job does not stop by itself, and hands the
+job back when the worker is told to stop.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import structlog
+from sqlalchemy.exc import OperationalError
+
+from app.db import tables
+from app.environment import Environment
+from app.jobs import kinds, ledger
+from app.jobs.ledger import Claim, LostClaimError
+
+log = structlog.get_logger()
+
+TRY_AGAIN = 75
+"""Exit status of a child that could do nothing about it: the database or the disk was away (EX_TEMPFAIL)."""
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def run(env: Environment, job_id: str, owner: str) -> None:
+    """Claim a job and see it through; a job that cannot be claimed is somebody else's, or was never due."""
+    claim = ledger.claim(env.db, job_id, owner, lease_seconds=env.settings.lease_seconds)
+    if claim is None:
+        return
+    with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt):
+        log.info("job.started", kind=claim.kind)
+        child = _start(env, claim)
+        try:
+            _watch(env, claim, child, owner)
+        except LostClaimError:
+            log.warning("job.claim_lost")
+        finally:
+            _end(child)
+
+
+def _start(env: Environment, claim: Claim) -> subprocess.Popen[bytes]:
+    # Numerical libraries read these when they are loaded, so they are set before the child begins.
+    threads = dict.fromkeys(_THREAD_VARIABLES, str(env.settings.job_threads))
+    return subprocess.Popen(
+        [sys.executable, "-m", "workers.child", claim.job_id, str(claim.fence)],
+        env={**os.environ, **threads},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _watch(env: Environment, claim: Claim, child: subprocess.Popen[bytes], owner: str) -> None:
+    """Keep the lease until the child ends.
+
+    Raises:
+        LostClaimError: the job is not ours any more.
+    """
+    cancelled_since: float | None = None
+    while True:
+        try:
+            status = child.wait(env.settings.heartbeat_seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            _settle(env, claim, status)
+            return
+        try:
+            cancelled = ledger.renew(env.db, claim, lease_seconds=env.settings.lease_seconds)
+            if _stopping(env, owner):
+                _end(child)
+                with env.db.write() as tx:
+                    ledger.hand_back(tx, claim, reason="the worker was told to stop")
+                log.info("job.handed_back")
+                return
+        except OperationalError as error:
+            # The child goes on; if the database stays away for too long, the lease decides.
+            log.warning("job.lease_not_renewed", reason=str(error.orig))
+            continue
+        if cancelled:
+            cancelled_since = cancelled_since or time.monotonic()
+            if time.monotonic() - cancelled_since > env.settings.cancel_grace_seconds:
+                _end(child)
+                kinds.cancelled(env, claim)
+                log.warning("job.ended_by_force")
+                return
+
+
+def _settle(env: Environment, claim: Claim, status: int) -> None:
+    """Look at how the child ended; one that did its work has ended the job itself."""
+    with env.db.write() as tx:
+        job = ledger.lock(tx, claim.job_id)
+        if job is None or job.state != "running" or job.fence != claim.fence:
+            log.info("job.ended", state=job.state if job is not None else "gone")
+            return
+        reason = _reason(status)
+        log.warning("job.process_lost", reason=reason)
+        kinds.lost(tx, job, attempts=env.settings.job_attempts, reason=reason)
+
+
+def _reason(status: int) -> str:
+    if status == TRY_AGAIN:
+        return "its process could not reach the database or the disk"
+    if status < 0:
+        name = signal.Signals(-status).name
+        return f"its process was ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    return f"its process ended with status {status}"
+
+
+def _stopping(env: Environment, owner: str) -> bool:
+    with env.db.read() as session:
+        worker = session.get(tables.Worker, owner)
+        return worker is not None and worker.stopping
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.kill()
+    child.wait()

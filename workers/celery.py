@@ -1,0 +1,56 @@
+"""The Celery application of the workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging, worker_process_init, worker_ready, worker_shutting_down
+
+from app import logs
+from app.bell import QUEUE, TASK, celery_config
+from app.broker import broker_url
+from app.environment import Environment
+from app.settings import get_settings
+from workers import attempt, identity
+from workers.supervisor import Supervisor
+
+celery = Celery("covey")
+celery.conf.update(celery_config(broker_url(get_settings())))
+
+_environment: Environment | None = None
+_supervisor: Supervisor | None = None
+
+
+@celery.task(name=TASK, queue=QUEUE)
+def run_job(job_id: str) -> None:
+    """Run a job in a process of its own, if it is there to be taken."""
+    assert _environment is not None, "made when the pool's process began"  # noqa: S101
+    attempt.run(_environment, job_id, identity.worker_id())
+
+
+@setup_logging.connect
+def _set_up_logging(**_: Any) -> None:
+    logs.configure(get_settings())
+
+
+@worker_process_init.connect
+def _open_environment(**_: Any) -> None:
+    """Connections are made after the fork; what was inherited is let go without a word on the wire."""
+    global _environment  # noqa: PLW0603 - one per process of the pool
+    if _supervisor is not None:
+        _supervisor.forget_connections()
+    _environment = Environment.open(get_settings())
+
+
+@worker_ready.connect
+def _start_supervisor(**_: Any) -> None:
+    global _supervisor  # noqa: PLW0603 - one per worker
+    _supervisor = Supervisor(get_settings(), identity.worker_id())
+    _supervisor.start()
+
+
+@worker_shutting_down.connect
+def _hand_back(**_: Any) -> None:
+    if _supervisor is not None:
+        _supervisor.stop()
