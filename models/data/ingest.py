@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from models.data.formats import READERS
+from models.data.formats import FORMATS, detect
 from models.data.limits import IngestLimits
 from models.data.options import FormatOptions
 from models.data.record import Declared, Item, Record, RecordError
@@ -31,7 +31,7 @@ class Sink(Protocol):
 
 def ingest(
     stream: BinaryIO,
-    format: str,  # noqa: A002 - the contract's own word
+    format: str | None,  # noqa: A002 - the contract's own word
     target: Path,
     *,
     tree: LabelTree | None = None,
@@ -47,7 +47,7 @@ def ingest(
 
     Args:
         stream: the file's bytes.
-        format: its format, a key of ``READERS``.
+        format: its format, a key of ``FORMATS``; None tells it from the content.
         target: the Parquet file to make, for :class:`~models.data.store.StoredExamples`.
         tree: the label tree; label sets are closed under its ancestors.
         options: of the format; its defaults without.
@@ -71,7 +71,7 @@ def ingest(
 
 def examine(
     source: Source,
-    format: str,  # noqa: A002
+    format: str | None,  # noqa: A002
     sink: Sink,
     features: dict[str, int],
     tree: LabelTree | None,
@@ -83,7 +83,7 @@ def examine(
 
     Args:
         source: the file.
-        format: its format, a key of ``READERS``.
+        format: its format, a key of ``FORMATS``; None tells it from the content.
         sink: takes the examples.
         features: codes of the feature names met, filled in the order in which they are met.
         tree: the label tree.
@@ -95,14 +95,16 @@ def examine(
         BadDataError: the file cannot be used.
         ParameterError: an unknown format, or options of another one.
     """
-    if format not in READERS:
-        raise ParameterError(f"unknown format {format!r}; there are {', '.join(READERS)}", "/format")
-    options_type, read = READERS[format]
-    if options is not None and not isinstance(options, options_type):
-        raise ParameterError(f"these options are not of the format {format}", "/options")
+    name = detect(source) if format is None else format
+    if name not in FORMATS:
+        raise ParameterError(f"unknown format {name!r}; there are {', '.join(FORMATS)}", "/format")
+    chosen = FORMATS[name]
+    options = options or chosen.options.model_validate({"format": name})
+    if not isinstance(options, chosen.options):
+        raise ParameterError(f"these options are not of the format {name}", "/options")
     intake = _Intake(sink, features, tree, limits, max_bad_records)
     try:
-        intake.take(read(source, options or options_type(), limits))
+        intake.take(chosen.read(source, options, limits))
     except BadDataError as error:
         raise BadDataError(str(error), [*intake.bad_records, *error.records][:SHOWN_RECORDS]) from error
     return intake.report()
@@ -169,7 +171,7 @@ class _Intake:
         self._check_caps()
 
     def _declare(self, head: Declared) -> None:
-        if head.parents:
+        if head.parents and not self._tally.n_examples:
             if self._given_tree:
                 raise BadDataError("the file has a label tree of its own; leave label_tree out")
             self._tally.tree = LabelTree(head.parents)

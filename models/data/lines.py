@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from models.data.record import RecordError
-from models.errors import BadRecord
+from models.errors import BadDataError, BadRecord
 
 BOM = b"\xef\xbb\xbf"
 
@@ -17,6 +17,9 @@ def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, byte
     A byte order mark of UTF-8 is dropped, and lines may end in LF or CRLF. A line of more than ``max_bytes``
     is passed over without being held, and yields a :class:`BadRecord`.
 
+    Raises:
+        BadDataError: the file is UTF-16.
+
     >>> import io
     >>> list(numbered_lines(io.BytesIO(b"a\r\nb"), 10))
     [(1, b'a'), (2, b'b')]
@@ -24,8 +27,9 @@ def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, byte
     number = 0
     while line := stream.readline(max_bytes + 2):
         number += 1
-        if number == 1 and line.startswith(BOM):
-            line = line[len(BOM) :]
+        if number == 1:
+            refuse_utf16(line)
+            line = line.removeprefix(BOM)
         ended = line.endswith(b"\n")
         line = line.removesuffix(b"\n").removesuffix(b"\r") if ended else line
         if len(line) > max_bytes:
@@ -34,6 +38,16 @@ def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, byte
             yield BadRecord(number, f"the line is longer than {max_bytes:,} bytes")
         else:
             yield number, line
+
+
+def refuse_utf16(line: bytes) -> None:
+    """Tell a file that begins with the byte order mark of UTF-16 from one that is merely damaged.
+
+    Raises:
+        BadDataError: it does.
+    """
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise BadDataError("the file is UTF-16; save it as UTF-8")
 
 
 def decode(line: bytes) -> str:

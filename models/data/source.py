@@ -6,6 +6,7 @@ import gzip
 import io
 import shutil
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,18 +73,22 @@ def open_source(
     for _ in range(_MAX_LAYERS):
         magic = opened.peek(4)
         if magic.startswith(_GZIP):
-            unzipped = cast("_Readable", gzip.GzipFile(fileobj=opened, mode="rb"))
-            plain = _Capped(unzipped, "gzip", counted, limits)
+            unzipped = cast("Readable", gzip.GzipFile(fileobj=opened, mode="rb"))
+            plain = Capped(unzipped, "the gzip stream", Growth(lambda: counted.n_read, limits))
         elif magic.startswith(_ZSTD):
-            plain = _Capped(_Zstd(opened), "zstd", counted, limits)
+            plain = Capped(_Zstd(opened), "the zstd stream", Growth(lambda: counted.n_read, limits))
         else:
             break
         opened = io.BufferedReader(plain, 2**18)
     return Source(opened, scratch)
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+class Readable(Protocol):
+    """Whatever bytes can be read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes; none at the end."""
+        ...
 
 
 class _Counted(io.RawIOBase):
@@ -115,51 +120,77 @@ class _Counted(io.RawIOBase):
         return len(data)
 
 
-class _Capped(io.RawIOBase):
-    """Decompressed bytes, counted against the caps; damage is told as bad data."""
+class Growth:
+    """How many bytes have come out of a compressed file, and how many may.
 
-    def __init__(self, stream: _Readable, name: str, compressed: _Counted, limits: IngestLimits) -> None:
-        self._stream = stream
-        self._name = name
+    Args:
+        compressed: bytes of the compressed file read so far.
+        limits: caps on bytes and ratio.
+    """
+
+    def __init__(self, compressed: Callable[[], int], limits: IngestLimits) -> None:
         self._compressed = compressed
         self._limits = limits
-        self._n_read = 0
+        self._n_bytes = 0
+
+    def add(self, n_bytes: int) -> None:
+        """Count bytes that have come out.
+
+        Raises:
+            BadDataError: more than ``limits.decompressed_bytes``, or past the first 16 MiB more than
+                ``limits.ratio`` bytes for one.
+        """
+        self._n_bytes += n_bytes
+        limits = self._limits
+        if self._n_bytes > limits.decompressed_bytes:
+            raise BadDataError(
+                f"the file has more than {limits.decompressed_bytes:,} bytes after decompression"
+            )
+        if self._n_bytes > _RATIO_COUNTS_FROM and self._n_bytes > limits.ratio * max(self._compressed(), 1):
+            raise BadDataError(
+                f"the file grows more than {limits.ratio} times by decompression; upload it uncompressed"
+            )
+
+
+class Capped(io.RawIOBase):
+    """Decompressed bytes, counted; damage is told as bad data.
+
+    Args:
+        stream: what decompresses.
+        what: what it decompresses, for messages.
+        growth: counts for the whole file.
+    """
+
+    def __init__(self, stream: Readable, what: str, growth: Growth) -> None:
+        self._stream = stream
+        self._what = what
+        self._growth = growth
 
     def readable(self) -> bool:
+        """It is."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
+        """Read the next bytes.
+
+        Raises:
+            BadDataError: the stream is cut off or damaged, or grows out of bounds.
+        """
         try:
             data = self._stream.read(len(buffer))
         except EOFError as error:
-            raise BadDataError(f"the {self._name} stream is cut off; upload the whole file") from error
-        except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
-            raise BadDataError(f"the {self._name} stream is damaged: {error}") from error
-        self._n_read += len(data)
-        check_growth(self._n_read, self._compressed.n_read, self._limits)
+            raise BadDataError(f"{self._what} is cut off; upload the whole file") from error
+        except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, zstandard.ZstdError) as error:
+            raise BadDataError(f"{self._what} is damaged: {error}") from error
+        self._growth.add(len(data))
         buffer[: len(data)] = data
         return len(data)
-
-
-def check_growth(decompressed: int, compressed: int, limits: IngestLimits) -> None:
-    """Refuse a decompression that grows out of bounds.
-
-    Raises:
-        BadDataError: more than ``limits.decompressed_bytes``, or past the first 16 MiB more than
-            ``limits.ratio`` bytes for one.
-    """
-    if decompressed > limits.decompressed_bytes:
-        raise BadDataError(f"the file has more than {limits.decompressed_bytes:,} bytes after decompression")
-    if decompressed > _RATIO_COUNTS_FROM and decompressed > limits.ratio * max(compressed, 1):
-        raise BadDataError(
-            f"the file grows more than {limits.ratio} times by decompression; upload it without compression"
-        )
 
 
 class _Zstd:
     """Reads zstd frames, one after another, and knows when the last is cut off."""
 
-    def __init__(self, source: _Readable) -> None:
+    def __init__(self, source: Readable) -> None:
         self._source = source
         self._frame: Any = None
         self._ready = b""

@@ -44,7 +44,7 @@ _PLACE = re.compile(r" at line \d+ column (\d+)$")
 class JSONLOptions(FormatOptions):
     """JSON Lines leaves nothing to choose."""
 
-    format: Literal["jsonl"] = "jsonl"
+    format: Literal["jsonl"]
 
 
 def read_jsonl(source: Source, options: JSONLOptions, limits: IngestLimits) -> Items:  # noqa: ARG001
