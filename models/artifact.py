@@ -27,9 +27,10 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from scipy.sparse import csr_array
 
 from models.arrays import AnyArray
-from models.catalog import FeaturesUnion, LearnerUnion
+from models.catalog import FeaturesUnion, LearnerUnion, checked_decision
 from models.data.examples import Kind
 from models.decisions import DecisionUnion
 from models.errors import ArtifactError
@@ -161,8 +162,8 @@ def load(path: Path, *, verify: bool = True) -> Pipeline:
 
     Args:
         path: the file. It may be renamed or deleted while the pipeline lives, but not changed.
-        verify: whether to check the arrays' checksums. Without, only the manifest's is checked: for a file
-            whose content the caller has verified before.
+        verify: whether to check the arrays' checksums and try the model out. Without, only the manifest is
+            checked: for a file whose content the caller has verified before.
 
     Raises:
         ArtifactError: the file is damaged, foreign, too large, of another version, or says what cannot be.
@@ -178,7 +179,7 @@ def load(path: Path, *, verify: bool = True) -> Pipeline:
             raise ArtifactError(f"array {entry.name!r} is damaged: its checksum differs")
         state[entry.name] = np.frombuffer(part, dtype=_DTYPES[entry.dtype]).reshape(entry.shape)
         offset += entry.size_bytes
-    return _pipeline(manifest, state)
+    return _pipeline(manifest, state, prove=verify)
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -300,7 +301,7 @@ def _parsed(header: bytes) -> Manifest:
         raise ArtifactError(f"the manifest cannot be read at {place}: {first['msg']}") from error
 
 
-def _pipeline(manifest: Manifest, state: State) -> Pipeline:
+def _pipeline(manifest: Manifest, state: State, *, prove: bool) -> Pipeline:
     if manifest.mail_version not in (None, MAIL_VERSION):
         raise ArtifactError(
             f"the model reads mail by version {manifest.mail_version}, this program by {MAIL_VERSION};"
@@ -312,8 +313,17 @@ def _pipeline(manifest: Manifest, state: State) -> Pipeline:
         pipeline = Pipeline.from_parameters(
             manifest.features, manifest.learner, manifest.decision, seed=manifest.seed
         )
+        checked_decision(manifest.learner, manifest.decision)
         pipeline.set_state(state)
         pipeline.tree_ = LabelTree(manifest.label_tree) if manifest.label_tree is not None else None
+        sizes = (len(pipeline.thresholds_), pipeline.learner.n_labels_, pipeline.learner.n_features_in_)
+        if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features.names_)):
+            raise ArtifactError("the arrays are not for these labels and features")
+        if prove:
+            # Checksums tell nothing of a forgery: use every array once, on a document with every feature.
+            pipeline.learner.decision_function(csr_array(np.ones((1, pipeline.learner.n_features_in_))))
+    except ArtifactError:
+        raise
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise ArtifactError(f"the arrays are not those of {manifest.learner.algorithm}: {error}") from error
     pipeline.kind_ = manifest.kind

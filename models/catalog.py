@@ -27,6 +27,7 @@ from models.perceptrons import (
     MMPParameters,
 )
 from models.text import TextFeatures, TextFeaturesParameters
+from models.text.selection import InformationGain
 
 LearnerUnion: TypeAlias = Annotated[
     AdaBoostLCParameters
@@ -80,6 +81,7 @@ class Entry:
         source: the paper, and the part of it.
         readings: of its scores; the first whose ``when`` matches holds.
         closes_sets: whether the sign rule predicts only sets that are closed under ancestors.
+        searches_locally: whether each label can be restricted to features of its own.
     """
 
     learner: type[Learner]
@@ -87,6 +89,7 @@ class Entry:
     source: str
     readings: tuple[Reading, ...]
     closes_sets: bool = False
+    searches_locally: bool = False
 
     def reading(self, parameters: Mapping[str, Any]) -> Reading:
         """The reading for these parameters."""
@@ -150,7 +153,7 @@ ENTRIES: Mapping[str, Entry] = {
     for entry in (
         Entry(
             AdaBoostLC,
-            "Boosting that counts mistakes by a covering: which labels are judged together, and at what price.",
+            "Boosting that counts mistakes by a covering: which labels are judged together, and how dearly.",
             f"{_COVERING}, figure 2",
             (_ABOUT_ZERO,),
         ),
@@ -254,17 +257,31 @@ def features_of(parameters: FeaturesUnion) -> TextFeatures | NumericFeatures:
     return NumericFeatures(parameters)
 
 
-def check_features(features: FeaturesUnion, kind: Kind) -> None:
-    """Refuse features that cannot be computed from this kind of documents.
+def check_features(features: FeaturesUnion, learner: Learner | LearnerParameters, kind: Kind) -> None:
+    """Refuse features that cannot be computed from these documents, or that the learner cannot use.
+
+    Args:
+        features: their parameters.
+        learner: the learner or its parameters.
+        kind: what the documents are.
 
     Raises:
-        ParameterError: at ``/features/kind``.
+        ParameterError: at ``/features/kind`` or ``/features/selection/policy``.
     """
     fitting = "numeric" if kind == "features" else "text"
     if features.kind != fitting:
         raise ParameterError(
             f"{features.kind} features cannot be computed from a data set of kind {kind!r}; use {fitting}",
             "/features/kind",
+        )
+    entry = ENTRIES.get(_algorithm(learner))
+    local = isinstance(features, TextFeaturesParameters) and (
+        isinstance(features.selection, InformationGain) and features.selection.policy == "local"
+    )
+    if local and entry is not None and not entry.searches_locally:
+        raise ParameterError(
+            f"{_algorithm(learner)} cannot give each label features of its own; select by round_robin or max",
+            "/features/selection/policy",
         )
 
 

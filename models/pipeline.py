@@ -179,7 +179,7 @@ class Pipeline:
             UnsuitableDataError: no example has a label, or the learner cannot learn from this data.
         """
         self.decision_ = catalog.checked_decision(self.learner, self.decision)
-        catalog.check_features(self.features.parameters, source.kind)
+        catalog.check_features(self.features.parameters, self.learner, source.kind)
         label_sets = source.label_sets()
         labels = labels_of(label_sets, tree)
         if not labels:
@@ -198,7 +198,7 @@ class Pipeline:
         """
         labels = self._fitted()
         if isinstance(documents, FeatureRows | Sequence):
-            return self.learner.decision_function(self._matrix(documents))
+            return self._scores(self._matrix(documents))
         parts = [self.scores(batch.documents) for batch in documents.batches()]
         return np.concatenate([np.empty((0, len(labels))), *parts])
 
@@ -224,7 +224,7 @@ class Pipeline:
             terms: at most so many terms a label.
         """
         X = self._matrix(documents)
-        scores = self.learner.decision_function(X)
+        scores = self._scores(X)
         sets = self.decide(scores)
         order = ranking(scores)[:, :top]
         falling = np.take_along_axis(scores, order, axis=1)
@@ -310,6 +310,11 @@ class Pipeline:
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; give it documents of that kind")
         return self.features.transform(_read(documents))
+
+    def _scores(self, X: Matrix) -> Floats:
+        if not X.shape[0]:  # no example at all is more likely a mistake elsewhere, and learners refuse it
+            return np.empty((0, len(self.labels_)))
+        return self.learner.decision_function(X)
 
     def _explanation(self, x: Matrix, label: int, n_terms: int) -> Explanation:
         features, weights = self.learner.explain(x, label)

@@ -87,7 +87,7 @@ def evaluate(
         **tables.label_measures(table),
         **ranking_measures(Y, scores),
     }
-    if tree is not None and Y.shape[0]:
+    if tree is not None:
         measures |= tree_losses(Y, predicted, tree.parent_indices(labels))
     unlabelled = int((np.diff(Y.indptr) == 0).sum())
     counts = {"n_examples": float(Y.shape[0]), "n_unlabelled": float(unlabelled)}

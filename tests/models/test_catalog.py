@@ -1,0 +1,164 @@
+"""The catalogue: what it lists, what it refuses, and how it describes itself."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any, get_args
+
+import pytest
+
+import models
+from models import catalog
+from models.data.examples import Kind
+from models.decisions import DecisionKind
+from models.errors import ParameterError
+from models.learner import Learner, LearnerParameters
+
+
+def parameters(algorithm: str, **given: Any) -> Any:
+    return catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **given})
+
+
+def features_of(kind: str, **given: Any) -> Any:
+    return catalog.FEATURES_PARAMETERS.validate_python({"kind": kind, **given})
+
+
+def decision(kind: str) -> Any:
+    return catalog.DECISION_PARAMETERS.validate_python(
+        {"kind": kind, "k": 2} if kind == "top_k" else {"kind": kind}
+    )
+
+
+def test_the_union_and_the_entries_are_the_same_learners() -> None:
+    members = get_args(get_args(catalog.LearnerUnion)[0])
+    assert {entry.learner.parameters for entry in catalog.ENTRIES.values()} == set(members)
+
+
+def _all_subclasses(base: Any) -> set[Any]:
+    below = set(base.__subclasses__())
+    return below.union(*(_all_subclasses(cls) for cls in below))
+
+
+def test_no_learner_of_the_package_is_forgotten() -> None:
+    for module in pkgutil.walk_packages(models.__path__, "models."):
+        importlib.import_module(module.name)
+    written = {
+        cls
+        for cls in _all_subclasses(Learner)
+        if cls.__module__.startswith("models.") and "algorithm" in vars(cls)
+    }
+    assert {entry.learner for entry in catalog.ENTRIES.values()} == written
+
+
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+def test_a_learner_is_built_from_its_parameters(algorithm: str) -> None:
+    learner = catalog.learner_of(parameters(algorithm), seed=7)
+    assert type(learner) is catalog.ENTRIES[algorithm].learner
+    assert learner.validated() == parameters(algorithm)
+    assert learner.get_params().get("random_state", 7) == 7
+
+
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+def test_the_learner_and_the_catalogue_name_the_same_default_decision(algorithm: str) -> None:
+    learner = catalog.learner_of(parameters(algorithm))
+    assert catalog.checked_decision(learner, None).kind == learner.default_decision
+    assert catalog.checked_decision(parameters(algorithm), None).kind == learner.default_decision
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given", "default"),
+    [
+        ("mmp", {}, "tuned_threshold"),
+        ("mlpp", {}, "tuned_threshold"),
+        ("mlpp", {"calibrated": True}, "sign"),
+        ("naive_bayes", {}, "sign"),
+        ("naive_bayes", {"label_mode": "single_label"}, "single_label"),
+        ("adaboost_lc", {}, "sign"),
+        ("svm", {}, "sign"),
+        ("h_svm", {}, "sign"),
+    ],
+)
+def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) -> None:
+    assert catalog.checked_decision(parameters(algorithm, **given), None).kind == default
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given", "kind"),
+    [
+        ("svm", {}, "calibrated_label"),
+        ("mmp", {}, "calibrated_label"),
+        ("mlpp", {}, "calibrated_label"),
+        ("mlpp", {}, "sign"),
+        ("mlpp", {}, "at_least_one"),
+        ("naive_bayes", {"label_mode": "single_label"}, "sign"),
+        ("naive_bayes", {"label_mode": "single_label"}, "tuned_threshold"),
+        ("h_svm", {}, "single_label"),
+        ("h_rls", {}, "single_label"),
+    ],
+)
+def test_senseless_decisions_are_refused(algorithm: str, given: dict[str, Any], kind: str) -> None:
+    with pytest.raises(ParameterError, match=f"{kind} makes no sense for {algorithm}") as caught:
+        catalog.checked_decision(parameters(algorithm, **given), decision(kind))
+    assert caught.value.pointer == "/decision/kind"
+
+
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+@pytest.mark.parametrize("kind", get_args(DecisionKind))
+def test_every_decision_is_either_listed_or_refused(algorithm: str, kind: str) -> None:
+    described = next(item for item in catalog.describe() if item.algorithm == algorithm)
+    listed = next(
+        rule.kinds
+        for rule in described.decisions
+        if all(described.defaults[name] == value for name, value in rule.when.items())
+    )
+    if kind in listed:
+        assert catalog.checked_decision(parameters(algorithm), decision(kind)).kind == kind
+    else:
+        with pytest.raises(ParameterError):
+            catalog.checked_decision(parameters(algorithm), decision(kind))
+
+
+@pytest.mark.parametrize(
+    ("features", "kind"), [("numeric", "text"), ("numeric", "email"), ("text", "features")]
+)
+def test_features_of_the_wrong_kind_are_refused(features: str, kind: Kind) -> None:
+    with pytest.raises(ParameterError, match="use") as caught:
+        catalog.check_features(features_of(features), parameters("svm"), kind)
+    assert caught.value.pointer == "/features/kind"
+
+
+def test_local_selection_is_refused_where_it_would_be_ignored() -> None:
+    local = features_of("text", selection={"kind": "information_gain", "policy": "local"})
+    with pytest.raises(ParameterError, match="round_robin") as caught:
+        catalog.check_features(local, parameters("svm"), "text")
+    assert caught.value.pointer == "/features/selection/policy"
+
+
+def test_own_thresholds() -> None:
+    assert catalog.own_threshold(parameters("svm"), 5) == 0.0
+    assert catalog.own_threshold(parameters("mlpp"), 5) == 2.0
+    assert catalog.own_threshold(parameters("mlpp", calibrated=True), 5) == 0.0
+
+
+def test_the_catalogue_describes_every_learner() -> None:
+    described = catalog.describe()
+    assert [item.algorithm for item in described] == sorted(catalog.ENTRIES)
+    for item in described:
+        entry = catalog.ENTRIES[item.algorithm]
+        properties = item.parameters["properties"]
+        assert set(properties) == {"algorithm", *item.defaults}
+        assert properties["algorithm"]["const"] == item.algorithm
+        assert all(properties[name].get("description") for name in item.defaults), item.algorithm
+        assert item.summary.endswith(".")
+        assert entry.source == item.source
+        assert item.parameters["description"]
+        assert catalog.LearnerDescription.model_validate_json(item.model_dump_json()) == item
+
+
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+def test_parameter_classes_have_good_names_and_refuse_the_unknown(algorithm: str) -> None:
+    cls: type[LearnerParameters] = catalog.ENTRIES[algorithm].learner.parameters
+    assert cls.__name__ == f"{catalog.ENTRIES[algorithm].learner.__name__}Parameters"
+    with pytest.raises(ValueError, match="no_such_parameter"):
+        parameters(algorithm, no_such_parameter=1)
