@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import sparse
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
@@ -42,12 +44,15 @@ class Context:
         features: names of the columns of X.
         parents: for each label the index of its parent, -1 for a root (see ``LabelTree.parent_indices``).
         candidates: features by labels, true where local feature selection lets the label use the feature.
+        numeric: the features are measurements, whose size matters, and not words, which are there or not;
+            decides what ``auto`` means to a learner that has such a choice.
     """
 
     labels: Sequence[str] | None = None
     features: Sequence[str] | None = None
     parents: Ints | None = None
     candidates: csr_array[Any, tuple[int, int]] | None = None
+    numeric: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,9 @@ class Step:
 class Monitor(Protocol):
     """Called after every step; raises ``StopTraining`` to end the training there."""
 
-    def __call__(self, step: Step, /) -> None: ...
+    def __call__(self, step: Step, /) -> None:
+        """Take note of a step."""
+        ...
 
 
 @dataclass
@@ -93,12 +100,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base of all learners.
 
     Subclasses define ``parameters`` and ``algorithm``, a constructor with the parameters' names and
-    defaults (plus ``random_state`` where the algorithm is random), ``_fit``, ``_scores`` and the two halves of the saved
-    form, ``get_state`` and ``set_state``.
+    defaults (plus ``random_state`` where the algorithm is random), ``_fit``, ``_scores`` and the two halves
+    of the saved form, ``get_state`` and ``set_state``.
 
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
         n_labels_: number k of labels seen in ``fit``.
+        classes_: the classes, sorted, where ``fit`` was given one class an example instead of label sets.
         notes_: what the training has to say of itself.
     """
 
@@ -108,6 +116,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     n_features_in_: int
     n_labels_: int
+    classes_: AnyArray
     notes_: Notes
 
     def validated(self) -> Any:
@@ -128,7 +137,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     @classmethod
     def from_parameters(cls, parameters: LearnerParameters, *, random_state: int = 0) -> Self:
         """The learner that a validated request asks for."""
-        given = {name: getattr(parameters, name) for name in type(parameters).model_fields if name != "algorithm"}
+        given = {
+            name: getattr(parameters, name) for name in type(parameters).model_fields if name != "algorithm"
+        }
         if "random_state" in cls._get_param_names():
             given["random_state"] = random_state
         return cls(**given)
@@ -146,7 +157,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Args:
             X: (g, r) features, sparse or dense; never turned dense where it is sparse.
-            Y: (g, k) relevant labels as 0/1, sparse or dense. Rows without a label are legal.
+            Y: (g, k) relevant labels as 0/1, sparse or dense. Rows without a label are legal. Or (g,) one
+                class an example, as scikit-learn's classifiers take them: each class becomes a label (two
+                classes become one label, the second), and ``predict`` answers with classes.
             context: label and feature names, the label tree, local candidates.
             monitor: called after every round, epoch or pass.
             resume: a snapshot of an earlier, interrupted call with the same X, Y and parameters.
@@ -156,6 +169,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             UnsuitableDataError: data that this algorithm cannot learn from.
         """
         parameters = self.validated()
+        vars(self).pop("classes_", None)
+        if not sparse.issparse(Y) and np.ndim(Y) == 1:
+            self.classes_, Y = as_indicator(Y)
         matrix, labels = as_problem(X, Y)
         self.n_features_in_ = matrix.shape[1]
         self.n_labels_ = labels.shape[1]
@@ -164,13 +180,21 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores of every label, (n, k) float64, never rounded."""
+        """Scores of every label, (n, k) float64, never rounded; (n,) after training on two classes."""
         check_is_fitted(self)
-        return self._scores(as_matrix(X, n_features=self.n_features_in_))
+        scores = self._scores(as_matrix(X, n_features=self.n_features_in_))
+        return scores[:, 0] if hasattr(self, "classes_") and len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> Ints:
-        """The label sets under the sign rule (score > 0), (n, k) of 0 and 1."""
-        return (self.decision_function(X) > 0).astype(np.int64)
+    def predict(self, X: Any) -> AnyArray:
+        """The label sets under the sign rule (score > 0), (n, k) of 0 and 1.
+
+        After training on classes: (n,) the class of the highest score, the second of two where its score is
+        above 0.
+        """
+        scores = self.decision_function(X)
+        if not hasattr(self, "classes_"):
+            return (scores > 0).astype(np.int64)
+        return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The features of one example and what each adds to the score of a label.
@@ -181,7 +205,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Returns:
             indices of the features that count, and their additive weights in the score, same length; a
-            learner whose score is not such a sum gives the nearest linear reading and says so in its docstring.
+            learner whose score is not such a sum gives the nearest linear reading and says so in its
+            docstring.
         """
         raise NotImplementedError(f"{self.algorithm} cannot explain its scores")
 
@@ -213,7 +238,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
+        tags.classifier_tags = ClassifierTags(multi_label=True)
         return tags
 
 
@@ -255,6 +280,25 @@ def as_labels(Y: Any) -> Labels:
     labels.eliminate_zeros()
     labels.sort_indices()
     return labels
+
+
+def as_indicator(y: Any) -> tuple[AnyArray, AnyArray]:
+    """One class an example as (sorted classes, 0/1 indicator of them); two classes need one column only.
+
+    Raises:
+        ValueError: fewer than two classes, NaN, or numbers that are no classes.
+
+    >>> as_indicator(["ham", "spam", "ham"])[1].tolist()
+    [[0], [1], [0]]
+    """
+    y = np.asarray(y)
+    check_classification_targets(y)
+    classes, which = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds {len(classes)} class; a classifier needs at least two classes")
+    if len(classes) == 2:
+        return classes, which[:, None]
+    return classes, (which[:, None] == np.arange(len(classes))).astype(np.int64)
 
 
 def as_problem(X: Any, Y: Any) -> tuple[Matrix, Labels]:

@@ -1,0 +1,66 @@
+"""AdaBoost.MH (section 2 of the MP-Boost paper): one pivot a round, shared by all labels."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from models.arrays import Labels
+from models.boosting.booster import Booster, Rounds
+from models.boosting.parameters import BoostingParameters
+from models.boosting.shared_pivot import SharedPivotRounds
+from models.boosting.stumps import Stumps
+from models.boosting.variants import Variant
+from models.errors import ParameterError
+from models.learner import Context
+
+
+class AdaBoostMHParameters(BoostingParameters):
+    """Parameters of AdaBoost.MH."""
+
+    algorithm: Literal["adaboost_mh"]
+
+
+class AdaBoostMH(Booster):
+    """AdaBoost.MH with one-question weak hypotheses.
+
+    Each round takes the feature whose question minimises Z_s (equation 6), predicts a₀ or a₁ for each label
+    (equation 4) and multiplies the weights D of all pairs by exp(−Φ Φ̂_s)/Z_s (equations 1 and 2). The
+    score is the sum of all predictions (equation 7). On the training examples the Hamming loss is at most Π
+    Z*_s, the product of the true normalisers.
+
+    Args:
+        rounds: rounds S.
+        variant: ``real``, ``real_abstaining`` or ``discrete``.
+        smoothing: ε of equation 4; None is 1/(g·m).
+        stump: ``presence``, ``threshold``, or ``auto``: threshold where ``Context.numeric`` says so, else
+            presence.
+        early_stopping: see ``EarlyStopping``; None takes all rounds.
+        random_state: seed that draws the held-out examples.
+
+    >>> import numpy as np
+    >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by terms
+    >>> Y = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by labels
+    >>> learner = AdaBoostMH(rounds=5).fit(X, Y)
+    >>> learner.predict([[1, 0], [0, 1]]).tolist()
+    [[1, 0], [0, 1]]
+    """
+
+    algorithm = "adaboost_mh"
+    parameters = AdaBoostMHParameters
+    _each_label_alone = False
+
+    def _rounds(
+        self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
+    ) -> Rounds:
+        if context.candidates is not None:
+            raise ParameterError(
+                "adaboost_mh shares each pivot among all labels, so features cannot be selected label by "
+                "label; choose another selection policy, or mp_boost",
+                "/features/selection/policy",
+            )
+        return SharedPivotRounds(stumps, Y, variant, smoothing)
+
+    def _note_pivots(self) -> None:
+        self.notes_.facts["distinct_pivots"] = len(np.unique(self.hypothesis_.features))

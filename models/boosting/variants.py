@@ -1,0 +1,89 @@
+"""The three variants of the weak hypothesis: what a question is worth, and what its two answers predict.
+
+A question splits the documents in two sides, absent (x = 0) and present (x = 1), and for a label the weights
+of the positive and the negative documents of each side are the four W of equation 5 of the MP-Boost paper.
+They stand in arrays of shape (4, ...): rows ``ABSENT_POSITIVE`` ... ``PRESENT_NEGATIVE``.
+
+Every variant's Z is a rising function of a *loss* that adds up over labels:
+
+=====================  ==========================================  =====================
+variant                loss of a label                             Z of the total loss q
+=====================  ==========================================  =====================
+``real``               2 √(W₊⁰W₋⁰) + 2 √(W₊¹W₋¹)   (equation 6)     q
+``real_abstaining``    W₊⁰ + W₋⁰ + 2 √(W₊¹W₋¹)                      q
+``discrete``           2 min(W₊⁰, W₋⁰) + 2 min(W₊¹, W₋¹)           √(q (2w − q))
+=====================  ==========================================  =====================
+
+The last is √(1 − r²) with r = w − q and w = 1, written so that nothing is lost where r is near 1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from models.arrays import Floats
+
+Variant: TypeAlias = Literal["real", "real_abstaining", "discrete"]
+
+ABSENT_POSITIVE, ABSENT_NEGATIVE, PRESENT_POSITIVE, PRESENT_NEGATIVE = range(4)
+
+TIE = 1e-12
+"""Two Z closer than this, times the weight that Z sums, are equal."""
+
+
+def loss(variant: Variant, W: Floats) -> Floats:
+    """The losses of questions, one for each column of W.
+
+    Args:
+        variant: the variant.
+        W: (4, ...) weights of the sides, none negative.
+
+    Returns:
+        (...) losses.
+    """
+    positive_absent, negative_absent, positive_present, negative_present = W
+    if variant == "discrete":
+        return 2 * (
+            np.minimum(positive_absent, negative_absent) + np.minimum(positive_present, negative_present)
+        )
+    present = 2 * np.sqrt(positive_present * negative_present)
+    if variant == "real":
+        return present + 2 * np.sqrt(positive_absent * negative_absent)
+    return present + positive_absent + negative_absent
+
+
+def normaliser(variant: Variant, total_loss: Floats, weight: Floats) -> Floats:
+    """Z of questions whose losses add up to ``total_loss`` over labels of total weight ``weight``."""
+    if variant == "discrete":
+        return np.sqrt(total_loss * np.maximum(2 * weight - total_loss, 0))
+    return total_loss
+
+
+def answers(variant: Variant, W: Floats, total_loss: Floats, smoothing: float) -> tuple[Floats, Floats]:
+    """What the absent and the present side predict (equation 4, smoothed).
+
+    Args:
+        variant: the variant.
+        W: (4, k) weights of the sides of the chosen questions.
+        total_loss: (k,) or scalar: each question's loss, over all labels that share it. 1 − r for
+            ``discrete``; the others do not need it.
+        smoothing: ε of numerator and denominator.
+
+    Returns:
+        a₀ and a₁, (k,) each.
+    """
+    if variant == "discrete":
+        alpha = 0.5 * np.log((2 - total_loss + smoothing) / (total_loss + smoothing))
+        return alpha * _sign(W[:2]), alpha * _sign(W[2:])
+    present = 0.5 * np.log((W[PRESENT_POSITIVE] + smoothing) / (W[PRESENT_NEGATIVE] + smoothing))
+    if variant == "real_abstaining":
+        return np.zeros_like(present), present
+    return 0.5 * np.log((W[ABSENT_POSITIVE] + smoothing) / (W[ABSENT_NEGATIVE] + smoothing)), present
+
+
+def _sign(side: Floats) -> Floats:
+    """Sign of W₊ − W₋, 0 where they are equal up to rounding: rounding must not choose a prediction."""
+    difference = side[0] - side[1]
+    return np.where(np.abs(difference) <= TIE * (side[0] + side[1]), 0.0, np.sign(difference))
