@@ -11,9 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from models.baselines.naive_bayes import NaiveBayes, NaiveBayesParameters
 from models.baselines.svm import SVM, SVMParameters
 from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
+from models.boosting.adaboost_mh import AdaBoostMH, AdaBoostMHParameters
+from models.boosting.mp_boost import MPBoost, MPBoostParameters
 from models.data.examples import Kind
 from models.decisions import DecisionKind, DecisionUnion
 from models.errors import ParameterError
+from models.hierarchy.h_m3 import HM3, HM3Parameters
 from models.hierarchy.h_rls import HRLS, HRLSParameters
 from models.hierarchy.h_svm import HSVM, HSVMParameters
 from models.learner import Learner, LearnerParameters
@@ -30,14 +33,17 @@ from models.text import TextFeatures, TextFeaturesParameters
 from models.text.selection import InformationGain
 
 LearnerUnion: TypeAlias = Annotated[
-    AdaBoostLCParameters
+    AdaBoostMHParameters
+    | MPBoostParameters
+    | AdaBoostLCParameters
     | MMPParameters
     | MLPPParameters
     | BinaryRelevancePerceptronParameters
     | NaiveBayesParameters
     | SVMParameters
     | HSVMParameters
-    | HRLSParameters,
+    | HRLSParameters
+    | HM3Parameters,
     Field(discriminator="algorithm"),
 ]
 """The parameters of any learner, told apart by ``algorithm``."""
@@ -140,6 +146,11 @@ _DOWN_THE_TREE = Reading(
     default="sign",
     why="its scores are read down the label tree, where a parent scores at least as high as its children",
 )
+_OF_A_LABELING = Reading(
+    decisions=("sign", "at_least_one", "top_k", "tuned_threshold"),
+    default="sign",
+    why="its scores compare labelings of the whole tree, where a label goes with its ancestors",
+)
 
 _MP_BOOST = "Esuli, Fagni and Sebastiani: MP-Boost, a multiple-pivot boosting algorithm"
 _COVERING = "Amit, Dekel and Singer: A boosting algorithm for label covering in multilabel problems "
@@ -151,6 +162,19 @@ _HIERARCHY = (
 ENTRIES: Mapping[str, Entry] = {
     entry.learner.algorithm: entry
     for entry in (
+        Entry(
+            AdaBoostMH,
+            "Boosting by rules of one term, each shared by all labels: a small model that can be read.",
+            f"Schapire and Singer (2000), as in {_MP_BOOST}, section 2",
+            (_ABOUT_ZERO,),
+        ),
+        Entry(
+            MPBoost,
+            "Boosting by rules of one term, where every label has its own each round: the first choice.",
+            f"{_MP_BOOST}, section 3",
+            (_ABOUT_ZERO,),
+            searches_locally=True,
+        ),
         Entry(
             AdaBoostLC,
             "Boosting that counts mistakes by a covering: which labels are judged together, and how dearly.",
@@ -200,6 +224,12 @@ ENTRIES: Mapping[str, Entry] = {
             f"Cesa-Bianchi, Gentile, Tironi and Zaniboni (2004), as in {_HIERARCHY} (H-RLS)",
             (_DOWN_THE_TREE,),
             closes_sets=True,
+        ),
+        Entry(
+            HM3,
+            "A maximum margin Markov network over the label tree: labels are weighed as one labeling.",
+            f"{_HIERARCHY} (H-M3)",
+            (_OF_A_LABELING,),
         ),
     )
 }

@@ -77,6 +77,9 @@ def test_the_learner_and_the_catalogue_name_the_same_default_decision(algorithm:
         ("adaboost_lc", {}, "sign"),
         ("svm", {}, "sign"),
         ("h_svm", {}, "sign"),
+        ("h_m3", {}, "sign"),
+        ("adaboost_mh", {}, "sign"),
+        ("mp_boost", {}, "sign"),
     ],
 )
 def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) -> None:
@@ -95,6 +98,7 @@ def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) 
         ("naive_bayes", {"label_mode": "single_label"}, "tuned_threshold"),
         ("h_svm", {}, "single_label"),
         ("h_rls", {}, "single_label"),
+        ("h_m3", {}, "single_label"),
     ],
 )
 def test_senseless_decisions_are_refused(algorithm: str, given: dict[str, Any], kind: str) -> None:
