@@ -16,6 +16,8 @@ from rich.console import Console
 from app import logs
 from app.db import schema
 from app.db.session import Database
+from app.demo.run import DemoError, demo
+from app.demo.service import NotStartedError
 from app.embedded import ServeError, serve
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
@@ -133,6 +135,17 @@ def migrate(
     schema.migrate(db.engine, revision)
     typer.echo(f"schema: {before or 'none'} -> {schema.current(db.engine) or 'none'}")
     db.close()
+
+
+@cli.command("demo")
+def demo_command(
+    once: Annotated[bool, typer.Option("--once", help="Stop when everything has been shown.")] = False,
+) -> None:
+    """Show the main job on a service of its own: labelled mail in, a trained model, routed messages out."""
+    try:
+        demo(Console(), once=once)
+    except (DemoError, NotStartedError) as error:
+        raise _fail(str(error)) from error
 
 
 @keys_cli.command("create")

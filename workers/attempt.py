@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import structlog
 from sqlalchemy.exc import OperationalError
@@ -40,7 +41,7 @@ def run(env: Environment, job_id: str, owner: str) -> None:
         try:
             _watch(env, claim, child, owner)
         except LostClaimError:
-            log.warning("job.claim_lost")
+            _let_go(env, claim, child)
         finally:
             _end(child)
 
@@ -90,6 +91,18 @@ def _watch(env: Environment, claim: Claim, child: subprocess.Popen[bytes], owner
                 kinds.cancelled(env, claim)
                 log.warning("job.ended_by_force")
                 return
+
+
+def _let_go(env: Environment, claim: Claim, child: subprocess.Popen[bytes]) -> None:
+    """The claim does not hold any more: because the child has just ended the job, or because it was taken."""
+    with env.db.read() as session:
+        job = session.get_one(tables.Job, claim.job_id)
+    if job.fence == claim.fence and job.state in ledger.FINISHED:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(env.settings.cancel_grace_seconds)
+        log.info("job.ended", state=job.state)
+    else:
+        log.warning("job.claim_lost")
 
 
 def _settle(env: Environment, claim: Claim, status: int) -> None:

@@ -16,12 +16,12 @@ from app.jobs.reporter import Reporter
 from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
 from app.versions import publishing
 from app.versions.publishing import NewVersion
-from models import artifact, catalog
+from models import artifact
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
 from models.labels import LabelTree
-from models.pipeline import Progress
+from models.pipeline import Pipeline, Progress
 
 
 class Training:
@@ -36,7 +36,9 @@ class Training:
         stored = StoredExamples(env.storage.local(dataset.storage_key))
         training_part, test_part = parts(stored, request)
         assert request.features is not None, "defaults were filled in"  # noqa: S101
-        pipeline = catalog.build(request.features, request.learner, request.decision, seed=request.seed)
+        pipeline = Pipeline.from_parameters(
+            request.features, request.learner, request.decision, seed=request.seed
+        )
 
         def monitor(progress: Progress, /) -> None:
             measures = dict(progress.measures) if progress.phase == "training" else None

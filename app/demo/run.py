@@ -1,0 +1,194 @@
+"""``covey demo``: does over HTTP what a user would do with curl, and shows what comes of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from importlib.resources import files
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from app.demo.service import own_service
+
+MODEL = "helpdesk"
+ROUTER = "frontdesk"
+MESSAGES = ("single.eml", "several.eml", "fallback.eml")
+
+TRAINING: dict[str, Any] = {
+    "model": MODEL,
+    "features": {
+        "kind": "text",
+        "weighting": "binary",
+        "analyzer": {"lowercase": True, "drop_numbers": True, "stop_words": "english", "stemmer": "porter"},
+        "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 48},
+    },
+    "learner": {"algorithm": "mp_boost", "rounds": 200},
+}
+
+SHOWN_MEASURES = (
+    ("f1_micro", "micro-averaged F1", "higher is better"),
+    ("f1_macro", "macro-averaged F1", "higher is better"),
+    ("hamming_loss", "Hamming loss", "lower is better"),
+    ("subset_zero_one", "subset zero-one loss", "lower is better"),
+    ("one_error", "one-error", "lower is better"),
+    ("coverage", "coverage", "lower is better"),
+    ("average_precision", "average precision", "higher is better"),
+)
+
+
+class DemoError(RuntimeError):
+    """The service did not do what the demonstration asks for."""
+
+
+def demo(console: Console, *, once: bool) -> None:
+    """Run the main job on a service of its own; unless ``once``, leave it running until Ctrl-C.
+
+    Raises:
+        DemoError: a step failed.
+    """
+    console.print("Starting the service: database, broker, worker, API …")
+    with own_service() as url, httpx.Client(base_url=url, timeout=60.0, trust_env=False) as http:
+        client = Client(http)
+        dataset = _upload(console, client)
+        job = _train(console, client, dataset)
+        _show_measures(console, job)
+        _route(console, client, job)
+        _say_what_next(console, url)
+        if not once:
+            _until_interrupted()
+            console.print("Stopping.")
+
+
+class Client:
+    """Requests that must succeed."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
+
+    def __call__(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        """Send a request and give the answer's body.
+
+        Raises:
+            DemoError: the answer is a problem.
+        """
+        response = self._http.request(method, path, **options)
+        answer: dict[str, Any] = response.json()
+        if response.is_error:
+            raise DemoError(f"{method} {path}: {answer.get('detail', response.text)}")
+        return answer
+
+
+def _resource(name: str) -> bytes:
+    return (files("app.demo") / name).read_bytes()
+
+
+def _upload(console: Console, client: Client) -> str:
+    content = _resource("messages.jsonl")
+    dataset = client("POST", "/v1/datasets", json={"name": "demo mail", "format": "jsonl"})
+    path = f"/v1/datasets/{dataset['id']}"
+    client("PUT", f"{path}/content", content=content)
+    while dataset["state"] in ("awaiting_content", "ingesting"):
+        time.sleep(0.1)
+        dataset = client("GET", path)
+    if dataset["state"] != "ready":
+        raise DemoError(dataset["error"]["detail"])
+    splits = dataset["splits"]
+    console.print(
+        f"Data set [bold]{dataset['id']}[/]: {dataset['n_examples']} messages "
+        f"({splits['train']} to learn from, {splits['test']} held out), {dataset['n_labels']} departments, "
+        f"{dataset['label_cardinality']:.2f} a message."
+    )
+    return str(dataset["id"])
+
+
+def _train(console: Console, client: Client, dataset_id: str) -> dict[str, Any]:
+    job = client("POST", "/v1/training-jobs", json={**TRAINING, "dataset_id": dataset_id})
+    path = f"/v1/training-jobs/{job['id']}"
+    columns = (TextColumn("Training {task.description}"), BarColumn(), TextColumn("{task.fields[at]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task("mp_boost: waiting for a worker", total=None, at="")
+        while job["state"] not in ("succeeded", "failed", "cancelled"):
+            time.sleep(0.1)
+            job = client("GET", path)
+            if progress := job.get("progress"):
+                total = progress.get("total")
+                bar.update(
+                    task,
+                    description=f"mp_boost: {progress['phase']}",
+                    completed=progress["completed"],
+                    total=total,
+                    at=f"{progress['completed']}/{total} {progress['unit']}",
+                )
+        bar.update(task, description="mp_boost: done", completed=1, total=1, at="")
+    if job["state"] != "succeeded":
+        raise DemoError(job.get("error", {}).get("detail", job["state"]))
+    return job
+
+
+def _show_measures(console: Console, job: dict[str, Any]) -> None:
+    result = job["result"]
+    table = Table(title=f"{result['model']} version {result['version']} on the held-out messages")
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    table.add_column("", style="dim")
+    for name, title, direction in SHOWN_MEASURES:
+        table.add_row(title, f"{result['metrics']['test'][name]:.3f}", direction)
+    console.print(table)
+
+
+def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
+    result = job["result"]
+    version = client("GET", f"/v1/models/{result['model']}/versions/{result['version']}")
+    client(
+        "PUT",
+        f"/v1/routers/{ROUTER}",
+        json={
+            "model": MODEL,
+            "destinations": {label: f"{label}@example.org" for label in version["labels"]},
+            "fallback": "frontdesk@example.org",
+        },
+    )
+    for name in MESSAGES:
+        decision = client(
+            "POST",
+            f"/v1/routers/{ROUTER}/messages?explain=true",
+            content=_resource(name),
+            headers={"Content-Type": "message/rfc822"},
+        )
+        subject = decision["message"].get("subject", "")
+        console.print(f"\n[bold]{name}[/] “{subject}” → [bold]{', '.join(decision['destinations'])}[/]")
+        explained = {item["label"]: item["terms"] for item in decision.get("explanation", [])}
+        for department in decision["departments"]:
+            terms = ", ".join(
+                f"{term['term']} {term['weight']:+.1f}" for term in explained[department["label"]][:5]
+            )
+            console.print(f"  {department['label']} (score {department['score']:.1f}): {terms}")
+        if not decision["departments"]:
+            best = decision["ranking"][0]
+            console.print(
+                f"  no department scores above 0; the best was {best['label']} ({best['score']:.1f})"
+            )
+
+
+def _say_what_next(console: Console, url: str) -> None:
+    console.print(f"\nCovey runs at [bold]{url}[/], its documentation at [bold]{url}/docs[/]. Try:")
+    console.print(
+        f"  curl {url}/v1/routers/{ROUTER}/messages -H 'Content-Type: application/json' \\\n"
+        '    -d \'{"email": {"subject": "Charged twice", "text": "My invoice shows two payments."}}\'',
+        highlight=False,
+        markup=False,
+    )
+
+
+def _until_interrupted() -> None:
+    """Wait for Ctrl-C or SIGTERM."""
+    wanted = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    try:
+        signal.sigwait(wanted)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
