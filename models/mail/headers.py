@@ -27,6 +27,7 @@ _STRUCTURED = ("content-type", "content-disposition")
 _ASIDE = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
 _DOMAIN = re.compile(r"@([^\W_](?:[\w.-]*[^\W_])?)")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
+_NO_FIELD = re.compile(rb"^(?!From |[!-9;-~]*:|[ \t])", re.MULTILINE)
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates that stand for no byte; the parser turns an 8-bit byte into one of the others."""
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
@@ -156,15 +157,18 @@ def parse_headers(block: bytes, findings: Findings, default_type: str = "text/pl
         findings: where defects are noted.
         default_type: the content type where none is given.
     """
+    no_field = _NO_FIELD.search(block)
+    fields = block[: no_field.start()] if no_field else block
+    if len(fields) < len(block):
+        findings.defect("a line among the headers that is no header")
     message = findings.guard(
         "header block",
-        lambda: BytesParser(policy=policy.compat32).parsebytes(block, headersonly=True),
+        lambda: BytesParser(policy=policy.compat32).parsebytes(fields, headersonly=True),
         Message(),
     )
     for defect in message.defects:
         findings.defect(f"malformed headers ({type(defect).__name__})")
-    rest = message.get_payload()
-    return Headers(message, findings, default_type), len(rest) if isinstance(rest, str) else 0
+    return Headers(message, findings, default_type), len(block) - len(fields)
 
 
 def decoded_words(field: str, name: str, findings: Findings, charset: str | None = None) -> str:

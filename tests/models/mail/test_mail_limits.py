@@ -134,7 +134,7 @@ BROKEN = st.lists(HEADER_LINES | BODY_LINES | st.binary(max_size=12), max_size=2
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(BROKEN | st.binary(max_size=200))
 def test_every_input_of_bytes_gives_a_document(raw: bytes) -> None:
     mail = read_message(raw)
