@@ -16,6 +16,9 @@ from models.errors import ParameterError, UnsuitableDataError
 from models.learner import Context, Learner, Monitor, Notes, State, Step, as_problem
 from models.learning_curve import MEASURES, Tally
 
+CHUNK = 2_000
+"""Examples between two calls of the monitor: a fraction of a second, for the slowest of these learners."""
+
 
 class IncrementalLearner(Learner):
     """Base of the perceptrons and of naive Bayes.
@@ -252,7 +255,7 @@ class IncrementalLearner(Learner):
 
     def _chunk_length(self) -> int:
         """Examples between two calls of the monitor."""
-        return 2_000
+        return CHUNK
 
     def _check(self, X: Matrix, /) -> None:
         """Refuse data that the algorithm cannot learn from."""

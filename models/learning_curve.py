@@ -17,7 +17,7 @@ _CELLS = 1 << 20
 """Comparisons made at once, so that memory stays small for many labels."""
 
 
-def ranking_measures(scores: Floats, Y: Labels) -> Floats:
+def example_measures(scores: Floats, Y: Labels) -> Floats:
     """The four ranking measures of each example that has a relevant label (section II-C, eqs. 4 to 8).
 
     Args:
@@ -25,11 +25,12 @@ def ranking_measures(scores: Floats, Y: Labels) -> Floats:
         Y: (n, k) relevant labels.
 
     Returns:
-        (n', 4) in the order of :data:`MEASURES`; examples without relevant labels are left out. Average
-        precision is 1 for a perfect ranking, the other three are 0.
+        (n', 4) in the order of :data:`MEASURES`, example by example (``models.measures`` has their means);
+        examples without relevant labels are left out. Average precision is 1 for a perfect ranking, the
+        other three are 0.
 
     >>> from scipy.sparse import csr_array
-    >>> ranking_measures(np.array([[3.0, 2.0, 1.0]]), csr_array(np.array([[0, 1, 1]])))
+    >>> example_measures(np.array([[3.0, 2.0, 1.0]]), csr_array(np.array([[0, 1, 1]])))
     array([[1.        , 2.        , 2.        , 0.58333333]])
     """
     counts = np.diff(Y.indptr).astype(np.int64)
@@ -81,7 +82,7 @@ class Tally:
 
     def add(self, scores: Floats, Y: Labels) -> None:
         """Count tested examples in: their (n, k) scores and their (n, k) relevant labels."""
-        each = ranking_measures(scores, Y)
+        each = example_measures(scores, Y)
         self.sums[0] += len(each)
         # One by one, in order: the sum must not depend on how a pass was cut into pieces.
         self.sums[1:] = np.add.accumulate(np.vstack([self.sums[1:], each]), axis=0)[-1]

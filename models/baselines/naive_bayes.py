@@ -22,6 +22,9 @@ from models.memory import refuse_oversize
 _LOG_OF_ZERO = float(np.log(np.finfo(np.float64).tiny))
 """Stands for the logarithm of a prior that is 0, so that every score is a real number."""
 
+FIRST_CHUNK, LARGEST_CHUNK = 100, 10_000
+"""A chunk is tested on the totals of all examples before it, and is as long as those, within these limits."""
+
 
 class NaiveBayesParameters(LearnerParameters):
     """Parameters of ``naive_bayes``."""
@@ -93,7 +96,7 @@ class NaiveBayes(IncrementalLearner):
         return 1
 
     def _chunk_length(self) -> int:
-        return min(max(self.n_examples_, 100), 10_000)
+        return min(max(self.n_examples_, FIRST_CHUNK), LARGEST_CHUNK)
 
     def _scores(self, X: Matrix) -> Floats:
         _refuse_negative(X)
@@ -166,9 +169,7 @@ class NaiveBayes(IncrementalLearner):
         self._refresh()
         self._warn_always_on()
         if self.label_mode == "single_label" and self.label_counts_.sum() > self.n_examples_:
-            self.notes_.warnings.append(
-                "some examples bear several labels; each counts for all of them"
-            )
+            self.notes_.warnings.append("some examples bear several labels; each counts for all of them")
 
 
 def _log_likelihood(totals: Floats, alpha: float) -> Floats:

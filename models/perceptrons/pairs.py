@@ -12,6 +12,9 @@ from models.arrays import AnyArray, Bools, Floats
 
 Voting: TypeAlias = Literal["max_wins", "weighted"]
 
+_GAMES = 1 << 17
+"""Games counted at once: few enough to stay in the cache."""
+
 
 class Pairs:
     """The k(k-1)/2 pairs (u, v), u < v, of k labels, in lexicographic order.
@@ -74,7 +77,9 @@ def gains(products: AnyArray, is_first: Bools | np.bool_, voting: Voting) -> Flo
 def votes(products: AnyArray, pairs: Pairs, voting: Voting) -> Floats:
     """Full voting: (n, k) votes from the (n, pairs) inner products of all perceptrons."""
     result = np.empty((products.shape[0], pairs.n_labels))
-    for label in range(pairs.n_labels):
-        own = gains(products.take(pairs.games[label], axis=1), pairs.is_first[label], voting)
-        result[:, label] = own.sum(axis=1)
+    at_once = max(1, _GAMES // max(1, pairs.games.size))
+    for start in range(0, len(result), at_once):
+        rows = slice(start, start + at_once)
+        own = products[rows].take(pairs.games, axis=1)
+        result[rows] = gains(own, pairs.is_first, voting).sum(axis=2)
     return result

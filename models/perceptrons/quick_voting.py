@@ -82,8 +82,8 @@ def quick_vote(
     """The ``top`` labels of each example.
 
     Every label has an upper bound of its votes. The label with the highest bound (the first among equals) is
-    a winner if it has played all its games; else a label with the highest bound plays all its open games. With
-    ``max_wins`` every game lowers the loser's bound by 1; with ``weighted`` the bounds are those of
+    a winner if it has played all its games; else a label with the highest bound plays all its open games.
+    With ``max_wins`` every game lowers the loser's bound by 1; with ``weighted`` the bounds are those of
     :class:`Promise`. (The paper chooses anew after each game, which saves up to half of the products, but
     choosing so often costs more than it saves when products are computed many at once.)
 

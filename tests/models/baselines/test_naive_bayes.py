@@ -1,0 +1,136 @@
+"""Naive Bayes against a literal version, and against scikit-learn where the two agree."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import csr_array
+from sklearn.naive_bayes import MultinomialNB
+
+from models.arrays import AnyArray, Floats
+from models.baselines.naive_bayes import NaiveBayes
+from models.errors import ParameterError, UnsuitableDataError
+
+Problem = tuple[Floats, AnyArray]
+LOG_OF_ZERO = log(2.2250738585072014e-308)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Counts and tf-idf values, empty and repeated rows, labels never, always or rarely on."""
+    g, r, k = draw(st.integers(1, 12)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    X = draw(arrays(np.float64, (g, r), elements=st.sampled_from([0.0, 0.0, 1.0, 3.0, 0.1, 0.37])))
+    Y = draw(arrays(np.int64, (g, k), elements=st.integers(0, 1)))
+    always = draw(st.sampled_from([None, 0, 1]))
+    if always is not None:
+        Y[:, draw(st.integers(0, k - 1))] = always
+    again = draw(st.lists(st.integers(0, g - 1), max_size=6))
+    return np.vstack([X, X[again]]), np.vstack([Y, Y[again]])
+
+
+def log_or_floor(share: float) -> float:
+    return log(share) if share > 0 else LOG_OF_ZERO
+
+
+def likelihood(rows: Floats, alpha: float) -> list[float]:
+    """p(f|·) of a set of examples."""
+    totals = [sum(row[f] for row in rows.tolist()) for f in range(rows.shape[1])]
+    return [(total + alpha) / (sum(totals) + alpha * len(totals)) for total in totals]
+
+
+def literal_score(X: Floats, y: AnyArray, x: Floats, alpha: float, mode: str) -> float:
+    if y.all():
+        return 1.0
+    share = float(y.mean())
+    score, own = log_or_floor(share), likelihood(X[y == 1], alpha)
+    if mode == "single_label":
+        return score + sum(float(value) * log(p) for value, p in zip(x, own, strict=True))
+    score -= log_or_floor(1 - share)
+    others = likelihood(X[y == 0], alpha)
+    return score + sum(float(value) * log(p / q) for value, p, q in zip(x, own, others, strict=True))
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), st.sampled_from([1.0, 0.1, 7.5]), st.sampled_from(["multilabel", "single_label"]))
+def test_scores_are_the_formulas(
+    problem: Problem, alpha: float, mode: Literal[multilabel, single_label]
+) -> None:
+    X, Y = problem
+    scores = NaiveBayes(alpha=alpha, label_mode=mode).fit(X, Y).decision_function(X)
+    expected = [[literal_score(X, Y[:, j], x, alpha, mode) for j in range(Y.shape[1])] for x in X]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-9)
+
+
+def test_single_labels_are_ranked_as_by_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, size=(60, 8)), rng.integers(0, 3, size=60)
+    learner = NaiveBayes(label_mode="single_label").fit(X, np.eye(3, dtype=int)[y])
+    expected = MultinomialNB().fit(X, y).predict_joint_log_proba(X)
+    np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
+    assert learner.notes_.warnings == []
+
+
+@pytest.mark.parametrize("mode", ["multilabel", "single_label"])
+def test_negative_features_are_refused(mode: Any) -> None:
+    with pytest.raises(UnsuitableDataError, match=r"nonnegative features; the smallest value here is -0\.5"):
+        NaiveBayes(label_mode=mode).fit([[1.0, -0.5]], [[1, 0]])
+    learner = NaiveBayes(label_mode=mode).fit([[1.0, 0], [0, 1]], [[1, 0], [0, 1]])
+    with pytest.raises(UnsuitableDataError, match="nonnegative"):
+        learner.partial_fit([[1.0, -0.5]], [[1, 0]])
+    with pytest.raises(UnsuitableDataError, match="nonnegative"):
+        learner.decision_function([[1.0, -0.5]])
+    assert learner.n_examples_ == 2
+
+
+@pytest.mark.parametrize("alpha", [0, -1, float("nan"), "a"])
+def test_alpha_must_be_positive(alpha: Any) -> None:
+    with pytest.raises(ParameterError) as caught:
+        NaiveBayes(alpha=alpha).fit([[1.0]], [[1]])
+    assert caught.value.pointer == "/learner/alpha"
+
+
+def test_explanations_add_up() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.integers(0, 4, size=(60, 8)).astype(float), rng.integers(0, 2, size=(60, 3))
+    learner = NaiveBayes().fit(X, Y)
+    indices, weights = learner.explain(csr_array(X[:1]), 1)
+    assert indices.tolist() == np.flatnonzero(X[0]).tolist()
+    score = learner.decision_function(X[:1])[0, 1]
+    assert weights.sum() + learner.bias_[1] == pytest.approx(score, abs=1e-12)
+
+
+def test_explanations_of_single_labels_differ_as_their_scores_do() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, size=(60, 8)).astype(float), rng.integers(0, 3, size=60)
+    learner = NaiveBayes(label_mode="single_label").fit(X, np.eye(3, dtype=int)[y])
+    given = [learner.explain(csr_array(X[:1]), j)[1].sum() + learner.bias_[j] for j in range(3)]
+    scores = learner.decision_function(X[:1])[0]
+    np.testing.assert_allclose(np.diff(given), np.diff(scores), rtol=0, atol=1e-12)
+
+
+def test_a_constant_label_is_warned_of_and_not_explained() -> None:
+    learner = NaiveBayes().fit([[1.0, 0], [0, 1]], [[1, 0], [1, 1]])
+    assert learner.notes_.warnings == ["every example has these labels, their score is always +1: 0"]
+    assert len(learner.explain(csr_array(np.ones((1, 2))), 0)[0]) == 0
+
+
+def test_single_label_mode_warns_of_several_labels() -> None:
+    learner = NaiveBayes(label_mode="single_label").fit([[1.0, 0], [0, 1]], [[1, 0], [1, 1]])
+    assert any("several labels" in warning for warning in learner.notes_.warnings)
+
+
+def test_default_decisions() -> None:
+    assert NaiveBayes().default_decision == "sign"
+    assert NaiveBayes(label_mode="single_label").default_decision == "single_label"
+
+
+def test_totals_that_will_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.memory.WEIGHTS_LIMIT", 2 * 5 * 6 * 8 - 1)
+    with pytest.raises(UnsuitableDataError, match="the totals and weights of 6 labels over 5 features need"):
+        NaiveBayes().fit(np.ones((1, 5)), np.ones((1, 6), dtype=int))

@@ -1,0 +1,223 @@
+"""The perceptrons against slow, literal versions of the paper's pseudocode."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from models.arrays import AnyArray, Floats
+from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
+from models.perceptrons.mmp import Loss, Penalty, shares
+
+Problem = tuple[Floats, AnyArray]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Small problems with empty and repeated rows, and labels never, always or rarely on.
+
+    Values are multiples of 1/4, so that ties are exact and common.
+    """
+    g, r, k = draw(st.integers(1, 12)), draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    values = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0, 2.0, -0.5])
+    X = draw(arrays(np.float64, (g, r), elements=values))
+    Y = draw(arrays(np.int64, (g, k), elements=st.integers(0, 1)))
+    always = draw(st.sampled_from([None, 0, 1]))
+    if always is not None:
+        Y[:, draw(st.integers(0, k - 1))] = always
+    again = draw(st.lists(st.integers(0, g - 1), max_size=6))
+    return np.vstack([X, X[again]]), np.vstack([Y, Y[again]])
+
+
+def inner(w: list[float], x: Floats) -> float:
+    total = 0.0
+    for weight, value in zip(w, x.tolist(), strict=True):
+        total += value * weight
+    return total
+
+
+def training_ranks(scores: list[float], relevant: set[int]) -> dict[int, int]:
+    """Irrelevant labels rank first among equals."""
+    order = sorted(range(len(scores)), key=lambda c: (-scores[c], c in relevant, c))
+    return {c: rank for rank, c in enumerate(order, start=1)}
+
+
+def literal_loss(ranks: dict[int, int], relevant: set[int], irrelevant: set[int], loss: str) -> float:
+    wrong = [(c, d) for c in relevant for d in irrelevant if ranks[c] > ranks[d]]
+    if loss == "is_error":
+        return float(bool(wrong))
+    if loss == "error_set_size":
+        return float(len(wrong))
+    if loss == "margin":
+        return float(max(0, max(ranks[c] for c in relevant) - min(ranks[d] for d in irrelevant)))
+    precisions = [sum(ranks[b] <= ranks[c] for b in relevant) / ranks[c] for c in relevant]
+    return 1 - sum(precisions) / len(relevant)
+
+
+def literal_mmp(X: Floats, Y: AnyArray, epochs: int, loss: str, penalty: str) -> tuple[Floats, int]:
+    """Figure 1, and the operations of table I."""
+    k, r = Y.shape[1], X.shape[1]
+    w = [[0.0] * r for _ in range(k)]
+    operations = 0
+    for _ in range(epochs):
+        for x, y in zip(X, Y, strict=True):
+            relevant, irrelevant = set(np.flatnonzero(y).tolist()), set(np.flatnonzero(y == 0).tolist())
+            s = [inner(w[c], x) for c in range(k)]
+            operations += k
+            if not relevant or not irrelevant:
+                continue
+            ranks = training_ranks(s, relevant)
+            delta = literal_loss(ranks, relevant, irrelevant, loss)
+            errors = sorted((c, d) for c in relevant for d in irrelevant if ranks[c] > ranks[d])
+            if not errors:
+                continue
+            assert delta > 0
+            p = dict.fromkeys(errors, 1.0)
+            if penalty == "proportional" and any(s[d] - s[c] > 0 for c, d in errors):
+                p = {(c, d): s[d] - s[c] for c, d in errors}
+            if penalty == "max":
+                largest = max(s[d] - s[c] for c, d in errors)
+                p = {next((c, d) for c, d in errors if s[d] - s[c] == largest): 1.0}
+            tau, sigma = [0.0] * k, 0.0
+            for (c, d), amount in p.items():
+                tau[c] += amount
+                tau[d] -= amount
+                sigma += amount
+            for c in range(k):
+                if tau[c]:
+                    operations += 1
+                    for f in range(r):
+                        w[c][f] += delta * (tau[c] / sigma) * float(x[f])
+    return np.array(w).T, operations
+
+
+def literal_binary(X: Floats, y: AnyArray, epochs: int) -> tuple[list[float], int]:
+    """Eqs. 1 and 2 for targets +1 and -1; 0 marks examples that this perceptron does not see."""
+    w, operations = [0.0] * X.shape[1], 0
+    for _ in range(epochs):
+        for x, target in zip(X, y.tolist(), strict=True):
+            if target == 0:
+                continue
+            output = 1 if inner(w, x) >= 0 else -1
+            operations += 1 + (output != target)
+            w = [weight + (target - output) * float(value) for weight, value in zip(w, x, strict=True)]
+    return w, operations
+
+
+def literal_mlpp_scores(
+    X: Floats, Y: AnyArray, at: Floats, epochs: int, voting: str, calibrated: bool
+) -> Floats:
+    """Figure 3 and section IV; the artificial label is column k, off where its pair's label is on."""
+    k = Y.shape[1]
+    trained: dict[tuple[int, int], list[float]] = {}
+    for u, v in combinations(range(k), 2):
+        trained[u, v] = literal_binary(X, Y[:, u] - Y[:, v], epochs)[0]
+    if calibrated:
+        for u in range(k):
+            trained[u, k] = literal_binary(X, 2 * Y[:, u] - 1, epochs)[0]
+    result = np.zeros((len(at), k + 1))
+    for i, x in enumerate(at):
+        for (u, v), w in trained.items():
+            s = inner(w, x)
+            result[i, u if s >= 0 else v] += 1 if voting == "max_wins" else abs(s)
+    return result[:, :k] - (result[:, k:] if calibrated else 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), st.sampled_from(get_args(Loss)), st.sampled_from(get_args(Penalty)), st.integers(1, 2))
+def test_mmp_is_figure_1(problem: Problem, loss: Any, penalty: Any, epochs: int) -> None:
+    X, Y = problem
+    weights, operations = literal_mmp(X, Y, epochs, loss, penalty)
+    learner = MMP(epochs=epochs, loss=loss, penalty=penalty).fit(X, Y)
+    np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(learner.decision_function(X), X @ weights, rtol=0, atol=1e-9)
+    assert learner.operations_ == learner.notes_.facts["perceptron_operations"] == operations
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), st.integers(1, 2))
+def test_binary_relevance_is_equations_1_to_3(problem: Problem, epochs: int) -> None:
+    X, Y = problem
+    literal = [literal_binary(X, 2 * Y[:, j] - 1, epochs) for j in range(Y.shape[1])]
+    weights = np.array([w for w, _ in literal]).T
+    learner = BinaryRelevancePerceptron(epochs=epochs).fit(X, Y)
+    np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
+    expected = np.where(Y.all(axis=0), 1.0, X @ weights)
+    np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
+    assert learner.operations_ == sum(operations for _, operations in literal)
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), st.sampled_from(["max_wins", "weighted"]), st.booleans(), st.integers(1, 2))
+def test_mlpp_is_figure_3_and_the_vote(problem: Problem, voting: Any, calibrated: bool, epochs: int) -> None:
+    X, Y = problem
+    learner = MLPP(epochs=epochs, voting=voting, calibrated=calibrated).fit(X, Y)
+    expected = literal_mlpp_scores(X, Y, X, epochs, voting, calibrated)
+    np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
+    k = Y.shape[1]
+    operations = sum(literal_binary(X, Y[:, u] - Y[:, v], epochs)[1] for u, v in combinations(range(k), 2))
+    if calibrated:
+        operations += sum(literal_binary(X, 2 * Y[:, u] - 1, epochs)[1] for u in range(k))
+    assert learner.operations_ == operations
+
+
+def test_the_papers_example_of_an_update() -> None:
+    """Section III: a relevant label under three irrelevant ones goes up as far as those go down together."""
+    up, down = shares(np.array([0.0]), np.array([3.0, 2.0, 1.0]), "is_error", "uniform")
+    np.testing.assert_allclose(up, [1])
+    np.testing.assert_allclose(down, [1 / 3, 1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("loss", get_args(Loss))
+@pytest.mark.parametrize("penalty", get_args(Penalty))
+@settings(max_examples=25, deadline=None)
+@given(
+    relevant=st.lists(st.integers(-3, 3), min_size=1, max_size=4),
+    irrelevant=st.lists(st.integers(-3, 3), min_size=1, max_size=4),
+)
+def test_relevant_labels_move_by_delta_and_irrelevant_ones_by_as_much(
+    loss: Any, penalty: Any, relevant: list[int], irrelevant: list[int]
+) -> None:
+    if max(irrelevant) < min(relevant):
+        irrelevant = [*irrelevant, max(relevant)]
+    scores = [float(s) for s in relevant + irrelevant]
+    k, m = len(scores), len(relevant)
+    delta = literal_loss(training_ranks(scores, set(range(m))), set(range(m)), set(range(m, k)), loss)
+    up, down = shares(np.array(scores[:m]), np.array(scores[m:]), loss, penalty)
+    assert up.sum() == pytest.approx(delta, abs=1e-12)
+    assert down.sum() == pytest.approx(delta, abs=1e-12)
+
+
+def test_random_initial_weights_and_shuffling_follow_the_seed() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((40, 30)), (rng.random((40, 5)) < 0.3).astype(int)
+    weights = [MMP(initial="random", shuffle=True, random_state=s).fit(X, Y).weights_ for s in (0, 0, 1)]
+    np.testing.assert_array_equal(weights[0], weights[1])
+    assert not np.array_equal(weights[0], weights[2])
+    untouched = MMP(initial="random").fit(np.zeros((1, 2_000)), [[1, 0]]).weights_
+    assert untouched.std() == pytest.approx(1e-3, rel=0.1)
+
+
+@pytest.mark.parametrize("learner", [MMP(epochs=3), BinaryRelevancePerceptron(epochs=3), MLPP(epochs=3)])
+def test_an_epoch_is_shuffled_anew(learner: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 5)), (rng.random((60, 4)) < 0.4).astype(int)
+    shuffled = learner.set_params(shuffle=True).fit(X, Y).decision_function(X)
+    orders = [np.random.default_rng([0, 60 * epoch]).permutation(60) for epoch in range(3)]
+    assert not np.array_equal(orders[0], orders[1])
+    rows = np.concatenate(orders)
+    in_order = learner.set_params(shuffle=False, epochs=1).fit(X[rows], Y[rows]).decision_function(X)
+    np.testing.assert_array_equal(shuffled, in_order)
+
+
+def test_default_decisions() -> None:
+    assert MMP().default_decision == "tuned_threshold"
+    assert BinaryRelevancePerceptron().default_decision == "sign"
+    assert MLPP().default_decision == "tuned_threshold"
+    assert MLPP(calibrated=True).default_decision == "sign"

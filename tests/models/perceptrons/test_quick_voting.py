@@ -1,0 +1,77 @@
+"""Quick weighted voting gives the winners of the full vote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.arrays import Floats
+from models.perceptrons import MLPP
+from models.rankings import ranking
+
+
+def fitted(rng: np.random.Generator, k: int, grid: float, **parameters: Any) -> tuple[MLPP, Floats]:
+    """Values on a coarse grid make ties, in products and in votes, exact and common."""
+    X = np.round(rng.normal(size=(30, 6)) / grid) * grid * (rng.random((30, 6)) < 0.6)
+    Y = (rng.random((30, k)) < 0.3).astype(int)
+    return MLPP(**parameters).fit(X, Y), X
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    k=st.integers(1, 9),
+    top=st.integers(1, 10),
+    grid=st.sampled_from([0.5, 1e-6]),
+    voting=st.sampled_from(["max_wins", "weighted"]),
+    calibrated=st.booleans(),
+    precision=st.sampled_from([np.float64, np.float32]),
+)
+def test_the_same_labels_and_scores_as_full_voting(
+    seed: int, k: int, top: int, grid: float, voting: str, calibrated: bool, precision: Any
+) -> None:
+    learner, X = fitted(np.random.default_rng(seed), k, grid, voting=voting, calibrated=calibrated)
+    state = learner.get_state()
+    for name in ("pair_weights", "boundary_weights"):
+        state[name] = state[name].astype(precision)
+    learner.set_state(state)
+    X = np.vstack([X, np.zeros((1, 6))])
+    scores = learner.decision_function(X)
+    best = ranking(scores)[:, :top]
+    quick = learner.quick_top(X, top)
+    np.testing.assert_array_equal(quick.labels, best)
+    np.testing.assert_array_equal(quick.scores, np.take_along_axis(scores, best, axis=1))
+
+
+def test_each_pair_is_evaluated_once_at_most() -> None:
+    learner, X = fitted(np.random.default_rng(0), 9, 1e-6)
+    everything = learner.quick_top(X, 9).products
+    assert everything.max() <= 9 * 8 // 2
+    assert (learner.quick_top(X, 1).products <= everything).all()
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("voting", ["max_wins", "weighted"])
+def test_a_few_winners_of_many_labels_take_few_products(voting: Any, calibrated: bool) -> None:
+    """Labels with a word of their own, and noise."""
+    rng, k = np.random.default_rng(0), 40
+    label = rng.integers(0, k, size=1_000)
+    X = (rng.random((1_000, k + 20)) < 0.1).astype(float)
+    X[np.arange(1_000), label] = 3
+    learner = MLPP(voting=voting, calibrated=calibrated).fit(X, np.eye(k, dtype=int)[label])
+    quick = learner.quick_top(X[:200], 1)
+    np.testing.assert_array_equal(quick.labels, ranking(learner.decision_function(X[:200]))[:, :1])
+    assert quick.products.mean() < k * (k - 1) / 2 / 2
+
+
+def test_bounds_follow_further_training() -> None:
+    learner, X = fitted(np.random.default_rng(1), 6, 1e-6, voting="weighted")
+    learner.quick_top(X, 2)
+    learner.partial_fit(10 * X[::-1], (np.random.default_rng(2).random((30, 6)) < 0.5).astype(int))
+    np.testing.assert_array_equal(
+        learner.quick_top(X, 2).labels, ranking(learner.decision_function(X))[:, :2]
+    )
