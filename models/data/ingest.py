@@ -164,8 +164,7 @@ class _Intake:
             raise RecordError(f"the id {id_!r} is that of an earlier example", "/id")
         labels = tally.tree.closure(record.labels)
         if record.features is not None:
-            for name in record.features:
-                self._features.setdefault(name, len(self._features))
+            self._name_features(sorted(record.features.keys() - self._features.keys()))
         self._sink.append(record, id_, labels)
         tally.add(record, labels)
         self._check_caps()
@@ -178,9 +177,12 @@ class _Intake:
             self._tally.declare(self._tally.tree.labels)
         self._tally.declare(head.labels)
         self._tally.remarks += head.remarks
-        for name in head.features:
-            self._features.setdefault(name, len(self._features))
+        self._name_features(head.features)
         self._check_caps()
+
+    def _name_features(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._features.setdefault(name, len(self._features))
 
     def _check_caps(self) -> None:
         tally, limits = self._tally, self._limits

@@ -56,8 +56,8 @@ class StoreWriter:
 
     Args:
         target: the Parquet file to make; an existing one is replaced at once, by the commit.
-        features: codes of the feature names met so far; grows with the records, and is shared with
-            whoever counts them.
+        features: codes of the feature names met so far, shared with whoever meets them: those of a record
+            are in it before the record is appended.
     """
 
     def __init__(self, target: Path, features: dict[str, int]) -> None:
@@ -105,12 +105,11 @@ class StoreWriter:
             self._flush()
 
     def _append_features(self, features: Mapping[str, float]) -> None:
-        group, codes = self._group, self._features
-        for name, value in features.items():
-            code = codes.setdefault(name, len(codes))
-            if value:
-                group.indices.append(code)
-                group.values.append(value)
+        group = self._group
+        if 0.0 in features.values():
+            features = {name: value for name, value in features.items() if value}
+        group.indices.extend(map(self._features.__getitem__, features))
+        group.values.extend(features.values())
         group.ends.append(len(group.indices))
         group.n_bytes += 12 * len(features)
 

@@ -61,18 +61,40 @@ def _record(line: bytes, number: int, labels: _Names, features: _Names) -> Recor
     tokens = line.split()
     labelled = not line[:1].isspace() and b":" not in tokens[0]
     record = Record(line=number, labels=_labels(tokens[0], labels) if labelled else [])
-    values: dict[str, float] = {}
-    for position in range(int(labelled), len(tokens)):
-        index, colon, value = tokens[position].partition(b":")
-        try:
-            name = features.of(index if colon else b"")
-            values[name] = _new_value(value, name, values)
-        except RecordError as error:
-            column = list(_TOKEN.finditer(line))[position].start() + 1
-            token = shortened(tokens[position].decode("latin-1"))
-            raise RecordError(f"column {column}: {token}: {error.reason}") from error
-    record.features = values
+    pairs = tokens[1:] if labelled else tokens
+    record.features = _at_once(line, pairs, features) or _one_by_one(line, pairs, features)
     return record
+
+
+def _at_once(line: bytes, pairs: Sequence[bytes], features: _Names) -> dict[str, float] | None:
+    """The features of a line without faults or names not met before; None sends it the slow way."""
+    known = features.known
+    try:
+        values = {known[index]: float(value) for index, _, value in (pair.partition(b":") for pair in pairs)}
+    except (KeyError, ValueError):
+        return None
+    is_plain = len(values) == len(pairs) and math.isfinite(sum(values.values())) and b"_" not in line
+    return values if is_plain else None
+
+
+def _one_by_one(line: bytes, pairs: Sequence[bytes], features: _Names) -> dict[str, float]:
+    """The features of a line.
+
+    Raises:
+        RecordError: names the column.
+    """
+    values: dict[str, float] = {}
+    for position, pair in enumerate(pairs):
+        index, colon, value = pair.partition(b":")
+        try:
+            name = features.of(index)
+            values[name] = _new_value(value if colon else b"", name, values)
+        except RecordError as error:
+            column = list(_TOKEN.finditer(line))[position - len(pairs)].start() + 1
+            raise RecordError(
+                f"column {column}: {shortened(pair.decode('latin-1'))}: {error.reason}"
+            ) from error
+    return values
 
 
 def _labels(token: bytes, labels: _Names) -> list[str]:
@@ -94,6 +116,9 @@ def _new_value(text: bytes, name: str, values: Mapping[str, float]) -> float:
 class _Names:
     """From what stands in the file to names.
 
+    Attributes:
+        known: those met so far.
+
     Args:
         names: in the order of their numbers; None calls everything as it stands in the file.
         first: the number of the first name.
@@ -106,7 +131,7 @@ class _Names:
         self._first = first
         self._what = what
         self._limits = limits
-        self._known: dict[bytes, str] = {}
+        self.known: dict[bytes, str] = {}
         if names is not None and len(set(names)) < len(names):
             raise BadDataError(f"two of the {what} names given are the same")
 
@@ -116,9 +141,9 @@ class _Names:
         Raises:
             RecordError: not a number, or one that has no name.
         """
-        name = self._known.get(text)
+        name = self.known.get(text)
         if name is None:
-            name = self._known[text] = self._find(text)
+            name = self.known[text] = self._find(text)
         return name
 
     def _find(self, text: bytes) -> str:

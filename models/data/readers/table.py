@@ -46,8 +46,7 @@ class Columns:
         """What the head of the table says of all rows."""
         remarks = []
         if self.unused:
-            some = ", ".join(self.unused[:10]) + (", ..." if len(self.unused) > 10 else "")
-            remarks.append(f"{len(self.unused)} columns are not used: {some}")
+            remarks.append(f"columns that are not used: {_listed(self.unused)}")
         return Declared(labels=self.label_columns, features=self.features, remarks=remarks)
 
 
@@ -143,7 +142,7 @@ def _email_columns(columns: EmailColumns) -> dict[str, str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return ", ".join(map(shortened, names[:20])) + (", ..." if len(names) > 20 else "")
 
 
 class RowReader:

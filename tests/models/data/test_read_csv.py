@@ -1,0 +1,184 @@
+"""CSV: columns chosen by name, and rows refused by line and column."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.data.examples import Examples, FeatureRows
+from models.data.ingest import ingest
+from models.data.limits import IngestLimits
+from models.data.readers.csv import CSVOptions
+from models.data.report import Report
+from models.data.store import StoredExamples
+from models.errors import BadDataError
+from models.mail.source import Email
+
+
+def read(content: str | bytes, folder: Path, **options: Any) -> tuple[Report, Examples]:
+    limits = options.pop("limits", None)
+    allowed = options.pop("max_bad_records", 0)
+    report = ingest(
+        io.BytesIO(content.encode() if isinstance(content, str) else content),
+        "csv",
+        folder / "set.parquet",
+        options=CSVOptions.model_validate({"format": "csv", **options}),
+        limits=limits,
+        max_bad_records=allowed,
+    )
+    return report, Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+
+
+def test_text_labels_id_and_split_by_their_names(tmp_path: Path) -> None:
+    content = 'id,split,labels,text\r\n7,train,"a, b",eins\r\n8,,,"zwei, \r\n""drei"""\r\n'
+    report, examples = read(content, tmp_path)
+    assert list(examples.documents) == ["eins", 'zwei, \r\n"drei"']  # type: ignore[arg-type]
+    assert list(examples.labels) == [("a", "b"), ()]
+    assert list(examples.ids) == ["7", "8"]
+    assert examples.splits() == ["train", None]
+    assert report.warnings == []
+
+
+def test_columns_chosen_by_the_options(tmp_path: Path) -> None:
+    content = "Ticket;Body;Team;Mood\n1;Hallo;Sales|Support;good\n"
+    report, examples = read(content, tmp_path, text="Body", labels="Team", label_separator="|", id="Ticket")
+    assert list(examples.documents) == ["Hallo"]  # type: ignore[arg-type]
+    assert list(examples.labels) == [("Sales", "Support")]
+    assert report.warnings == ["columns that are not used: 'Mood'"]
+
+
+def test_one_column_a_label_and_the_rest_features(tmp_path: Path) -> None:
+    content = "height\twidth\tred\tgreen, dark\n1.5\t\t1\t0\n-2e1\t0\tno\tYES\n"
+    report, examples = read(content, tmp_path, labels=["red", "green, dark"])
+    assert isinstance(examples.documents, FeatureRows)
+    assert list(examples.documents.names) == ["height", "width"]
+    np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[1.5, 0], [-20, 0]])
+    assert list(examples.labels) == [("red",), ("green, dark",)]
+    assert report.warnings == ["1 cells of features are empty and were read as 0"]
+    assert report.label_counts == {"green, dark": 1, "red": 1}
+
+
+def test_a_column_without_a_name_is_no_feature(tmp_path: Path) -> None:
+    report, _ = read(",a,labels\n0,1,x\n1,2,x\n", tmp_path)
+    assert report.n_features == 1
+    assert report.warnings == ["columns that are not used: ''"]
+
+
+def test_parts_of_mail(tmp_path: Path) -> None:
+    content = "Subject,Sender,Body,labels\nhi,me@example.org,text,x\n"
+    _, examples = read(content, tmp_path, email={"subject": "Subject", "from": "Sender", "text": "Body"})
+    assert examples.kind == "email"
+    assert list(examples.documents) == [Email(None, "hi", "me@example.org", "", "text", "")]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ['say "hi"', "👩‍🚀 crew", "a;b", "'"])
+def test_label_names_with_quotes_and_emoji(name: str, tmp_path: Path) -> None:
+    quoted = name.replace('"', '""')
+    report, _ = read(f'text,labels\nt,"{quoted}"\n', tmp_path)
+    assert report.label_counts == {name: 1}
+
+
+def test_a_byte_order_mark_and_other_encodings(tmp_path: Path) -> None:
+    report, _ = read(b"\xef\xbb\xbflabels,text\nx,t\n", tmp_path)
+    assert report.n_examples == 1
+    _, examples = read("text,labels\nGrüße €,x\n".encode("cp1252"), tmp_path, encoding="cp1252")
+    assert list(examples.documents) == ["Grüße €"]  # type: ignore[arg-type]
+    with pytest.raises(BadDataError, match="UTF-16; save it as UTF-8"):
+        read("text,labels\nt,x\n".encode("utf-16"), tmp_path)
+
+
+BAD_ROWS = {
+    "too few cells": (b"only", None, "the row has 1 cells, the head line 4"),
+    "too many cells": (b"a,b,train,1,2", None, "the row has 5 cells"),
+    "not a number": (b"1x,x,,q", "a", "'1x' is not a finite number"),
+    "decimal comma": (b'"1,5",x,,q', "a", "'1,5' is not a finite number"),
+    "underscore": (b"1_0,x,,q", "a", "not a finite number"),
+    "nan": (b"NaN,x,,q", "a", "not a finite number"),
+    "infinity": (b"-inf,x,,q", "a", "not a finite number"),
+    "overflow": (b"1e999,x,,q", "a", "not a finite number"),
+    "split": (b"1,x,dev,q", "split", "'dev'"),
+    "id empty": (b"1,x,,", "id", "must not be empty"),
+    "label control": (b"1,x\x01y,,1", "labels", "control characters"),
+    "quotes": (b'1,"x"y,,1', None, "quotes are out of order"),
+    "not utf-8": ("1,é".encode() + b"\xff,,1", "labels", "line 3, column 4: byte 0xff is not utf-8"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_a_bad_row_is_named_by_line_column_and_reason(case: str, tmp_path: Path) -> None:
+    row, field, reason = BAD_ROWS[case]
+    with pytest.raises(BadDataError) as caught:
+        read(b"a,labels,split,id\n1,x,,good\n" + row + b"\n2,y,,better\n", tmp_path)
+    (record,) = caught.value.records
+    assert record.line == 3
+    assert record.field == field
+    assert reason in record.reason
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_after_a_bad_one_are_still_read(tmp_path: Path) -> None:
+    content = b'text,labels\n"a"b,x\n\xff,x\nshort\n"two\nlines",y\n'
+    report, examples = read(content, tmp_path, max_bad_records=3)
+    assert [record.line for record in report.bad_records] == [2, 3, 4]
+    assert list(examples.documents) == ["two\nlines"]  # type: ignore[arg-type]
+
+
+def test_label_cells_are_yes_or_no(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="line 2, b: a label column holds 0 or 1, not '2'"):
+        read("text,b\nt,2\n", tmp_path, labels=["b"])
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "reason"),
+    [
+        ("", {}, "the file is empty"),
+        ("text,labels\n", {}, "holds no examples"),
+        ("text,labels\na,\n", {}, "no example of the file has a label"),
+        ("text,tags\na,x\n", {}, "there is no column labels.*the columns are 'text', 'tags'"),
+        ("text,labels,text\na,x,b\n", {}, "two columns are called 'text'"),
+        ("text,labels\na,x\n", {"text": "body"}, r"no column 'body' \(option text\)"),
+        ("text,labels\na,x\n", {"labels": ["text", "y"]}, "no column 'y'"),
+        ("text,labels\na,x\n", {"features": ["text"], "text": "text"}, "the options name text and features"),
+        ("id,labels\na,x\n", {}, "no column is left for the document"),
+        ("a,labels\n1,x\n", {"features": ["labels"]}, "cannot be a feature and something else"),
+        ("a, \x01,labels\n1,2,x\n", {}, "a column name must not have control characters"),
+        ('"a,labels\n1,x\n', {}, "head line cannot be read"),
+        (b"a\xff,labels\n1,x\n", {}, "head line is not utf-8"),
+    ],
+)
+def test_files_that_cannot_be_read_as_asked(
+    content: str | bytes, options: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadDataError, match=reason):
+        read(content, tmp_path, **options)
+
+
+def test_a_quote_that_is_never_closed_is_not_held_for_ever(tmp_path: Path) -> None:
+    content = 'text,labels\n"' + "a line\n" * 100_000
+    with pytest.raises(BadDataError, match="record that begins in line 2 is longer than 1,000 bytes"):
+        read(content, tmp_path, limits=IngestLimits(record_bytes=1000))
+
+
+def test_cells_may_be_long(tmp_path: Path) -> None:
+    _, examples = read("text,labels\n" + "a" * 300_000 + ",x\n", tmp_path)
+    assert len(examples.documents[0]) == 300_000  # type: ignore[arg-type, index]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=200) | st.text(alphabet='a,"\n\r;\t1.', max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    good = b"a,labels\n1,x\n"
+    report, examples = read(good + content.replace(b'"', b"'"), folder, max_bad_records=1000)
+    assert report.n_examples == examples.n_examples >= 1
+    for whole in (content, good + content):
+        try:
+            read(whole, folder)
+        except BadDataError as error:
+            assert str(error)  # noqa: PT017 - either way is right

@@ -1,0 +1,169 @@
+"""Parquet files as other tools write them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.data.examples import Examples, FeatureRows
+from models.data.ingest import ingest
+from models.data.limits import IngestLimits
+from models.data.readers.parquet import ParquetOptions
+from models.data.report import Report
+from models.data.store import StoredExamples
+from models.errors import BadDataError
+from models.mail.source import Email
+
+
+def written(columns: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out)
+    return out.getvalue()
+
+
+def read(content: bytes, folder: Path, **options: Any) -> tuple[Report, Examples]:
+    given = {name: options.pop(name) for name in ("limits", "max_bad_records") if name in options}
+    report = ingest(
+        io.BytesIO(content),
+        "parquet",
+        folder / "set.parquet",
+        options=ParquetOptions.model_validate({"format": "parquet", **options}),
+        **given,
+    )
+    return report, Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+
+
+def test_text_with_lists_of_labels(tmp_path: Path) -> None:
+    content = written(
+        {
+            "id": [7, 8, 9],
+            "text": pa.array(["a", None, "c"], pa.large_string()),
+            "labels": [["x", "y"], [], ["x"]],
+            "split": pa.array(["train", None, "test"]).dictionary_encode(),
+            "more": [[1], [2], [3]],
+        }
+    )
+    report, examples = read(content, tmp_path)
+    assert list(cast("list[str]", examples.documents)) == ["a", "", "c"]
+    assert list(examples.labels) == [("x", "y"), (), ("x",)]
+    assert list(examples.ids) == ["7", "8", "9"]
+    assert examples.splits() == ["train", None, "test"]
+    assert report.warnings == ["columns that are not used: 'more'"]
+
+
+def test_numeric_columns_and_label_columns(tmp_path: Path) -> None:
+    content = written(
+        {
+            "b": [1.5, None],
+            "a": pa.array([2, 0], pa.int8()),
+            "flag": [True, False],
+            "name": ["p", "q"],
+            "x": [1, 0],
+            "y": [True, None],
+        }
+    )
+    report, examples = read(content, tmp_path, labels=["x", "y"])
+    assert isinstance(examples.documents, FeatureRows)
+    assert list(examples.documents.names) == ["a", "b", "flag"]
+    np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[2, 1.5, 1], [0, 0, 0]])
+    assert list(examples.labels) == [("x", "y"), ()]
+    assert report.warnings == [
+        "columns that are not used: 'name'",
+        "1 values of features are missing and were read as 0",
+    ]
+
+
+def test_maps_of_features(tmp_path: Path) -> None:
+    type_ = pa.map_(pa.string(), pa.float64())
+    content = written(
+        {"features": pa.array([[("b", 2.0)], [("a", 1.0), ("b", 0.0)]], type_), "labels": ["x", "x,y"]}
+    )
+    report, examples = read(content, tmp_path)
+    assert isinstance(examples.documents, FeatureRows)
+    assert list(examples.documents.names) == ["a", "b"]
+    np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[0, 2], [1, 0]])
+    assert report.label_counts == {"x": 2, "y": 1}
+    twice = written({"features": pa.array([[("b", 2.0), ("b", 1.0)]], type_), "labels": ["x"]})
+    with pytest.raises(BadDataError, match="line 1, features: the feature 'b' stands twice"):
+        read(twice, tmp_path)
+
+
+def test_raw_and_parsed_mail(tmp_path: Path) -> None:
+    content = written({"message": [b"Subject: \xff\n\n", None], "labels": [["x"], ["y"]]})
+    _, examples = read(content, tmp_path, raw_email="message")
+    assert list(cast("list[Email]", examples.documents)) == [Email(raw=b"Subject: \xff\n\n"), Email(raw=b"")]
+    content = written({"s": ["hi"], "h": ["<p>"], "labels": ["x"]})
+    _, examples = read(content, tmp_path, email={"subject": "s", "html": "h"})
+    assert list(cast("list[Email]", examples.documents)) == [Email(subject="hi", html="<p>")]
+
+
+BAD_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
+    "nan": ({"a": [1.0, float("nan")], "labels": ["x", "x"]}, "line 2, a: a feature must be a finite number"),
+    "infinity": ({"a": [1.0, float("inf")], "labels": ["x", "x"]}, "line 2, a: a feature must be a finite"),
+    "labels null": (
+        {"text": ["a"], "labels": pa.array([None], pa.string())},
+        "list of strings or a string, not null",
+    ),
+    "labels numbers": ({"text": ["a"], "labels": [3]}, "list of strings or a string, not a number"),
+    "labels of numbers": ({"text": ["a"], "labels": [[3]]}, "line 1, labels: a label must be a string"),
+    "label empty": ({"text": ["a"], "labels": [[""]]}, "a label must not be empty"),
+    "text number": ({"text": [3], "labels": ["x"]}, "line 1, text: must be a string, not a number"),
+    "split": ({"text": ["a"], "labels": ["x"], "split": ["dev"]}, "line 1, split: .*'dev'"),
+    "id null": (
+        {"text": ["a"], "labels": ["x"], "id": pa.array([None], pa.string())},
+        "the id must be a string",
+    ),
+    "not utf-8": (
+        {"text": pa.array([b"a", b"\xff"], pa.binary()).view(pa.string()), "labels": ["x", "x"]},
+        "line 2: a string of the row is not valid UTF-8",
+    ),
+    "no labels": ({"text": ["a"]}, "there is no column labels"),
+    "no rows": (
+        {"text": pa.array([], pa.string()), "labels": pa.array([], pa.string())},
+        "holds no examples",
+    ),
+    "no label": ({"text": ["a"], "labels": [""]}, "no example of the file has a label"),
+    "no document": ({"name": ["a"], "labels": ["x"]}, "no column is left for the document"),
+    "two columns": ({"raw_email": [b"a"], "text": ["a"], "labels": ["x"]}, "leave text out"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COLUMNS)
+def test_bad_tables(case: str, tmp_path: Path) -> None:
+    columns, reason = BAD_COLUMNS[case]
+    options = {"text": "text"} if case == "two columns" else {}
+    with pytest.raises(BadDataError, match=reason):
+        read(written(columns), tmp_path, **options)
+
+
+def test_long_documents_are_refused(tmp_path: Path) -> None:
+    content = written({"text": ["a" * 2000, "b"], "labels": ["x", "x"]})
+    report, _ = read(content, tmp_path, limits=IngestLimits(record_bytes=1000), max_bad_records=1)
+    assert report.n_examples == 1
+    with pytest.raises(BadDataError, match="more than 1,000 bytes after decompression"):
+        read(content, tmp_path, limits=IngestLimits(decompressed_bytes=1000))
+
+
+GOOD = written({"text": ["some text"] * 50, "labels": [["x", "y"]] * 50})
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, len(GOOD)), st.binary(min_size=1, max_size=20), st.booleans())
+def test_any_damage_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes, cut: bool
+) -> None:
+    damaged = GOOD[:place] + (b"" if cut else junk + GOOD[place + len(junk) :])
+    try:
+        report, examples = read(damaged, tmp_path_factory.mktemp("fuzz"), max_bad_records=99)
+    except BadDataError as error:
+        assert str(error)  # noqa: PT017 - either way is right
+    else:
+        assert report.n_examples == examples.n_examples >= 1

@@ -1,0 +1,144 @@
+"""Multi-label svmlight: what is read, and what is refused by line and column."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.data.examples import Examples, FeatureRows
+from models.data.ingest import ingest
+from models.data.readers.svmlight import SVMLightOptions
+from models.data.report import Report
+from models.data.store import StoredExamples
+from models.errors import BadDataError
+
+
+def read(
+    content: bytes, folder: Path, *, max_bad_records: int = 0, **options: Any
+) -> tuple[Report, Examples, FeatureRows]:
+    report = ingest(
+        io.BytesIO(content),
+        "svmlight",
+        folder / "set.parquet",
+        options=SVMLightOptions.model_validate({"format": "svmlight", **options}),
+        max_bad_records=max_bad_records,
+    )
+    examples = Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+    assert isinstance(examples.documents, FeatureRows)
+    return report, examples, examples.documents
+
+
+def test_labels_features_comments_and_order(tmp_path: Path) -> None:
+    content = b"# head\n1,0 3:1.5 1:-2e-1 # comment 9:9\r\n\n 2:4\n2:5 3:0\n5\n"
+    _, examples, rows = read(content, tmp_path)
+    assert list(examples.labels) == [("0", "1"), (), (), ("5",)]
+    assert list(rows.names) == ["1", "2", "3"]
+    np.testing.assert_array_equal(rows.matrix.toarray(), [[-0.2, 0, 1.5], [0, 4, 0], [0, 5, 0], [0, 0, 0]])
+
+
+def test_names(tmp_path: Path) -> None:
+    report, examples, rows = read(
+        b"1 1:2 3:4\n", tmp_path, label_names=["x", "y"], feature_names=["c", "b", "a"]
+    )
+    assert list(examples.labels) == [("y",)]
+    assert list(rows.names) == ["a", "b", "c"]
+    np.testing.assert_array_equal(rows.matrix.toarray(), [[4, 0, 2]])
+    assert report.label_counts == {"x": 0, "y": 1}
+    _, examples, rows = read(
+        b"1 0:2\n", tmp_path, label_names=["x"], feature_names=["a"], first_label=1, first_feature=0
+    )
+    assert list(examples.labels) == [("x",)]
+    assert list(rows.names) == ["a"]
+    with pytest.raises(BadDataError, match="two of the label names given are the same"):
+        read(b"0 1:1\n", tmp_path, label_names=["x", "x"])
+
+
+BAD_LINES = {
+    "repeated": (b"1 2:1 3:1 2:1", "column 11: '2:1': the index stands twice"),
+    "repeated, spelled otherwise": (b"1 2:1 02:1", "column 7: '02:1': the index stands twice"),
+    "huge": (b"1 2147483648:1", "column 3: .*at most 2,147,483,647"),
+    "gigantic": (b"1 " + b"9" * 5000 + b":1", "column 3: .*at most"),
+    "negative": (b"1 -1:1", "column 3: '-1:1': a feature must be a whole number"),
+    "word": (b"1 qid:1", "column 3: 'qid:1': a feature must be a whole number"),
+    "no colon": (b"1 2:1 3", "column 7: '3': the value after the colon must be a finite number"),
+    "no value": (b"1 2:", "column 3: '2:': the value"),
+    "not a number": (b"1  2:x", "column 4: '2:x': the value"),
+    "nan": (b"1 2:nan", "column 3: '2:nan': the value"),
+    "infinity": (b"1 2:1 3:inf", "column 7: '3:inf': the value"),
+    "overflow": (b"1 2:1e999", "column 3: '2:1e999': the value"),
+    "underscore": (b"1 2:1_0", "column 3: '2:1_0': the value"),
+    "not utf-8": (b"\xff 2:1", "byte 0xff is not valid UTF-8"),
+    "broken pair": (b"1 2:1:1", "column 3: '2:1:1': the value"),
+    "label control": (b"\x01 2:1", "control characters"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+@pytest.mark.parametrize("known", [b"7 2:1 3:1\n", b"7 8:1\n"])
+def test_a_bad_line_is_named_by_line_column_and_reason(case: str, known: bytes, tmp_path: Path) -> None:
+    line, reason = BAD_LINES[case]
+    with pytest.raises(BadDataError, match=reason) as caught:
+        read(known + line + b"\n1 1:1\n", tmp_path)
+    assert [record.line for record in caught.value.records] == [2]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"2 1:1", "label 2 has no name; the names given are for 0 to 1"),
+        (b"+1 1:1", r"a label must be a whole number, not '\+1'"),
+        (b"1 0:1", "column 3: '0:1': feature 0 has no name; the names given are for 1 to 2"),
+        (b"1 3:1", "feature 3 has no name"),
+    ],
+)
+def test_numbers_without_a_name(line: bytes, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match=reason):
+        read(line, tmp_path, label_names=["x", "y"], feature_names=["a", "b"])
+
+
+def test_empty_files_and_files_without_labels(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="holds no examples"):
+        read(b"# nothing\n", tmp_path)
+    with pytest.raises(BadDataError, match="no example of the file has a label"):
+        read(b"1:1\n 2:1\n", tmp_path)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 5), max_size=3, unique=True),
+            st.dictionaries(st.integers(1, 40), st.floats(allow_nan=False, allow_infinity=False), max_size=6),
+        ),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, examples: list[tuple[list[int], dict[int, float]]]
+) -> None:
+    lines = [
+        ",".join(map(str, labels)) + "".join(f" {index}:{value!r}" for index, value in features.items())
+        for labels, features in [*examples, ([9], {})]
+    ]
+    _, read_back, rows = read("\n".join(lines).encode(), tmp_path_factory.mktemp("svm"))
+    kept = [example for example in examples if example[0] or example[1]]  # an empty line is no example
+    for i, (labels, features) in enumerate(kept):
+        assert read_back.labels[i] == tuple(map(str, labels)) or sorted(read_back.labels[i]) == sorted(
+            map(str, labels)
+        )
+        values = dict(zip(rows.names, rows.matrix[[i]].toarray()[0], strict=True))
+        assert {int(name): v for name, v in values.items() if v} == {k: v for k, v in features.items() if v}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=100) | st.text(alphabet="0123:,. #\n-e", max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    report, examples, _ = read(b"1 1:1\n" + content, tmp_path_factory.mktemp("fuzz"), max_bad_records=100)
+    assert report.n_examples == examples.n_examples >= 1
