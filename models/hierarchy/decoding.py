@@ -62,11 +62,6 @@ def max_marginals(forest: Forest, potentials: Floats) -> Floats:
     return best[:, ON] - best[:, OFF]
 
 
-def worth(forest: Forest, potentials: Floats, labelings: Bools) -> Floats:
-    """The worth of one labeling an example, (n,)."""
-    return np.asarray((potentials * indicators(forest, labelings)).sum(axis=(1, 2)))
-
-
 def indicators(forest: Forest, labelings: Bools) -> Floats:
     """The point of the marginal polytope that a labeling is.
 
@@ -77,13 +72,19 @@ def indicators(forest: Forest, labelings: Bools) -> Floats:
     Returns:
         (n, 4, k) of 0 and 1: for every node exactly one of its edge's labelings.
     """
-    parent_on = np.ones_like(labelings)
-    for level in forest.levels[1:]:
-        parent_on[:, level] = labelings[:, forest.parent_positions[level]]
+    parent_on = parents_on(forest, labelings)
     marks = np.empty((len(labelings), 4, forest.n_labels))
     marks[:, 0], marks[:, 1] = ~parent_on & ~labelings, ~parent_on & labelings
     marks[:, 2], marks[:, 3] = parent_on & ~labelings, parent_on & labelings
     return marks
+
+
+def parents_on(forest: Forest, labelings: Bools) -> Bools:
+    """(n, k) by position: whether each node's parent is on, true for a root."""
+    parent_on = np.ones_like(labelings)
+    below = forest.levels[0].stop
+    parent_on[:, below:] = labelings[:, forest.parent_positions[below:]]
+    return parent_on
 
 
 def _upward(forest: Forest, edges: Floats) -> tuple[Floats, Bools]:
