@@ -111,26 +111,30 @@ def evaluate(elements: Sequence[Element], scores: Floats, entries: Entries) -> E
     # z = -y f: the relevant labels apart, the irrelevant ones in place with z = f.
     relevant = -scores[entries.rows, entries.columns]
     scores[entries.rows, entries.columns] = -np.inf
-    total = _Sums(
-        np.zeros_like(scores), np.zeros_like(relevant), np.zeros(len(scores)), np.zeros(len(scores))
-    )
+    n = len(scores)
+    total = _Sums(None, np.zeros_like(relevant), np.zeros(n), np.zeros(n))
     for element in elements:
         (_add_tied if element.tied else _add_each)(element, scores, relevant, entries, total)
-    return Evaluation(total.negatives, total.positives, total.loss, total.error)
+    negatives = np.zeros_like(scores) if total.negatives is None else total.negatives
+    return Evaluation(negatives, total.positives, total.loss, total.error)
 
 
 @dataclass
 class _Sums:
-    negatives: Floats
+    """An evaluation in the making; ``negatives`` is None until an element holds irrelevant labels."""
+
+    negatives: Floats | None
     positives: Floats
     loss: Floats
     error: Floats
 
-    def add_negatives(self, columns: Ints | None, values: Floats) -> None:
-        if columns is None:
-            self.negatives += values
-        else:
-            self.negatives[:, columns] += values
+    def add_negatives(self, element: Element, values: Floats, shape: tuple[int, ...]) -> None:
+        if element.columns is None:
+            self.negatives = values if self.negatives is None else np.add(self.negatives, values, out=values)
+            return
+        if self.negatives is None:
+            self.negatives = np.zeros(shape)
+        self.negatives[:, element.columns] += values
 
 
 def _add_each(element: Element, scores: Floats, relevant: Floats, entries: Entries, total: _Sums) -> None:
@@ -138,11 +142,12 @@ def _add_each(element: Element, scores: Floats, relevant: Floats, entries: Entri
     weight = element.weight
     if element.negatives:
         z = scores if element.columns is None else scores[:, element.columns]
-        q, loss = _logistic(z)
-        q *= weight
-        total.add_negatives(element.columns, q)
+        q, loss, wrong = _logistic(z)
+        if weight != 1:
+            q *= weight
+        total.add_negatives(element, q, scores.shape)
         total.loss += weight * loss
-        total.error += weight * np.count_nonzero(z > 0, axis=1)
+        total.error += weight * wrong
     if element.positives:
         held = entries.within(element.columns)
         z = np.where(held, relevant, -np.inf)
@@ -152,19 +157,34 @@ def _add_each(element: Element, scores: Floats, relevant: Floats, entries: Entri
         total.error += weight * entries.totals((z >= 0).astype(np.float64))
 
 
-def _logistic(z: Floats) -> tuple[Floats, Floats]:
-    """exp(z)/(1 + exp(z)), and each row's sum of log(1 + exp(z)); a z of -inf adds nothing."""
+def _logistic(z: Floats) -> tuple[Floats, Floats, Floats]:
+    """exp(z)/(1 + exp(z)), and each row's sums of log(1 + exp(z)) and of z > 0; a z of -inf adds nothing."""
     q = np.abs(z)
     np.negative(q, out=q)
     np.exp(q, out=q)
-    denominator = q + 1.0
-    loss = np.maximum(z, 0.0).sum(axis=1)
+    above = z > 0
+    # Bits are counted eight labels at a time.
+    wrong = np.bitwise_count(np.packbits(above, axis=1)).sum(axis=1, dtype=np.float64)
+    denominator = np.maximum(z, 0.0)
+    loss = denominator.sum(axis=1)
+    np.add(q, 1.0, out=denominator)
+    np.maximum(q, above, out=q)
+    q /= denominator
     # The logarithm of a product of at most _FACTORS numbers between 1 and 2: one logarithm a row.
     for start in range(0, z.shape[1], _FACTORS):
-        loss += np.log(np.multiply.reduce(denominator[:, start : start + _FACTORS], axis=1))
-    np.copyto(q, 1.0, where=z > 0)
-    q /= denominator
-    return q, loss
+        loss += np.log(_product(denominator[:, start : start + _FACTORS]))
+    return q, loss, wrong
+
+
+def _product(factors: Floats) -> Floats:
+    """The product of each row, by halves, as whole vectors; the factors are used up."""
+    width = factors.shape[1]
+    while width > 8:
+        half = width // 2
+        factors[:, :half] *= factors[:, width - half : width]
+        width -= half
+    result: Floats = factors[:, :width].prod(axis=1)
+    return result
 
 
 def _add_tied(element: Element, scores: Floats, relevant: Floats, entries: Entries, total: _Sums) -> None:
@@ -185,7 +205,8 @@ def _add_tied(element: Element, scores: Floats, relevant: Floats, entries: Entri
     base = np.maximum(largest, 0.0)
     rest = np.zeros(len(scores))
     if element.negatives:
-        irrelevant = np.exp(irrelevant - base[:, None])
+        irrelevant = irrelevant - base[:, None]
+        np.exp(irrelevant, out=irrelevant)
         rest += irrelevant.sum(axis=1)
     if element.positives:
         z = np.exp(z - base[entries.rows])
@@ -195,7 +216,7 @@ def _add_tied(element: Element, scores: Floats, relevant: Floats, entries: Entri
     scale = element.weight / (1.0 + rest)
     if element.negatives:
         irrelevant *= scale[:, None]
-        total.add_negatives(element.columns, irrelevant)
+        total.add_negatives(element, irrelevant, scores.shape)
     if element.positives:
         total.positives += z * scale[entries.rows]
     total.loss += element.weight * (base + np.log1p(rest))

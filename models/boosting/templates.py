@@ -11,6 +11,7 @@ from pydantic import Field
 from scipy.sparse import csr_array
 
 from models.arrays import Floats, Ints, Matrix
+from models.boosting.covering_weights import Columns, Weights
 from models.errors import ParameterError
 
 FeatureNames: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -21,7 +22,24 @@ TemplateSpelling: TypeAlias = (
 _TIE = 1e-12
 """Gains this close, relative to the weight that they are sums of, are equal: rounding chooses no template."""
 
+_SMOOTHING = 1e-4
+"""Default smoothing, as a share of the mean of W₊ + W₋ where it is positive."""
+
 _ROWS = 8_192
+
+
+class InfiniteWeightError(ArithmeticError):
+    """Without smoothing, a weight would be infinite.
+
+    Args:
+        column: its column.
+        label: its label.
+    """
+
+    def __init__(self, column: int, label: int) -> None:
+        super().__init__(f"the weight of column {column} for label {label} would be infinite")
+        self.column = column
+        self.label = label
 
 
 @dataclass(frozen=True)
@@ -29,16 +47,25 @@ class Templates:
     """The set B of figure 2: templates with equal entries, or a single one that holds all features.
 
     Attributes:
-        entries: (templates, r) the entries b; None where the only template holds all features.
+        entries: (templates, u) the entries b; None where the only template holds all features.
         entry: the one value of b where ``entries`` is None.
+        scale: the largest absolute feature value, which h divides by.
+        count: (u,) how many features share each column.
     """
 
     entries: csr_array[Any, tuple[int, int]] | None
-    entry: float = 1.0
+    entry: float
+    scale: float
+    count: Ints
 
     @classmethod
     def of(
-        cls, spelled: str | Sequence[Sequence[str]], X: Matrix, features: Sequence[str], scale: float
+        cls,
+        spelled: str | Sequence[Sequence[str]],
+        X: Matrix,
+        features: Sequence[str],
+        columns: Columns,
+        scale: float,
     ) -> Templates:
         """The templates of a request, scaled on the training examples.
 
@@ -49,50 +76,105 @@ class Templates:
             spelled: ``"parallel"``, ``"sequential"`` or groups of feature names.
             X: (g, r) training features.
             features: their names.
-            scale: what h divides features by.
+            columns: their distinct columns, which only ``"parallel"`` may have joined.
+            scale: the largest absolute feature value, which h divides by.
 
         Raises:
             ParameterError: a group names an unknown feature, or one twice.
         """
-        r = X.shape[1]
+        u = len(columns.first)
+        entries = None
+        entry = 1.0
         if spelled == "parallel":
-            return cls(None, float(_entries(X, csr_array(np.ones((r, 1))), scale)[0]))
-        if spelled == "sequential":
-            ones = np.ones(r)
-            return cls(csr_array((ones, np.arange(r), np.arange(r + 1)), shape=(r, r)))
-        members = _members(spelled, features)
-        columns = np.concatenate(members)
-        starts = np.cumsum([0, *map(len, members)])
-        held = csr_array((np.ones(len(columns)), columns, starts), shape=(len(members), r))
-        held.sort_indices()
-        b = _entries(X, held.T.tocsr(), scale)
-        return cls(csr_array((np.repeat(b, np.diff(starts)), held.indices, held.indptr), shape=held.shape))
+            entry = float(_entries(X, csr_array(np.ones((X.shape[1], 1))), scale)[0])
+        elif spelled == "sequential":
+            # A row for each feature that occurs, in feature order, so that the first wins a tie.
+            entries = csr_array((np.ones(u), np.argsort(columns.first), np.arange(u + 1)), shape=(u, u))
+        else:
+            held = _held(spelled, features)
+            b = _entries(X, held.T.tocsr(), scale)
+            held.data *= np.repeat(b, np.diff(held.indptr))
+            entries = held[:, columns.first]
+        return cls(entries, entry, scale, columns.count)
 
-    def update(self, agree: Floats, differ: Floats, d: Floats, total: Floats) -> Floats:
-        """The step b d along the template that each label chooses: the argmax of sum b (√W₊ − √W₋)².
+    def advance(self, weights: Floats, found: Weights, smoothing: float | None) -> bool:
+        """Take a round of figure 2: for each label, along the template that promises most.
+
+        The template is the argmax of sum b (√W₊ − √W₋)²; gains within 1e-12 of the best, times the label's
+        largest W₊ + W₋, tie, and the first wins. Then α grows by b d, d = ½ ln((W₊ + ε)/(W₋ + ε)).
 
         Args:
-            agree: (r, k) W₊.
-            differ: (r, k) W₋.
-            d: (r, k); may be used up.
-            total: (k,) the weight of each label, which bounds its gains.
+            weights: (u, k) α over the scale of h; changed in place.
+            found: W₊ and W₋ at this α.
+            smoothing: ε; None for 1e-4 times the mean of W₊ + W₋ over the pairs where it is positive.
 
         Returns:
-            (r, k) what α grows by. Gains within 1e-12 of the best, times ``total``, tie; the first wins.
+            whether any weight has changed.
+
+        Raises:
+            InfiniteWeightError: ε is 0 (or next to it) and one of the sums is 0, the other not.
         """
+        epsilon = self._default_smoothing(found) if smoothing is None else smoothing * self.scale
         if self.entries is None:
-            d *= self.entry
-            return d
-        gains = self.entries @ np.square(np.sqrt(agree) - np.sqrt(differ))
-        chosen = np.argmax(gains >= gains.max(axis=0) - _TIE * total, axis=0)
-        # Row l of the picked entries is the template of label l.
-        picked = self.entries[chosen].tocoo()
-        change = np.zeros_like(d)
-        change[picked.col, picked.row] = picked.data * d[picked.col, picked.row]
-        return change
+            return self._all(weights, found, epsilon)
+        return self._best(self.entries, weights, found, epsilon)
+
+    def _default_smoothing(self, found: Weights) -> float:
+        total = pairs = 0.0
+        for rows, agree, differ in found.blocks(len(self.count)):
+            both = agree + differ
+            total += float(self.count[rows] @ both.sum(axis=1))
+            sizes = both.shape[1] if both.min(initial=np.inf) > 0 else np.count_nonzero(both, axis=1)
+            pairs += float((self.count[rows] * sizes).sum())
+        return _SMOOTHING * total / pairs if pairs else 0.0
+
+    def _all(self, weights: Floats, found: Weights, epsilon: float) -> bool:
+        changed = False
+        for rows, agree, differ in found.blocks(len(weights)):
+            step = _log_ratio(agree, differ, epsilon)
+            if not np.isfinite(step).all():
+                column, label = np.argwhere(~np.isfinite(step))[0]
+                raise InfiniteWeightError(rows.start + int(column), int(label))
+            step *= 0.5 * self.entry / self.scale
+            changed = changed or bool(step.any())
+            weights[rows] += step
+        return changed
+
+    def _best(
+        self, entries: csr_array[Any, tuple[int, int]], weights: Floats, found: Weights, epsilon: float
+    ) -> bool:
+        agree, differ = np.empty_like(weights), np.empty_like(weights)
+        for rows, some_agree, some_differ in found.blocks(len(weights)):
+            agree[rows], differ[rows] = some_agree, some_differ
+        if not weights.size:
+            return False
+        gains = entries @ np.square(np.sqrt(agree) - np.sqrt(differ))
+        near = _TIE * (agree + differ).max(axis=0)
+        picked = entries[np.argmax(gains >= gains.max(axis=0) - near, axis=0)].tocoo()
+        labels, columns = picked.coords
+        step = _log_ratio(agree[columns, labels], differ[columns, labels], epsilon)
+        if not np.isfinite(step).all():
+            place = int(np.argmin(np.isfinite(step)))
+            raise InfiniteWeightError(int(columns[place]), int(labels[place]))
+        weights[columns, labels] += picked.data * step * (0.5 / self.scale)
+        return bool(step.any())
 
 
-def _members(spelled: Sequence[Sequence[str]], features: Sequence[str]) -> list[Ints]:
+def _log_ratio(agree: Floats, differ: Floats, epsilon: float) -> Floats:
+    """The logarithm of (W₊ + ε)/(W₋ + ε), 0 where both are 0; infinite where one of them is."""
+    ratio = agree + epsilon
+    denominator = differ + epsilon
+    if epsilon == 0:
+        neither = (ratio == 0) & (denominator == 0)
+        ratio[neither] = denominator[neither] = 1.0
+    with np.errstate(divide="ignore", over="ignore"):
+        ratio /= denominator
+        result: Floats = np.log(ratio, out=ratio)
+    return result
+
+
+def _held(spelled: Sequence[Sequence[str]], features: Sequence[str]) -> csr_array[Any, tuple[int, int]]:
+    """(templates, r) ones where a group names a feature."""
     index = {name: column for column, name in enumerate(features)}
     members = []
     for position, group in enumerate(spelled):
@@ -107,7 +189,9 @@ def _members(spelled: Sequence[Sequence[str]], features: Sequence[str]) -> list[
                 raise ParameterError(f"the template names {name!r} twice; name it once", pointer)
             seen.add(name)
         members.append(np.array([index[name] for name in group], dtype=np.int64))
-    return members
+    columns = np.concatenate(members)
+    starts = np.cumsum([0, *map(len, members)])
+    return csr_array((np.ones(len(columns)), columns, starts), shape=(len(members), len(features)))
 
 
 def _entries(X: Matrix, held: csr_array[Any, tuple[int, int]], scale: float) -> Floats:

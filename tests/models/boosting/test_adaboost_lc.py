@@ -235,7 +235,7 @@ def curve_of(learner: AdaBoostLC, X: Any, Y: Any, **given: Any) -> list[dict[str
 @pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups"])
 @pytest.mark.parametrize("covering", COVERINGS, ids=lambda covering: covering["kind"])
 @given(problem=problems(), smoothing=st.sampled_from([None, 0.3]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_training_is_figure_2(
     covering: dict[str, Any], template: Any, problem: tuple[Floats, Any], smoothing: float | None
 ) -> None:
