@@ -7,12 +7,8 @@ job back when the worker is told to stop.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
-from contextlib import suppress
 
 import structlog
 from sqlalchemy.exc import OperationalError
@@ -21,13 +17,9 @@ from app.db import tables
 from app.environment import Environment
 from app.jobs import kinds, ledger
 from app.jobs.ledger import Claim, LostClaimError
+from workers.child import TRY_AGAIN, JobProcess
 
 log = structlog.get_logger()
-
-TRY_AGAIN = 75
-"""Exit status of a child that could do nothing about it: the database or the disk was away (EX_TEMPFAIL)."""
-
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 def run(env: Environment, job_id: str, owner: str) -> None:
@@ -37,27 +29,16 @@ def run(env: Environment, job_id: str, owner: str) -> None:
         return
     with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt):
         log.info("job.started", kind=claim.kind)
-        child = _start(env, claim)
+        child = JobProcess(env, claim)
         try:
             _watch(env, claim, child, owner)
         except LostClaimError:
             _let_go(env, claim, child)
         finally:
-            _end(child)
+            child.end()
 
 
-def _start(env: Environment, claim: Claim) -> subprocess.Popen[bytes]:
-    # Numerical libraries read these when they are loaded, so they are set before the child begins.
-    threads = dict.fromkeys(_THREAD_VARIABLES, str(env.settings.job_threads))
-    return subprocess.Popen(
-        [sys.executable, "-m", "workers.child", claim.job_id, str(claim.fence)],
-        env={**os.environ, **threads},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-
-
-def _watch(env: Environment, claim: Claim, child: subprocess.Popen[bytes], owner: str) -> None:
+def _watch(env: Environment, claim: Claim, child: JobProcess, owner: str) -> None:
     """Keep the lease until the child ends.
 
     Raises:
@@ -65,17 +46,14 @@ def _watch(env: Environment, claim: Claim, child: subprocess.Popen[bytes], owner
     """
     cancelled_since: float | None = None
     while True:
-        try:
-            status = child.wait(env.settings.heartbeat_seconds)
-        except subprocess.TimeoutExpired:
-            pass
-        else:
+        status = child.wait(env.settings.heartbeat_seconds)
+        if status is not None:
             _settle(env, claim, status)
             return
         try:
             cancelled = ledger.renew(env.db, claim, lease_seconds=env.settings.lease_seconds)
             if _stopping(env, owner):
-                _end(child)
+                child.end()
                 with env.db.write() as tx:
                     ledger.hand_back(tx, claim, reason="the worker was told to stop")
                 log.info("job.handed_back")
@@ -87,19 +65,18 @@ def _watch(env: Environment, claim: Claim, child: subprocess.Popen[bytes], owner
         if cancelled:
             cancelled_since = cancelled_since or time.monotonic()
             if time.monotonic() - cancelled_since > env.settings.cancel_grace_seconds:
-                _end(child)
+                child.end()
                 kinds.cancelled(env, claim)
                 log.warning("job.ended_by_force")
                 return
 
 
-def _let_go(env: Environment, claim: Claim, child: subprocess.Popen[bytes]) -> None:
+def _let_go(env: Environment, claim: Claim, child: JobProcess) -> None:
     """The claim does not hold any more: because the child has just ended the job, or because it was taken."""
     with env.db.read() as session:
         job = session.get_one(tables.Job, claim.job_id)
     if job.fence == claim.fence and job.state in ledger.FINISHED:
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(env.settings.cancel_grace_seconds)
+        child.wait(env.settings.cancel_grace_seconds)
         log.info("job.ended", state=job.state)
     else:
         log.warning("job.claim_lost")
@@ -130,9 +107,3 @@ def _stopping(env: Environment, owner: str) -> bool:
     with env.db.read() as session:
         worker = session.get(tables.Worker, owner)
         return worker is not None and worker.stopping
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.kill()
-    child.wait()

@@ -1,92 +1,141 @@
-"""``python -m workers.child JOB FENCE``: a job in its own process.
+"""A job in a process of its own, forked from a process of the pool that has everything imported already.
 
-Whatever way it ends, the job's row tells: done, failed with a reason, cancelled; or it still says
-``running``, and the parent or the lease finds out.
+All memory that the job takes is given back when the process ends. Whatever way it ends, the job's row
+tells: done, failed with a reason, cancelled; or it still says ``running``, and the parent or the lease
+finds out.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import sys
+import time
+from typing import Any
 
 import structlog
 import threadpoolctl
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from app import logs
 from app.environment import Environment
 from app.errors import job_problem, make_problem
-from app.jobs import kinds, ledger
+from app.jobs import kinds
 from app.jobs.ledger import Claim, LostClaimError
 from app.jobs.reporter import CancelledError, Reporter
-from app.settings import get_settings
 from models.errors import CoveyError
-from workers.attempt import TRY_AGAIN
 
 log = structlog.get_logger()
 
+TRY_AGAIN = 75
+"""Exit status of a job that could do nothing about it: the database or the disk was away (EX_TEMPFAIL)."""
+
+_DISK_AWAY = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE)
+_POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
 
 
-def main() -> int:
-    """Carry out one claimed job.
+class JobProcess:
+    """The process of one claimed job.
+
+    Args:
+        env: the parent's environment; the child opens its own.
+        claim: the job.
+    """
+
+    def __init__(self, env: Environment, claim: Claim) -> None:
+        sys.stderr.flush()
+        parent = os.getpid()
+        self._status: int | None = None
+        self._pid = os.fork()
+        if self._pid == 0:
+            status = TRY_AGAIN
+            try:
+                _detach(parent)
+                status = _carry_out(env, claim)
+            except BaseException:  # nothing may run on as a second copy of the parent
+                log.exception("job.fault")
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for the end, for so long at most.
+
+        Returns:
+            the exit status, negative for a signal; None while the process runs on.
+        """
+        deadline = time.monotonic() + seconds
+        while self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._status = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() >= deadline:
+                return None
+            else:
+                time.sleep(_POLL_SECONDS)
+        return self._status
+
+    def end(self) -> None:
+        """End the process, if it has not ended by itself."""
+        if self.wait(0) is None:
+            os.kill(self._pid, signal.SIGKILL)
+            self.wait(float("inf"))
+
+
+def _detach(parent: int) -> None:
+    """Stop being a process of the pool."""
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        # A worker that is killed takes its jobs' processes with it, so that no job is ever done by two.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(TRY_AGAIN)
+
+
+def _carry_out(inherited: Environment, claim: Claim) -> int:
+    """Do the work.
 
     Returns:
-        the exit status: 0 when the row tells how it ended, ``TRY_AGAIN`` when it could not be written.
+        0 when the row tells how it ended, ``TRY_AGAIN`` when it could not be written.
     """
-    parent = os.getppid()
-    _die_with_parent()
-    if os.getppid() != parent:
+    # The connections are the parent's; they are let go without a word on the wire.
+    inherited.db.engine.dispose(close=False)
+    env = Environment.open(inherited.settings)
+    try:
+        with threadpoolctl.threadpool_limits(env.settings.job_threads):
+            _run(env, claim)
+    except LostClaimError:
+        log.warning("job.claim_lost")
+    except (OperationalError, InterfaceError, OSError):
+        log.exception("job.cannot_go_on")
         return TRY_AGAIN
-    job_id, fence = sys.argv[1], int(sys.argv[2])
-    settings = get_settings()
-    logs.configure(settings)
-    env = Environment.open(settings)
-    with (
-        structlog.contextvars.bound_contextvars(job_id=job_id),
-        threadpoolctl.threadpool_limits(settings.job_threads),
-    ):
-        try:
-            claim = ledger.load_claim(env.db, job_id, fence)
-            _carry_out(env, claim)
-        except LostClaimError:
-            log.warning("job.claim_lost")
-        except (OperationalError, InterfaceError, OSError) as error:
-            log.exception("job.cannot_go_on", reason=type(error).__name__)
-            return TRY_AGAIN
     return 0
 
 
-def _carry_out(env: Environment, claim: Claim) -> None:
+def _run(env: Environment, claim: Claim) -> None:
     try:
         kinds.KINDS[claim.kind].run(env, claim, Reporter(env.db, claim))
     except CancelledError:
         kinds.cancelled(env, claim)
     except CoveyError as error:
         kinds.fail(env, claim, job_problem(error))
-    except (LostClaimError, OperationalError, InterfaceError, OSError):
+    except (LostClaimError, OperationalError, InterfaceError):
         raise
     except MemoryError:
         detail = "the job needs more memory than there is; use fewer features, or a larger machine"
         kinds.fail(env, claim, _problem("out_of_memory", detail))
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _DISK_AWAY:
+            raise
         # A fault of ours: trying again would only repeat it, so the job ends and says so.
         log.exception("job.fault")
         detail = f"a fault of the service; it has been logged under {claim.job_id}"
         kinds.fail(env, claim, _problem("internal_error", detail))
 
 
-def _problem(code: str, detail: str) -> dict[str, object]:
+def _problem(code: str, detail: str) -> dict[str, Any]:
     return make_problem(500, code, detail).model_dump(exclude_none=True)
-
-
-def _die_with_parent() -> None:
-    """A worker that is killed takes its jobs' processes with it, so that no job is ever done by two."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

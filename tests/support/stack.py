@@ -1,0 +1,190 @@
+"""A real ``covey serve`` for tests: started, asked, stopped, and killed piece by piece."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+READY = "Covey is ready at "
+Seen = TypeVar("Seen")
+
+
+def wait_for(look: Callable[[], Seen | None], *, what: str, seconds: float = 90.0) -> Seen:
+    """Look again and again until there is something to see."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if (seen := look()) is not None:
+            return seen
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(0.05)
+
+
+class Stack:
+    """One embedded stack on one data folder.
+
+    Args:
+        data: its folder.
+        settings: more environment, ``COVEY_…``.
+    """
+
+    def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.data = data
+        self.log = data.parent / f"{data.name}.log"
+        self._settings = dict(settings or {})
+        self._process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.http = httpx.Client(timeout=60.0, trust_env=False)
+
+    def start(self) -> Stack:
+        """Start it and wait until it is ready."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "app", "serve", "--data", str(self.data), "--port", "0"],
+                env={**os.environ, **self._settings},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.startswith(READY):
+            self._process.wait(60)
+            self._process.stdout.close()
+            raise RuntimeError(f"not ready: {self.tail()}")
+        self.url = line.removeprefix(READY).strip()
+        self.http = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+        return self
+
+    def stop(self) -> int:
+        """Stop it in order; gives its exit status."""
+        self.http.close()
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(90)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return status
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-6000:]
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    def processes(self, words: str) -> list[int]:
+        """Process ids below the supervisor whose command line contains the words."""
+        return [pid for pid in _descendants(self.pid) if words in _command(pid)]
+
+    def call(self, method: str, path: str, status: int, **options: Any) -> Any:
+        """Send a request that must be answered with a status; gives the body."""
+        response = self.http.request(method, path, **options)
+        assert response.status_code == status, (
+            f"{method} {path}: {response.status_code} {response.text[:2000]}"
+        )
+        return response.json() if response.content else None
+
+    def dataset(self, examples: Iterable[Mapping[str, Any]], **fields: Any) -> dict[str, Any]:
+        """Upload examples and wait until they are ready."""
+        content = "".join(json.dumps(example) + "\n" for example in examples)
+        made = self.upload(content.encode(), **fields)
+        assert made["state"] == "ready", made
+        return made
+
+    def upload(
+        self, content: bytes, headers: Mapping[str, str] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Upload content and wait until it is ready or has failed."""
+        made = self.call("POST", "/v1/datasets", 201, json={"name": "test", **fields})
+        path = f"/v1/datasets/{made['id']}"
+        self.call("PUT", f"{path}/content", 202, content=content, headers=dict(headers or {}))
+
+        def settled() -> dict[str, Any] | None:
+            now: dict[str, Any] = self.call("GET", path, 200)
+            return now if now["state"] in ("ready", "failed") else None
+
+        return wait_for(settled, what="the data set")
+
+    def train(self, dataset_id: str, **request: Any) -> dict[str, Any]:
+        """Start a training; gives the job."""
+        body = {"model": "test", "learner": {"algorithm": "mp_boost", "rounds": 5}, **request}
+        job: dict[str, Any] = self.call(
+            "POST", "/v1/training-jobs", 202, json={"dataset_id": dataset_id, **body}
+        )
+        return job
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """A training job as it is now."""
+        job: dict[str, Any] = self.call("GET", f"/v1/training-jobs/{job_id}", 200)
+        return job
+
+    def finished(self, job_id: str, seconds: float = 120.0) -> dict[str, Any]:
+        """A training job once it has ended."""
+
+        def ended() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            return job if job["state"] in ("succeeded", "failed", "cancelled") else None
+
+        return wait_for(ended, what=f"the end of {job_id}", seconds=seconds)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(child) for child in task.read_text().split()]
+        except OSError:  # the process has just ended
+            continue
+        for child in children:
+            found += [child, *_descendants(child)]
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def departments(n: int, *, words_each: int = 12) -> list[dict[str, Any]]:
+    """Made-up messages of four departments, some for two; the same for the same n."""
+    topics = {
+        "billing": "invoice payment charged refund receipt amount card bank",
+        "shipping": "parcel courier delivery tracking late warehouse address label",
+        "support": "error crash login screen update install button reset",
+        "sales": "quote price offer discount order bulk licence contract",
+    }
+    names = list(topics)
+    examples = []
+    for i in range(n):
+        labels = [names[i % 4]] + ([names[(i + 1 + i // 4) % 4]] if i % 5 == 0 else [])
+        labels = sorted(set(labels))
+        words = []
+        for k in range(words_each):
+            pool = topics[labels[k % len(labels)]].split()
+            words.append(pool[(i * 7 + k * 3 + i // 9) % len(pool)])
+        noise = [f"w{(i * 31 + k * 17) % 97}" for k in range(8)]
+        examples.append(
+            {
+                "id": f"m{i}",
+                "text": " ".join(words + noise),
+                "labels": labels,
+                "split": "test" if i % 4 == 3 else "train",
+            }
+        )
+    return examples

@@ -1,0 +1,213 @@
+"""The main job on real processes: labelled mail in, a trained version, routed messages out."""
+
+from __future__ import annotations
+
+import pytest
+from stack import Stack, departments
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
+
+MESSAGE = b"""\
+From: Ann <ann@example.com>
+To: help@example.org
+Subject: Late parcel
+Message-ID: <late-parcel@example.com>
+Content-Type: text/plain; charset=utf-8
+
+The courier says the parcel is late. Where is the delivery?
+"""
+
+
+def test_from_upload_to_routed_message_and_the_same_after_a_restart(own_stack: Stack) -> None:
+    stack = own_stack
+    dataset = stack.dataset(departments(200))
+    assert dataset["kind"] == "text"
+    assert (dataset["n_examples"], dataset["n_labels"]) == (200, 4)
+    assert dataset["splits"] == {"train": 150, "test": 50, "none": 0}
+
+    labels = stack.call("GET", f"/v1/datasets/{dataset['id']}/labels?limit=3", 200)
+    assert [item["label"] for item in labels["items"]] == ["billing", "sales", "shipping"]
+    rest = stack.call("GET", f"/v1/datasets/{dataset['id']}/labels?cursor={labels['next_cursor']}", 200)
+    assert [item["label"] for item in rest["items"]] == ["support"]
+    assert "next_cursor" not in rest
+
+    first = stack.finished(stack.train(dataset["id"])["id"])
+    assert first["state"] == "succeeded", first
+    assert first["result"]["version"] == 1
+    assert first["result"]["metrics"]["test"]["f1_micro"] > 0.8
+    second = stack.finished(
+        stack.train(dataset["id"], learner={"algorithm": "adaboost_mh", "rounds": 40})["id"]
+    )
+    assert second["result"]["version"] == 2
+    assert stack.call("GET", "/v1/models/test", 200)["aliases"] == {"live": 1}
+
+    promoted = stack.call("PUT", "/v1/models/test/aliases/live", 200, json={"version": 2})
+    assert promoted["revision"] == 2
+
+    question = {
+        "instances": [{"text": "parcel late courier delivery tracking"}, {"text": "zzz"}],
+        "explain": True,
+        "top": 2,
+    }
+    before = stack.http.post("/v1/models/test/predict", json=question)
+    assert before.status_code == 200
+    assert before.json()["version"] == 2
+    parcel, nothing = before.json()["predictions"]
+    assert parcel["labels"] == ["shipping"]
+    assert [entry["rank"] for entry in parcel["ranking"]] == [1, 2]
+    assert {term["term"] for term in parcel["explanation"][0]["terms"]} <= {
+        "parcel",
+        "late",
+        "courier",
+        "delivery",
+        "tracking",
+    }
+    assert nothing["labels"] == []
+
+    router = {
+        "model": "test",
+        "destinations": {"shipping": "ship@example.org"},
+        "fallback": "front@example.org",
+        "explain": True,
+    }
+    stack.call("PUT", "/v1/routers/desk", 200, json=router)
+    raw = {"content": MESSAGE, "headers": {"Content-Type": "message/rfc822"}}
+    decision = stack.call("POST", "/v1/routers/desk/messages", 200, **raw)
+    assert decision["disposition"] == "routed"
+    assert decision["destinations"] == ["ship@example.org"]
+    assert decision["message"]["message_id"] == "late-parcel@example.com"
+
+    assert stack.stop() == 0
+    stack.start()
+
+    after = stack.http.post("/v1/models/test/predict", json=question)
+    assert after.content == before.content
+    assert stack.call("POST", "/v1/routers/desk/messages", 200, **raw) == decision
+    kept = stack.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
+    assert {name: kept[name] for name in decision} == decision
+
+
+def test_a_job_tells_its_progress_events_and_curve(stack: Stack) -> None:
+    dataset = stack.dataset(departments(80))
+    made = stack.train(dataset["id"], model="told", learner={"algorithm": "mp_boost", "rounds": 12})
+    job = stack.finished(made["id"])
+    assert job["state"] == "succeeded", job
+    events = stack.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]
+    types = [event["type"] for event in events]
+    assert types[:2] == ["queued", "started"]
+    assert types[-1] == "succeeded"
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    points = stack.call("GET", f"/v1/training-jobs/{job['id']}/curve", 200)["items"]
+    assert [point["step"] for point in points] == list(range(1, len(points) + 1))
+    assert points[-1]["step"] == 12
+    with stack.http.stream(
+        "GET",
+        f"/v1/training-jobs/{job['id']}/events",
+        headers={"Accept": "text/event-stream", "Last-Event-ID": "2"},
+    ) as stream:
+        lines = [line for line in stream.iter_lines() if line.startswith("id: ")]
+    assert lines == [f"id: {seq}" for seq in range(3, len(events) + 1)]
+
+
+def test_a_cancelled_job_stops_at_its_next_round_and_leaves_no_version(stack: Stack) -> None:
+    dataset = stack.dataset(departments(400))
+    made = stack.train(dataset["id"], model="stopped", learner={"algorithm": "adaboost_lc", "rounds": 10_000})
+    stack.call("POST", f"/v1/training-jobs/{made['id']}/cancel", 202)
+    job = stack.finished(made["id"])
+    assert job["state"] == "cancelled"
+    assert "result" not in job
+    stack.call("GET", "/v1/models/stopped", 404)
+    # Asking again changes nothing.
+    assert stack.call("POST", f"/v1/training-jobs/{made['id']}/cancel", 202)["state"] == "cancelled"
+
+
+def test_an_artifact_goes_out_and_comes_in_as_the_same_model(stack: Stack) -> None:
+    dataset = stack.dataset(departments(80))
+    stack.finished(stack.train(dataset["id"], model="original")["id"])
+    version = stack.call("GET", "/v1/models/original/versions/1", 200)
+    artifact = stack.http.get("/v1/models/original/versions/1/artifact")
+    assert len(artifact.content) == version["artifact"]["size_bytes"]
+    copy = stack.call("POST", "/v1/models/copy/versions", 201, content=artifact.content)
+    assert copy["artifact"]["sha256"] == version["artifact"]["sha256"]
+    assert copy["labels"] == version["labels"]
+    question = {"instances": [{"text": "refund my invoice"}]}
+    answers = [
+        stack.call("POST", f"/v1/models/{name}/predict", 200, json=question) for name in ("original", "copy")
+    ]
+    assert answers[0]["predictions"] == answers[1]["predictions"]
+
+    damaged = bytearray(artifact.content)
+    damaged[-9] ^= 1
+    problem = stack.call("POST", "/v1/models/copy/versions", 422, content=bytes(damaged))
+    assert problem["code"] == "bad_artifact"
+    assert stack.call("GET", "/v1/models/copy", 200)["versions"] == 1
+
+
+def test_the_same_idempotency_key_does_the_work_once(stack: Stack) -> None:
+    body = {"name": "once"}
+    headers = {"Idempotency-Key": "test-once-1"}
+    first = stack.call("POST", "/v1/datasets", 201, json=body, headers=headers)
+    assert stack.call("POST", "/v1/datasets", 201, json=body, headers=headers) == first
+    problem = stack.call("POST", "/v1/datasets", 409, json={"name": "other"}, headers=headers)
+    assert problem["code"] == "idempotency_key_reused"
+
+
+def test_an_alias_moves_only_from_the_revision_that_the_client_has_seen(stack: Stack) -> None:
+    dataset = stack.dataset(departments(40))
+    stack.finished(stack.train(dataset["id"], model="seen")["id"])
+    path = "/v1/models/seen/aliases/candidate"
+    made = stack.http.put(path, json={"version": 1})
+    assert made.headers["ETag"] == '"1"'
+    moved = stack.http.put(path, json={"version": 1}, headers={"If-Match": '"1"'})
+    assert moved.headers["ETag"] == '"2"'
+    problem = stack.call("PUT", path, 412, json={"version": 1}, headers={"If-Match": '"1"'})
+    assert problem["code"] == "precondition_failed"
+
+
+def test_what_is_in_use_is_not_deleted(stack: Stack) -> None:
+    dataset = stack.dataset(departments(40))
+    stack.finished(stack.train(dataset["id"], model="used")["id"])
+    stack.call("PUT", "/v1/routers/uses", 200, json={"model": "used", "fallback": "front@example.org"})
+    assert stack.call("DELETE", "/v1/models/used", 409)["code"] == "model_in_use"
+    assert stack.call("DELETE", "/v1/models/used/versions/1", 409)["code"] == "version_in_use"
+    assert stack.call("DELETE", "/v1/models/used/aliases/live", 409)["code"] == "alias_in_use"
+    stack.call("DELETE", "/v1/routers/uses", 204)
+    stack.call("DELETE", "/v1/models/used", 204)
+    stack.call("GET", "/v1/models/used", 404)
+    stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
+    stack.call("GET", f"/v1/datasets/{dataset['id']}", 404)
+
+
+def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> None:
+    dataset = stack.dataset(departments(80))
+    stack.finished(stack.train(dataset["id"], model="repeated")["id"])
+    router = {
+        "model": "repeated",
+        "fallback": "front@example.org",
+        "at_most": 1,
+        "review_below": 1e9,
+        "shadow": 1,
+    }
+    stack.call("PUT", "/v1/routers/repeated", 200, json=router)
+    body = {
+        "email": {"subject": "Late parcel", "text": "the courier is late with the parcel and the invoice"}
+    }
+    first = stack.call("POST", "/v1/routers/repeated/messages", 200, json=body)
+    assert first["disposition"] == "review"
+    assert len(first["departments"]) == 1
+    assert first["destinations"] == ["front@example.org"]
+    assert stack.call("POST", "/v1/routers/repeated/messages", 200, json=body) == first
+    listed = stack.call("GET", "/v1/routers/repeated/decisions", 200)["items"]
+    assert [item["decision_id"] for item in listed] == [first["decision_id"]]
+    assert listed[0]["shadow"]["version"] == 1
+    feedback = f"/v1/decisions/{first['decision_id']}/feedback"
+    told = stack.call("POST", feedback, 200, json={"labels": ["shipping", "billing"]})
+    assert told["feedback"] == ["billing", "shipping"]
+
+
+def test_a_second_stack_on_the_same_folder_is_refused(own_stack: Stack) -> None:
+    second = Stack(own_stack.data)
+    with pytest.raises(RuntimeError, match="another `covey serve` runs on"):
+        second.start()
+    assert second.pid
+    own_stack.call("GET", "/health/ready", 200)
