@@ -108,7 +108,7 @@ class Headers:
     @property
     def content_type(self) -> str:
         """The content type in lower case; ``text/plain`` where it has no valid form."""
-        return self._findings.guard("Content-Type", self._message.get_content_type, "text/plain")
+        return clean(self._findings.guard("Content-Type", self._message.get_content_type, "text/plain"))[:250]
 
     @property
     def charset(self) -> str | None:

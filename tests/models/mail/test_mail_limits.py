@@ -110,6 +110,7 @@ HEADER_LINES = st.sampled_from(
         b"Content-Type: text/plain; charset=x-none",
         b"Content-Type: text/plain; charset*=utf-7''%ff; name*0*=a; name*1=\xff",
         b"Content-Type: ;;;=",
+        b"Content-Type: a\x00\xff/b\x00",
         b"Content-Disposition: attachment; filename*=utf-8'x'%E4%",
         b"Content-Transfer-Encoding: base64",
         b"Content-Transfer-Encoding: quoted-printable",

@@ -1,0 +1,16 @@
+"""The limits that the documentation tells are those of the program."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from models.mail import limits
+
+DOCUMENTATION = Path(__file__).parents[3] / "docs" / "mail.md"
+
+
+def test_every_limit_is_documented_with_its_value() -> None:
+    rows = re.findall(r"^\| `(MAX_\w+)` \| (\d+) \|", DOCUMENTATION.read_text("utf-8"), re.MULTILINE)
+    documented = {name: int(value) for name, value in rows}
+    assert documented == {name: value for name, value in vars(limits).items() if name.startswith("MAX_")}
