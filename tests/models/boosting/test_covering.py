@@ -1,0 +1,296 @@
+"""Coverings as a client spells them: what they mean, and how mistakes in them are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy.sparse import csr_array
+
+from models.boosting.adaboost_lc import AdaBoostLC
+from models.boosting.covering import parse_covering
+from models.errors import ParameterError
+from models.learner import Context
+from models.measures.covering import covering_error, covering_loss
+
+LABELS = ["basketball", "currencies", "football", "markets"]
+
+SPORT_BY_LABEL_ECONOMY_AS_A_UNIT = {
+    "kind": "rules",
+    "rules": [
+        {
+            "when": {"has": "basketball"},
+            "cover": [{"each": ["football", "basketball"]}, {"all": ["markets", "currencies"]}],
+        },
+        {"when": "otherwise", "cover": [{"positives": "all", "weight": 2}, {"negatives": "each"}]},
+    ],
+}
+
+
+def sets(*rows: set[str]) -> Any:
+    return csr_array(np.array([[label in row for label in LABELS] for row in rows], dtype=np.int8))
+
+
+def error(true: set[str], predicted: set[str], covering: Any) -> float:
+    return covering_error(sets(true), sets(predicted), covering, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [
+        ({"basketball"}, 0),
+        ({"basketball", "football"}, 1),
+        (set(), 1),
+        ({"football"}, 2),
+        ({"basketball", "markets"}, 1),
+        ({"basketball", "markets", "currencies"}, 1),
+        ({"football", "markets", "currencies"}, 3),
+    ],
+)
+def test_a_basketball_story_is_judged_by_label_on_sport_and_as_a_unit_on_economy(
+    predicted: set[str], expected: int
+) -> None:
+    assert error({"basketball"}, predicted, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT) == expected
+
+
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [({"markets", "football"}, 0), ({"markets"}, 2), (set(), 2), ({"basketball", "currencies"}, 4)],
+)
+def test_other_stories_take_the_other_rule(predicted: set[str], expected: int) -> None:
+    assert error({"markets", "football"}, predicted, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT) == expected
+
+
+@pytest.mark.parametrize(
+    ("covering", "expected"),
+    [
+        ({"kind": "hamming"}, 3),
+        ({"kind": "zero_one"}, 1),
+        ({"kind": "two_sets"}, 2),
+        ({"kind": "weighted_positive", "weight": 6}, 7),
+        ({"kind": "weighted_negative", "weight": 4}, 6),
+        ({"kind": "weighted_positive"}, 7),
+        ({"kind": "weighted_negative"}, 6),
+        ({"kind": "groups", "groups": [{"labels": LABELS[:2]}, {"labels": LABELS[1:], "weight": 5}]}, 6),
+    ],
+)
+def test_each_covering_counts_in_its_own_way(covering: Any, expected: int) -> None:
+    # Both relevant labels are missed, one of two irrelevant ones is predicted.
+    assert error({"basketball", "markets"}, {"football"}, covering) == expected
+
+
+def test_the_first_rule_that_matches_holds() -> None:
+    one, three = [{"all": LABELS}], [{"all": LABELS, "weight": 3}]
+    rules = [
+        {"when": {"count": {"at_least": 2}}, "cover": one},
+        {"when": {"has": "markets"}, "cover": three},
+        {"when": "otherwise", "cover": [{"all": LABELS, "weight": 7}]},
+    ]
+    covering = {"kind": "rules", "rules": rules}
+    assert error({"markets", "football"}, set(), covering) == 1
+    assert error({"markets"}, set(), covering) == 3
+    assert error({"football"}, set(), covering) == 7
+
+
+@pytest.mark.parametrize(
+    ("when", "matches"),
+    [
+        ({"has": "markets"}, [True, True, False, False]),
+        ({"has_not": "markets"}, [False, False, True, True]),
+        ({"any": ["markets", "football"]}, [True, True, True, False]),
+        ({"every": ["markets", "football"]}, [True, False, False, False]),
+        ({"count": {"at_least": 1}}, [True, True, True, False]),
+        ({"count": {"at_most": 1}}, [False, True, True, True]),
+        ({"count": {"at_least": 1, "at_most": 1}}, [False, True, True, False]),
+    ],
+)
+def test_conditions(when: Any, matches: list[bool]) -> None:
+    cover = [{"all": LABELS}]
+    rules = [{"when": when, "cover": cover}, {"when": "otherwise", "cover": cover}]
+    compiled = parse_covering({"kind": "rules", "rules": rules}).compile(LABELS)
+    stories = sets({"markets", "football"}, {"markets"}, {"football"}, set())
+    assert (compiled.assign(stories) == 0).tolist() == matches
+
+
+def rules(*rules: Any) -> dict[str, Any]:
+    return {"kind": "rules", "rules": list(rules)}
+
+
+OTHERWISE = {"when": "otherwise", "cover": [{"all": LABELS}]}
+
+
+@pytest.mark.parametrize(
+    ("covering", "pointer", "named"),
+    [
+        (
+            {"kind": "groups", "groups": [{"labels": ["basketball", "football"]}, {"labels": ["markets"]}]},
+            "/learner/covering/groups",
+            "currencies",
+        ),
+        (
+            rules({"when": {"has": "markets"}, "cover": [{"each": ["football", "markets"]}]}, OTHERWISE),
+            "/learner/covering/rules/0/cover",
+            "basketball, currencies",
+        ),
+        (
+            rules(
+                {"when": {"has": "markets"}, "cover": [{"all": LABELS}]},
+                {"when": "otherwise", "cover": [{"positives": "all"}, {"all": ["football"]}]},
+            ),
+            "/learner/covering/rules/1/cover",
+            "basketball, currencies, markets",
+        ),
+        (
+            rules({"when": {"any": ["markets", "football"]}, "cover": [{"positives": "each"}]}, OTHERWISE),
+            "/learner/covering/rules/0/cover",
+            "basketball, currencies, football, markets",
+        ),
+    ],
+)
+def test_labels_left_uncovered_are_named_with_their_rule(covering: Any, pointer: str, named: str) -> None:
+    with pytest.raises(ParameterError, match=f"leaves? labels uncovered: {named};") as raised:
+        AdaBoostLC(covering=covering).fit(np.eye(4), np.eye(4, dtype=int), context=Context(labels=LABELS))
+    assert raised.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    "covering",
+    [
+        rules({"when": {"has": "markets"}, "cover": [{"positives": "all"}, {"each": LABELS[:3]}]}, OTHERWISE),
+        rules(
+            {"when": {"has_not": "markets"}, "cover": [{"negatives": "all"}, {"each": LABELS[:3]}]}, OTHERWISE
+        ),
+        rules(
+            {"when": {"has": "markets"}, "cover": [{"all": LABELS}]},
+            {"when": "otherwise", "cover": [{"negatives": "each"}, {"all": LABELS[:3]}]},
+        ),
+        rules({"when": {"count": {"at_most": 0}}, "cover": [{"negatives": "all"}]}, OTHERWISE),
+        rules({"when": {"every": LABELS}, "cover": [{"positives": "all"}]}, OTHERWISE),
+        rules(
+            {"when": {"any": LABELS}, "cover": [{"all": LABELS}]},
+            {"when": "otherwise", "cover": [{"negatives": "each"}]},
+        ),
+    ],
+)
+def test_a_condition_may_settle_that_a_label_is_held(covering: Any) -> None:
+    compiled = parse_covering(covering).compile(LABELS)
+    every = csr_array(
+        np.array([[number >> bit & 1 for bit in range(4)] for number in range(16)], dtype=np.int8)
+    )
+    relevant = every.toarray()
+    for column in range(4):  # a prediction that fails on this label alone counts, for every label set
+        scores = np.where(relevant, 1.0, -1.0)
+        scores[:, column] *= -1
+        assert (compiled.errors(every, scores) >= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("covering", "pointer"),
+    [
+        (
+            {"kind": "groups", "groups": [{"labels": LABELS}, {"labels": ["markets", "tennis"]}]},
+            "groups/1/labels/1",
+        ),
+        (rules({"when": {"has": "tennis"}, "cover": [{"all": LABELS}]}, OTHERWISE), "rules/0/when/has"),
+        (
+            rules({"when": {"has_not": "tennis"}, "cover": [{"all": LABELS}]}, OTHERWISE),
+            "rules/0/when/has_not",
+        ),
+        (
+            rules({"when": {"any": ["markets", "tennis"]}, "cover": [{"all": LABELS}]}, OTHERWISE),
+            "rules/0/when/any/1",
+        ),
+        (
+            rules({"when": {"every": ["tennis"]}, "cover": [{"all": LABELS}]}, OTHERWISE),
+            "rules/0/when/every/0",
+        ),
+        (
+            rules({"when": {"has": "markets"}, "cover": [{"all": LABELS}, {"each": ["tennis"]}]}, OTHERWISE),
+            "rules/0/cover/1/each/0",
+        ),
+        (rules({"when": "otherwise", "cover": [{"all": [*LABELS, "tennis"]}]}), "rules/0/cover/0/all/4"),
+    ],
+)
+def test_unknown_labels_are_refused_with_their_place(covering: Any, pointer: str) -> None:
+    with pytest.raises(ParameterError, match="'tennis'") as raised:
+        AdaBoostLC(covering=covering).fit(np.eye(4), np.eye(4, dtype=int), context=Context(labels=LABELS))
+    assert raised.value.pointer == f"/learner/covering/{pointer}"
+
+
+def test_labels_without_names_are_numbers() -> None:
+    covering = {"kind": "groups", "groups": [{"labels": ["0", "1"]}, {"labels": ["2"]}]}
+    X, Y = np.eye(3), np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1]])
+    assert AdaBoostLC(rounds=2, covering=covering).fit(X, Y).n_labels_ == 3
+    with pytest.raises(ParameterError, match="'3'"):
+        AdaBoostLC(covering={"kind": "groups", "groups": [{"labels": ["3"]}]}).fit(X, Y)
+
+
+COVER = [{"all": LABELS}]
+
+
+@pytest.mark.parametrize(
+    ("covering", "message"),
+    [
+        ({"kind": "jaccard"}, "does not match any of the expected tags"),
+        ({}, "kind"),
+        ({"kind": "hamming", "weight": 2}, "Extra inputs"),
+        ({"kind": "weighted_positive", "weight": 0}, "greater than or equal to 1"),
+        ({"kind": "weighted_negative", "weight": 1.5}, "valid integer"),
+        ({"kind": "groups", "groups": []}, "at least 1"),
+        ({"kind": "groups", "groups": [{"labels": []}]}, "at least 1"),
+        ({"kind": "groups", "groups": [{"labels": ["a", "a"]}]}, "twice"),
+        (rules(), "at least 1"),
+        (rules({"when": {"has": "a"}, "cover": COVER}), "last rule must be"),
+        (rules(OTHERWISE, OTHERWISE), "put it last"),
+        (rules({"when": "always", "cover": COVER}, OTHERWISE), "has, has_not, any, every and count"),
+        (rules({"when": {"lacks": "a"}, "cover": COVER}, OTHERWISE), "has, has_not, any, every and count"),
+        (rules({"when": {"has": "a", "any": ["b"]}, "cover": COVER}, OTHERWISE), "Extra inputs"),
+        (rules({"when": {"count": {}}, "cover": COVER}, OTHERWISE), "at_least, at_most or both"),
+        (rules({"when": {"count": {"at_least": 3, "at_most": 2}}, "cover": COVER}, OTHERWISE), "smaller"),
+        (rules({"when": "otherwise", "cover": []}), "at least 1"),
+        (rules({"when": "otherwise", "cover": [{"some": LABELS}]}), "each, all, positives and negatives"),
+        (rules({"when": "otherwise", "cover": [{"each": LABELS, "all": LABELS}]}), "Extra inputs"),
+        (rules({"when": "otherwise", "cover": [{"positives": "some"}]}), "'all' or 'each'"),
+        (
+            rules({"when": "otherwise", "cover": [{"all": LABELS, "weight": -1}]}),
+            "greater than or equal to 1",
+        ),
+    ],
+)
+def test_misspelled_coverings_are_refused(covering: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        parse_covering(covering)
+    with pytest.raises(ParameterError, match=message) as raised:
+        AdaBoostLC(covering=covering).validated()
+    assert raised.value.pointer.startswith("/learner/covering")
+
+
+def test_a_covering_survives_json() -> None:
+    covering = parse_covering(SPORT_BY_LABEL_ECONOMY_AS_A_UNIT)
+    spelled = covering.model_dump(mode="json", exclude_unset=True)
+    assert spelled == SPORT_BY_LABEL_ECONOMY_AS_A_UNIT
+    assert parse_covering(covering) == covering
+
+
+def test_measures_of_no_examples_are_undefined() -> None:
+    nothing = csr_array(np.zeros((0, 4), dtype=np.int8))
+    assert np.isnan(covering_error(nothing, nothing, {"kind": "hamming"}, LABELS))
+    assert np.isnan(covering_loss(nothing, np.zeros((0, 4)), {"kind": "zero_one"}, LABELS))
+
+
+def test_measures_are_means_of_examples_in_their_order() -> None:
+    rng = np.random.default_rng(0)
+    Y = csr_array((rng.random((5000, 4)) < 0.4).astype(np.int8))
+    scores = rng.normal(size=(5000, 4))
+    compiled = parse_covering(SPORT_BY_LABEL_ECONOMY_AS_A_UNIT).compile(LABELS)
+    predicted = csr_array((scores > 0).astype(np.int8))
+    errors = compiled.errors(Y, scores)
+    alone = [compiled.errors(Y[[i]], scores[[i]])[0] for i in range(0, 5000, 97)]
+    assert errors[::97].tolist() == alone
+    assert covering_error(Y, predicted, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT, LABELS) == pytest.approx(
+        errors.mean()
+    )
+    loss = covering_loss(Y, scores, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT, LABELS)
+    assert errors.mean() * np.log(2) <= loss
