@@ -74,12 +74,6 @@ def decode(content: bytes, charset: str | None, findings: Findings) -> str:
         charset: the declared name, if any.
         findings: where it is noted that another charset had to be taken.
     """
-    if (
-        content.isascii()
-        and b"\x1b" not in content
-        and (charset or "utf-8").lower()[:5] not in {"utf-7", "utf-1", "utf-3"}
-    ):
-        return content.decode("ascii")  # what nearly every charset makes of these bytes
     declared = codec_of(charset) if charset else None
     if charset and declared is None:
         findings.defect(f"unknown charset {charset[:40]!r}")
