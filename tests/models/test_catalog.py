@@ -11,7 +11,7 @@ import pytest
 import models
 from models import catalog
 from models.data.examples import Kind
-from models.decisions import DecisionKind
+from models.decisions import DecisionKind, DecisionUnion
 from models.errors import ParameterError
 from models.learner import Learner, LearnerParameters
 
@@ -166,3 +166,13 @@ def test_parameter_classes_have_good_names_and_refuse_the_unknown(algorithm: str
     assert cls.__name__ == f"{catalog.ENTRIES[algorithm].learner.__name__}Parameters"
     with pytest.raises(ValueError, match="no_such_parameter"):
         parameters(algorithm, no_such_parameter=1)
+
+
+@pytest.mark.parametrize("union", [catalog.LearnerUnion, catalog.FeaturesUnion, DecisionUnion])
+def test_unions_are_told_apart_by_a_required_literal(union: Any) -> None:
+    members, field = get_args(union)
+    for member in get_args(members):
+        tag = member.model_fields[field.discriminator]
+        assert tag.is_required(), member
+        assert len(get_args(tag.annotation)) == 1
+        assert member.model_config["extra"] == "forbid"

@@ -343,3 +343,45 @@ def test_progress_is_told_phase_by_phase() -> None:
 
 def test_phases_are_timed() -> None:
     assert set(pipeline().fit(examples()).timings_) == {"features", "training", "thresholds"}
+
+
+@pytest.mark.parametrize("voting", ["max_wins", "weighted"])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_quick_voting_finds_the_same_top_labels(voting: str, calibrated: bool) -> None:
+    fitted = pipeline("mlpp", voting=voting, calibrated=calibrated).fit(Examples("text", TEXTS * 3, SETS * 3))
+    full, quick = fitted.predict(TEXTS, top=2), fitted.predict(TEXTS, top=2, quick=True, explain=True)
+    every = fitted.predict(TEXTS, explain=True)
+    for whole, best, all_labels in zip(full, quick, every, strict=True):
+        names = {label for label, _ in best.ranking}
+        assert best.ranking == whole.ranking
+        assert best.labels == [label for label in whole.labels if label in names]
+        assert best.explanation == [e for e in all_labels.explanation if e.label in names]
+        assert best.dot_products is not None
+        if (
+            voting == "max_wins"
+        ):  # (the bounds of weighted voting cost products, too, which few labels do not repay)
+            assert best.dot_products <= (4 * 5 // 2 if calibrated else 4 * 3 // 2)
+        assert whole.dot_products is None
+    assert fitted.predict([], top=2, quick=True) == []
+
+
+def test_quick_voting_needs_a_vote_and_a_number() -> None:
+    for algorithm, top, pointer in (("svm", 2, "/quick"), ("mlpp", None, "/top")):
+        with pytest.raises(ParameterError) as caught:
+            pipeline(algorithm).fit(examples()).predict(TEXTS, top=top, quick=True)
+        assert caught.value.pointer == pointer
+
+
+def test_a_top_k_set_stays_within_the_labels_of_quick_voting() -> None:
+    fitted = pipeline("mlpp").fit(examples())
+    fitted.decision_ = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
+    assert [len(p.labels) for p in fitted.predict(TEXTS, top=2, quick=True)] == [2] * 6
+
+
+def test_a_learner_with_a_covering_is_measured_by_it() -> None:
+    fitted = pipeline("adaboost_lc", covering={"kind": "zero_one"}).fit(examples())
+    measures = fitted.evaluate(examples()).measures
+    assert measures["covering_error"] == measures["subset_zero_one"]
+    hamming = fitted.evaluate(examples(), covering={"kind": "hamming"}).measures
+    assert hamming["covering_error"] == pytest.approx(4 * hamming["hamming_loss"])
+    assert "covering_error" not in pipeline("svm").fit(examples()).evaluate(examples()).measures

@@ -40,7 +40,7 @@ class Stack:
     def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
         self.data = data
         self.log = data.parent / f"{data.name}.log"
-        self._settings = dict(settings or {})
+        self.settings = dict(settings or {})
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
         self.http = httpx.Client(timeout=60.0, trust_env=False)
@@ -50,7 +50,7 @@ class Stack:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "app", "serve", "--data", str(self.data), "--port", "0"],
-                env={**os.environ, **self._settings},
+                env={**os.environ, **self.settings},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -89,6 +89,32 @@ class Stack:
     def processes(self, words: str) -> list[int]:
         """Process ids below the supervisor whose command line contains the words."""
         return [pid for pid in _descendants(self.pid) if words in _command(pid)]
+
+    def worker_pids(self) -> list[int]:
+        """The main process of the worker."""
+        return [pid for pid in _children(self.pid) if "-m workers" in _command(pid)]
+
+    def pool_pids(self, worker: int) -> list[int]:
+        """The processes of the worker's pool."""
+        return _children(worker)
+
+    def job_pids(self, worker: int) -> list[int]:
+        """The processes of the jobs that run now."""
+        return [job for pool in _children(worker) for job in _children(pool)]
+
+    def is_ready(self) -> bool:
+        """Whether it says so."""
+        try:
+            return self.http.get("/health/ready").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def reap(self) -> None:
+        """Take notice of the supervisor's death."""
+        assert self._process is not None
+        self._process.wait(30)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def call(self, method: str, path: str, status: int, **options: Any) -> Any:
         """Send a request that must be answered with a status; gives the body."""
@@ -142,16 +168,18 @@ class Stack:
         return wait_for(ended, what=f"the end of {job_id}", seconds=seconds)
 
 
-def _descendants(pid: int) -> list[int]:
+def _children(pid: int) -> list[int]:
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            children = [int(child) for child in task.read_text().split()]
+            found += [int(child) for child in task.read_text().split()]
         except OSError:  # the process has just ended
             continue
-        for child in children:
-            found += [child, *_descendants(child)]
     return found
+
+
+def _descendants(pid: int) -> list[int]:
+    return [found for child in _children(pid) for found in (child, *_descendants(child))]
 
 
 def _command(pid: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, fsum, log, sqrt
 from typing import Any
 
@@ -60,7 +61,7 @@ class Literal:
             if self.stump == "presence":
                 found += [(f, 0.0)] if any(column) else []
             else:
-                found += [(f, (a + b) / 2) for a, b in zip(column, column[1:], strict=False)]
+                found += [(f, (a + b) / 2) for a, b in pairwise(column)]
         return found
 
     def says(self, candidate: Candidate, row: list[float]) -> int:
@@ -162,7 +163,7 @@ class Literal:
 def problems(draw: st.DrawFn) -> tuple[Rows, list[list[int]]]:
     """Small problems with rare labels, labels never or always on, empty rows, twins and ties."""
     r, k = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    values = draw(st.sampled_from([[0, 1], [0, 0, 0, 1], [0, 1, 2], [-2, -1, 0, 0.5, 3], [1, 2]]))
+    values: list[float] = draw(st.sampled_from([[0, 1], [0, 0, 0, 1], [0, 1, 2], [-2, -1, 0, 0.5, 3], [1, 2]]))
     some = draw(st.lists(st.lists(st.sampled_from(values), min_size=r, max_size=r), min_size=1, max_size=7))
     rows = [*some, *some[: draw(st.integers(0, 2))]]
     if draw(st.booleans()):

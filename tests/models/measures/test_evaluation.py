@@ -39,7 +39,7 @@ def test_undefined_measures_are_absent() -> None:
 
 def test_of_no_examples_only_the_counts_and_label_averages_remain() -> None:
     nothing = as_labels(np.zeros((0, 2)))
-    result = evaluate(nothing, nothing, np.zeros((0, 2)), ["a", "b"], LabelTree({"b": "a"}))
+    result = evaluate(nothing, nothing, np.zeros((0, 2)), ["a", "b"], tree=LabelTree({"b": "a"}))
     assert result.measures["n_examples"] == 0
     assert all(np.isfinite(value) for value in result.measures.values())
 
@@ -53,7 +53,7 @@ def test_single_label_data_gets_a_confusion_matrix_of_the_best_labels() -> None:
 
 def test_a_tree_adds_its_losses() -> None:
     Y, P = as_labels([[1, 1, 1]]), as_labels([[1, 0, 0]])
-    result = evaluate(Y, P, np.zeros((1, 3)), ["a", "b", "c"], LabelTree({"b": "a", "c": "b"}))
+    result = evaluate(Y, P, np.zeros((1, 3)), ["a", "b", "c"], tree=LabelTree({"b": "a", "c": "b"}))
     assert set(result.measures) - PLAIN == {
         "zero_one", "symmetric_difference",
         "hierarchical", "hierarchical_sibling", "hierarchical_subtree",
@@ -62,3 +62,13 @@ def test_a_tree_adds_its_losses() -> None:
     assert result.measures["symmetric_difference"] == 2
     assert result.measures["hierarchical"] == 1
     assert result.measures["hierarchical_subtree"] == pytest.approx(2 / 3)
+
+
+def test_a_covering_adds_its_error_and_its_loss() -> None:
+    Y, P = as_labels([[1, 1], [0, 0]]), as_labels([[1, 0], [0, 0]])
+    scores = np.array([[1.0, -1.0], [-1.0, -1.0]])
+    measures = evaluate(Y, P, scores, ["a", "b"], covering={"kind": "zero_one"}).measures
+    assert set(measures) - PLAIN == {"covering_error", "covering_loss"}
+    assert measures["covering_error"] == 0.5
+    losses = np.log(1 + np.exp(-1) + np.exp(1)), np.log(1 + 2 * np.exp(-1))
+    assert measures["covering_loss"] == pytest.approx(np.mean(losses))
