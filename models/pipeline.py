@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.base import clone
 
 from models import catalog
-from models.arrays import AnyArray, Bools, Floats, Labels, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesUnion
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.decisions import DecisionUnion, TunedThresholdDecision, decide
@@ -27,6 +28,7 @@ from models.mail import MAIL_VERSION, MailDocument, read_email
 from models.mail.source import Email
 from models.measures.evaluation import Evaluation, evaluate
 from models.numeric import NumericFeatures
+from models.perceptrons import MLPP
 from models.rankings import ranking
 from models.targets import indicator, labels_of
 from models.text import TextFeatures
@@ -92,11 +94,13 @@ class Prediction:
         ranking: every label (or the best ones, where so asked) with its score, by falling score; among
             equals by label order.
         explanation: one for each predicted label, in label order; empty where not asked for.
+        dot_products: with quick voting, how many inner products it took; else None.
     """
 
     labels: list[str]
     ranking: list[tuple[str, float]]
     explanation: list[Explanation] = field(default_factory=list)
+    dot_products: int | None = None
 
 
 class Pipeline:
@@ -214,6 +218,7 @@ class Pipeline:
         top: int | None = None,
         explain: bool = False,
         terms: int = 10,
+        quick: bool = False,
     ) -> list[Prediction]:
         """Label sets and rankings.
 
@@ -222,15 +227,28 @@ class Pipeline:
             top: length of the rankings; None: every label.
             explain: whether to explain the predicted labels by the document's terms.
             terms: at most so many terms a label.
+            quick: find the ``top`` labels by quick voting: the same as by full voting, for fewer inner
+                products, but only these; the label set is then that of the best labels alone.
+
+        Raises:
+            ParameterError: documents of another kind; ``quick`` without ``top``, or of a learner that does
+                not vote.
         """
         X = self._matrix(documents)
-        scores = self._scores(X)
+        products: Sequence[int | None] = [None] * X.shape[0]
+        if quick:
+            scores, order, products = self._quick_scores(X, top)
+        else:
+            scores = self._scores(X)
+            order = ranking(scores)[:, :top]
         sets = self.decide(scores)
-        order = ranking(scores)[:, :top]
         falling = np.take_along_axis(scores, order, axis=1)
         predictions = []
         for i in range(X.shape[0]):
             on = sets.indices[sets.indptr[i] : sets.indptr[i + 1]].tolist()
+            if quick:
+                on = [j for j in on if scores[i, j] > -np.inf]
+            x = X[[i]] if explain and on else X
             predictions.append(
                 Prediction(
                     labels=[self.labels_[j] for j in on],
@@ -238,7 +256,8 @@ class Pipeline:
                         (self.labels_[j], score)
                         for j, score in zip(order[i].tolist(), falling[i].tolist(), strict=True)
                     ],
-                    explanation=[self._explanation(X[[i]], j, terms) for j in on] if explain else [],
+                    explanation=[self._explanation(x, j, terms) for j in on] if explain else [],
+                    dot_products=products[i],
                 )
             )
         return predictions
@@ -261,16 +280,23 @@ class Pipeline:
         j, X = self.labels_.index(label), self._matrix(documents)
         return [self._explanation(X[[i]], j, terms) for i in range(X.shape[0])]
 
-    def evaluate(self, source: ExampleSource) -> Evaluation:
+    def evaluate(self, source: ExampleSource, *, covering: Any = None) -> Evaluation:
         """All measures of the predictions for labelled examples.
 
         They average over the version's labels; labels that only these examples have are warned of.
+
+        Args:
+            source: labelled examples.
+            covering: the covering of ``covering_error`` and ``covering_loss``, or its JSON spelling; None:
+                the learner's own, where it has one.
         """
+        if covering is None and isinstance(self.learner, AdaBoostLC):
+            covering = self.learner.validated().covering
         labels = self._fitted()
         label_sets = source.label_sets()
         scores = self.scores(source)
         Y = indicator(label_sets, labels, self.tree_)
-        evaluation = evaluate(Y, self.decide(scores), scores, labels, tree=self.tree_)
+        evaluation = evaluate(Y, self.decide(scores), scores, labels, tree=self.tree_, covering=covering)
         unknown = sorted(set(labels_of(label_sets, self.tree_)) - set(labels))
         if unknown:
             evaluation.warnings.append(
@@ -315,6 +341,19 @@ class Pipeline:
         if not X.shape[0]:  # no example at all is more likely a mistake elsewhere, and learners refuse it
             return np.empty((0, len(self.labels_)))
         return self.learner.decision_function(X)
+
+    def _quick_scores(self, X: Matrix, top: int | None) -> tuple[Floats, Ints, list[int]]:
+        """Scores of the top labels (−∞ for the others), the labels by falling score, and the cost."""
+        if not isinstance(self.learner, MLPP):
+            raise ParameterError(f"{self.learner.algorithm} has no quick voting; leave quick out", "/quick")
+        if top is None:
+            raise ParameterError("quick voting finds the top labels; say how many", "/top")
+        scores = np.full((X.shape[0], len(self.labels_)), -np.inf)
+        if not X.shape[0]:
+            return scores, np.empty((0, min(top, scores.shape[1])), dtype=np.int64), []
+        votes = self.learner.quick_top(X, top)
+        np.put_along_axis(scores, votes.labels, votes.scores, axis=1)
+        return scores, votes.labels, votes.products.tolist()
 
     def _explanation(self, x: Matrix, label: int, n_terms: int) -> Explanation:
         features, weights = self.learner.explain(x, label)

@@ -29,7 +29,7 @@ FIRST_CHUNK, LARGEST_CHUNK = 100, 10_000
 class NaiveBayesParameters(LearnerParameters):
     """Parameters of ``naive_bayes``."""
 
-    algorithm: Literal["naive_bayes"] = "naive_bayes"
+    algorithm: Literal["naive_bayes"]
     alpha: float = Field(1.0, gt=0)
     """Added to the total of every feature (Laplace smoothing at 1)."""
     label_mode: Literal["multilabel", "single_label"] = "multilabel"

@@ -21,7 +21,7 @@ from models.learner import Context, Learner, LearnerParameters, Monitor, State, 
 class SVMParameters(LearnerParameters):
     """Parameters of ``svm``."""
 
-    algorithm: Literal["svm"] = "svm"
+    algorithm: Literal["svm"]
     C: float = Field(1.0, gt=0)
     """Cost of the squared hinge losses against the norm of the weights."""
 

@@ -39,7 +39,7 @@ ROWS_OF_A_BLOCK = 1024
 class HM3Parameters(LearnerParameters):
     """Parameters of ``h_m3``."""
 
-    algorithm: Literal["h_m3"] = "h_m3"
+    algorithm: Literal["h_m3"]
     C: float = Field(1.0, gt=0)
     """Cost of the slacks against the norm of the weights."""
     loss: EdgeLoss = "simplified_hierarchical"

@@ -29,7 +29,7 @@ BLOCK_ENTRIES = 2**22
 class HRLSParameters(LearnerParameters):
     """Parameters of ``h_rls``."""
 
-    algorithm: Literal["h_rls"] = "h_rls"
+    algorithm: Literal["h_rls"]
     ridge: float = Field(1.0, gt=0)
     """Weight of the identity in the regularised least squares."""
 

@@ -18,7 +18,7 @@ from models.learner import Context, LearnerParameters, Monitor, State
 class HSVMParameters(LearnerParameters):
     """Parameters of ``h_svm``."""
 
-    algorithm: Literal["h_svm"] = "h_svm"
+    algorithm: Literal["h_svm"]
     C: float = Field(1.0, gt=0)
     """Cost of the squared hinge losses against the norm of the weights."""
 

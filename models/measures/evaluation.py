@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from models.hierarchy.forest import Scaling
 from models.labels import LabelTree
 from models.measures import contingency as tables
 from models.measures.confusion import confusion, is_single_label
+from models.measures.covering import covering_error, covering_loss
 from models.measures.rankings import ranking_measures
 from models.measures.sets import accuracy, hamming_loss, subset_zero_one
 from models.measures.tree import (
@@ -68,7 +70,13 @@ class Evaluation:
 
 
 def evaluate(
-    Y: Labels, predicted: Labels, scores: Floats, labels: Sequence[str], tree: LabelTree | None = None
+    Y: Labels,
+    predicted: Labels,
+    scores: Floats,
+    labels: Sequence[str],
+    *,
+    tree: LabelTree | None = None,
+    covering: Any = None,
 ) -> Evaluation:
     """Measure predictions.
 
@@ -78,6 +86,10 @@ def evaluate(
         scores: (n, k) scores; the ranking sorts them.
         labels: the k names.
         tree: with it, the four tree losses are measured too.
+        covering: with it (or its JSON spelling), ``covering_error`` and ``covering_loss``.
+
+    Raises:
+        ParameterError: the covering names an unknown label or leaves a label uncovered.
     """
     table = tables.contingency(Y, predicted)
     measures = {
@@ -89,6 +101,9 @@ def evaluate(
     }
     if tree is not None:
         measures |= tree_losses(Y, predicted, tree.parent_indices(labels))
+    if covering is not None:
+        measures["covering_error"] = covering_error(Y, predicted, covering, labels)
+        measures["covering_loss"] = covering_loss(Y, scores, covering, labels)
     unlabelled = int((np.diff(Y.indptr) == 0).sum())
     counts = {"n_examples": float(Y.shape[0]), "n_unlabelled": float(unlabelled)}
     return Evaluation(

@@ -19,7 +19,7 @@ from models.perceptrons.linear import LinearPerceptrons
 class BinaryRelevancePerceptronParameters(LearnerParameters):
     """Parameters of ``binary_relevance_perceptron``."""
 
-    algorithm: Literal["binary_relevance_perceptron"] = "binary_relevance_perceptron"
+    algorithm: Literal["binary_relevance_perceptron"]
     epochs: int = Field(1, ge=1, le=1_000)
     """How often the training examples are presented."""
     shuffle: bool = False

@@ -23,7 +23,7 @@ Penalty: TypeAlias = Literal["uniform", "proportional", "max"]
 class MMPParameters(LearnerParameters):
     """Parameters of ``mmp``."""
 
-    algorithm: Literal["mmp"] = "mmp"
+    algorithm: Literal["mmp"]
     epochs: int = Field(1, ge=1, le=1_000)
     """How often the training examples are presented. More than a few tend to overfit (figure 7)."""
     loss: Loss = "is_error"
