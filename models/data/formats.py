@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import Annotated, Any, TypeAlias, cast
@@ -58,7 +58,7 @@ FORMATS: dict[str, Format] = {
 
 _ARFF = re.compile(rb"(?:\s*(?:%[^\n]*)?\n)*\s*@relation\b", re.IGNORECASE)
 _SVMLIGHT = re.compile(rb"[^\s:]*(?:[ \t]+\d+:[-+.\deE]+)+[ \t]*(?:#.*)?")
-_ZIPPED_ARFF = re.compile(rb"PK\x03\x04.{26}[^\x00]{1,200}?\.arff", re.DOTALL | re.IGNORECASE)
+_MEMBER = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 
 
 def detect(source: Source) -> str:
@@ -73,7 +73,7 @@ def detect(source: Source) -> str:
     if start.startswith(b"PAR1"):
         return "parquet"
     if is_zip(source):
-        return "arff" if _ZIPPED_ARFF.search(start) else "eml_zip"
+        return "arff" if any(name.lower().endswith(b".arff") for name in _member_names(start)) else "eml_zip"
     if start.startswith(b"From "):
         return "mbox"
     if _ARFF.match(start):
@@ -89,3 +89,9 @@ def detect(source: Source) -> str:
     if any(delimiter in first for delimiter in (b",", b";", b"\t", b"|")):
         return "csv"
     raise BadDataError(f"the format cannot be told from the content; name one of {', '.join(FORMATS)}")
+
+
+def _member_names(start: bytes) -> Iterator[bytes]:
+    """The names of the first members of a zip, from the heads before their contents."""
+    for head in _MEMBER.finditer(start):
+        yield start[head.end() : head.end() + int.from_bytes(head[1], "little")]

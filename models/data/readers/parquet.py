@@ -65,7 +65,8 @@ class _told_as_bad_data:  # noqa: N801 - reads as the statement it is
         return None
 
     def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and error.errno is None):
+        told = isinstance(error, (pa.ArrowException, UnicodeDecodeError))
+        if told or (isinstance(error, OSError) and error.errno is None):
             raise BadDataError(f"the Parquet file cannot be read: {error}") from error
 
 

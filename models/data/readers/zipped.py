@@ -104,4 +104,5 @@ def _directory_bytes(file: BinaryIO, size: int) -> int:
 
 def _is_litter(info: zipfile.ZipInfo) -> bool:
     parts = info.filename.split("/")
-    return info.is_dir() or "__MACOSX" in parts or any(part.startswith(".") for part in parts)
+    is_file = bool(parts[-1])  # ZipInfo.is_dir stumbles over an empty name
+    return not is_file or "__MACOSX" in parts or any(part.startswith(".") for part in parts)

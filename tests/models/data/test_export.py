@@ -1,0 +1,93 @@
+"""A data set that is exported and read again is the same."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.data.examples import Examples, ExampleSource, FeatureRows
+from models.data.export import export_jsonl
+from models.data.ingest import ingest
+from models.data.readers.svmlight import SVMLightOptions
+from models.data.store import StoredExamples
+
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
+    lambda name: not name.isspace()
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+DOCUMENTS = {
+    "text": TEXTS,
+    "features": st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False), max_size=4),
+    "email": st.dictionaries(st.sampled_from(["subject", "from", "to", "text", "html"]), TEXTS),
+    "raw_email": st.sampled_from(["", "AA==", "U3ViamVjdDog/w0KDQo="]),
+}
+
+
+def same(one: ExampleSource, other: ExampleSource) -> None:
+    assert one.kind == other.kind
+    assert one.label_sets() == other.label_sets()
+    assert one.splits() == other.splits()
+    first, second = Examples.joined(list(one.batches())), Examples.joined(list(other.batches()))
+    assert list(first.ids) == list(second.ids)
+    if isinstance(first.documents, FeatureRows):
+        assert isinstance(second.documents, FeatureRows)
+        assert list(first.documents.names) == list(second.documents.names)
+        for attribute in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(
+                getattr(first.documents.matrix, attribute), getattr(second.documents.matrix, attribute)
+            )
+    else:
+        assert first.documents == second.documents
+
+
+def stored_again(source: ExampleSource, folder: Path) -> StoredExamples:
+    out = io.BytesIO()
+    assert export_jsonl(source, out) == source.n_examples
+    out.seek(0)
+    ingest(out, "jsonl", folder / "again.parquet")
+    return StoredExamples(folder / "again.parquet")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_examples_of_any_kind(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    folder = tmp_path_factory.mktemp("export")
+    field = data.draw(st.sampled_from(sorted(DOCUMENTS)))
+    example = st.fixed_dictionaries(
+        {field: DOCUMENTS[field], "labels": st.lists(NAMES, max_size=3)},
+        optional={"split": st.sampled_from(["train", "test"])},
+    )
+    first: dict[str, Any] = {field: data.draw(DOCUMENTS[field]), "labels": ["x"], "id": "first, 🚀"}
+    examples = [first, *data.draw(st.lists(example, max_size=5))]
+    content = "\n".join(map(json.dumps, examples)).encode()
+    ingest(io.BytesIO(content), "jsonl", folder / "set.parquet")
+    stored = StoredExamples(folder / "set.parquet")
+    same(stored, stored_again(stored, folder))
+
+
+def test_features_that_are_zero_everywhere_are_kept(tmp_path: Path) -> None:
+    options = SVMLightOptions(format="svmlight", feature_names=["c", "b", "a"])
+    ingest(io.BytesIO(b"1 2:5\n1 2:4\n"), "svmlight", tmp_path / "set.parquet", options=options)
+    stored = StoredExamples(tmp_path / "set.parquet")
+    assert stored.feature_names == ["a", "b", "c"]
+    same(stored, stored_again(stored, tmp_path))
+
+
+def test_a_part_can_be_exported(tmp_path: Path) -> None:
+    ingest(io.BytesIO(b"1 2:5\n2 3:4\n"), "svmlight", tmp_path / "set.parquet")
+    part = StoredExamples(tmp_path / "set.parquet").where(np.array([False, True]))
+    same(part, stored_again(part, tmp_path))
+
+
+def test_examples_in_memory_without_ids(tmp_path: Path) -> None:
+    memory = Examples("text", ["a", "b"], [("x",), ()])
+    again = stored_again(memory, tmp_path)
+    assert list(Examples.joined(list(again.batches())).ids) == ["1", "2"]
+    assert again.label_sets() == memory.label_sets()

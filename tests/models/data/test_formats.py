@@ -1,0 +1,100 @@
+"""Formats are told by content, and options go with their format."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from pydantic import TypeAdapter, ValidationError
+
+from models.data.formats import FORMATS, OptionsUnion
+from models.data.ingest import ingest
+from models.data.readers.csv import CSVOptions
+from models.errors import BadDataError, ParameterError
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("folder/", b"")
+        archive.writestr(name, content)
+    return out.getvalue()
+
+
+def parquet() -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a"], "labels": [["x"]]}), out)
+    return out.getvalue()
+
+
+HIERARCHICAL = (
+    b"% comment\n\n@RELATION r\n@attribute a numeric\n@attribute c hierarchical x,x/y\n@data\n1,x/y\n"
+)
+CONTENTS = [
+    ("jsonl", b'\n {"text": "a", "labels": ["x"]}\n'),
+    ("jsonl", b'\xef\xbb\xbf{"text": "a, b: 1:2", "labels": ["x"]}'),
+    ("csv", b"text,labels\na,x\n"),
+    ("csv", b"text;labels\r\na;x\r\n"),
+    ("csv", b"a\tlabels\n1:2\tx\n".replace(b"1:2", b"1.2")),
+    ("svmlight", b"# comment\n1,2 3:0.5 7:1e-3 # one\n"),
+    ("svmlight", b"1 3:-0.5\r\n"),
+    ("arff", HIERARCHICAL),
+    ("arff", zipped("folder/x.arff", HIERARCHICAL)),
+    ("eml_zip", zipped("folder/x.eml", b"Subject: x.arff\n\n")),
+    ("mbox", b"From me Thu Jan 01 00:00:00 1970\nX-Gmail-Labels: x\n\nbody\n"),
+    ("parquet", parquet()),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), CONTENTS)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, lambda c: zstandard.ZstdCompressor().compress(c)])
+def test_told_by_content_and_read_whether_compressed_or_not(
+    name: str, content: bytes, compress: type[bytes], tmp_path: Path
+) -> None:
+    told = ingest(io.BytesIO(compress(content)), None, tmp_path / "told.parquet")
+    named = ingest(io.BytesIO(compress(content)), name, tmp_path / "named.parquet")
+    assert told == named
+    assert told.n_examples == 1
+    assert (tmp_path / "told.parquet").read_bytes() == (tmp_path / "named.parquet").read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "cannot be told from the content; name one of jsonl, csv"),
+        (b"some words\n", "cannot be told from the content"),
+        (b'[{"text": "a"}]', "looks like one JSON array"),
+        ('{"text": "a"}'.encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_what_cannot_be_told(content: bytes, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match=reason):
+        ingest(io.BytesIO(content), None, tmp_path / "set.parquet")
+
+
+def test_unknown_formats_and_options_of_another_one(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="unknown format 'xls'") as caught:
+        ingest(io.BytesIO(b""), "xls", tmp_path / "set.parquet")
+    assert caught.value.pointer == "/format"
+    with pytest.raises(ParameterError, match="options are not of the format jsonl") as caught:
+        ingest(io.BytesIO(b""), "jsonl", tmp_path / "set.parquet", options=CSVOptions(format="csv"))
+    assert caught.value.pointer == "/options"
+
+
+def test_options_are_a_union_told_apart_by_format() -> None:
+    adapter: TypeAdapter[object] = TypeAdapter(OptionsUnion)
+    for name, known in FORMATS.items():
+        assert type(adapter.validate_python({"format": name})) is known.options
+        fields = known.options.model_json_schema()["properties"].values()
+        assert all("description" in field for field in fields if "const" not in field)
+    with pytest.raises(ValidationError):
+        adapter.validate_python({"format": "jsonl", "delimiter": ";"})
+    with pytest.raises(ValidationError):
+        adapter.validate_python({})
