@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
@@ -35,7 +36,7 @@ _TESTED_PRODUCTS = 500
 class MLPPParameters(LearnerParameters):
     """Parameters of ``mlpp``."""
 
-    algorithm: Literal["mlpp"] = "mlpp"
+    algorithm: Literal["mlpp"]
     epochs: int = Field(1, ge=1, le=1_000)
     """How often the training examples are presented. More do little good and no harm (figure 7)."""
     voting: Voting = "max_wins"
@@ -135,10 +136,11 @@ class MLPP(IncrementalLearner):
         pairs = pairs_of(self.n_labels_)
         if self.voting == "weighted" and self._promise is None:
             self._promise = Promise(self.pair_weights_, pairs)
+        data = matrix.astype(self.pair_weights_.dtype)
         return quick_vote(
-            matrix.astype(self.pair_weights_.dtype),
+            data,
             self.pair_weights_,
-            self._boundary(matrix) if self.boundary_weights_.shape[1] else None,
+            np.asarray(data @ self.boundary_weights_) if self.boundary_weights_.shape[1] else None,
             top,
             pairs=pairs,
             promise=self._promise if self.voting == "weighted" else None,
@@ -146,22 +148,21 @@ class MLPP(IncrementalLearner):
         )
 
     def _scores(self, X: Matrix) -> Floats:
-        pairs = pairs_of(self.n_labels_)
         data = X.astype(self.pair_weights_.dtype)
-        result = np.empty((X.shape[0], self.n_labels_))
-        at_once = max(1, _PRODUCT_BYTES // (max(1, len(pairs)) * self.pair_weights_.itemsize))
-        for start in range(0, X.shape[0], at_once):
-            rows = slice(start, start + at_once)
-            result[rows] = votes(np.asarray(data[rows] @ self.pair_weights_), pairs, self.voting)
+        at_once = max(1, _PRODUCT_BYTES // (max(1, self.pair_weights_.shape[1]) * data.dtype.itemsize))
+        if X.shape[0] <= at_once:
+            return self._vote(data)
+        starts = range(0, X.shape[0], at_once)
+        return np.vstack([self._vote(data[start : start + at_once]) for start in starts])
+
+    def _vote(self, X: Matrix) -> Floats:
+        """Full voting on examples in the precision of the weights."""
+        result = votes(np.asarray(X @ self.pair_weights_), pairs_of(self.n_labels_), self.voting)
         if self.boundary_weights_.shape[1]:
-            products = self._boundary(X)
+            products = np.asarray(X @ self.boundary_weights_)
             result += gains(products, np.True_, self.voting)
             result -= gains(products, np.False_, self.voting).sum(axis=1, keepdims=True)
         return result
-
-    def _boundary(self, X: Matrix) -> AnyArray:
-        """(n, k) inner products of the labels' pairs with the artificial label."""
-        return np.asarray(X.astype(self.boundary_weights_.dtype) @ self.boundary_weights_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The sum of the label's pair weights, signed in its favour, times the feature's value.
@@ -230,10 +231,12 @@ class MLPP(IncrementalLearner):
         begin_labels, labels = Y.indptr.tolist(), Y.indices.astype(np.intp)
         done = 0
         for i in range(n):
-            if i in due:
-                scores[done] = self._scores(X[i : i + 1])[0]
-                done += 1
             example = slice(begin[i], begin[i + 1])
+            if i in due:
+                ends = np.array([0, begin[i + 1] - begin[i]], dtype=X.indices.dtype)
+                row = csr_array((values[example], X.indices[example], ends), shape=(1, X.shape[1]))
+                scores[done] = self._vote(row)[0]
+                done += 1
             relevant = labels[begin_labels[i] : begin_labels[i + 1]]
             trainer.learn(features[example], values[example], relevant, relevance[i])
         self.operations_ += trainer.products + trainer.updates
