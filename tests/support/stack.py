@@ -63,6 +63,7 @@ class Stack:
             self._process.stdout.close()
             raise RuntimeError(f"not ready: {self.tail()}")
         self.url = line.removeprefix(READY).strip()
+        self.http.close()
         self.http = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
         return self
 

@@ -40,7 +40,7 @@ def test_a_kill_at_a_random_moment_costs_nothing_but_time(own_stack: Stack, vict
     dataset = stack.dataset(departments(400))
     job = stack.train(dataset["id"], model="killed", learner=LONG)
     running(stack, job["id"])
-    time.sleep(random.Random(victim).uniform(0.0, 0.5))
+    time.sleep(random.Random(victim).uniform(0.0, 0.5))  # noqa: S311 - a moment, no secret
     (worker,) = stack.worker_pids()
     doomed = {
         "job": lambda: stack.job_pids(worker),
