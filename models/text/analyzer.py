@@ -7,16 +7,17 @@ more than meeting it, so each distinct word is analysed once and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from threading import Lock
+from typing import Annotated, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.sparse import coo_array, csr_array
 
-from models.arrays import Floats, Ints, Matrix
+from models.arrays import AnyArray, Floats, Ints, Matrix
 from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import Stemmer, StopWords, language_name, stemmer, stop_list
 from models.text.tokens import split
@@ -61,19 +62,6 @@ class AnalyzerParameters(BaseModel):
         return self
 
 
-@dataclass(frozen=True)
-class TermCounts:
-    """How often each term occurs in each of n documents.
-
-    Attributes:
-        terms: the distinct terms of these documents, in no particular order.
-        matrix: (n, len(terms)) occurrences, each counted with the weight of its field.
-    """
-
-    terms: list[str]
-    matrix: Matrix
-
-
 class WordAnalysis:
     """What becomes of one word in one language; no memory, so that it costs its price every time.
 
@@ -105,32 +93,53 @@ class WordAnalysis:
 
 
 class Analyzer:
-    """Counts the terms of documents.
+    """Counts the terms of documents, and numbers terms as it meets them.
 
     Args:
         parameters: how a text becomes terms.
-        remember: how many distinct words to remember before forgetting all and beginning anew; None for no
-            limit. A limit keeps a long-lived service from growing with every word it ever meets.
+        terms: terms that have the numbers 0, 1, 2 … before any document is read.
+        remember: how many further words and terms to remember before beginning anew with ``terms``; None for
+            no limit. A limit keeps a long-lived service from growing with every word it ever meets.
     """
 
-    def __init__(self, parameters: AnalyzerParameters, *, remember: int | None = None) -> None:
+    def __init__(
+        self, parameters: AnalyzerParameters, *, terms: Sequence[str] = (), remember: int | None = None
+    ) -> None:
         self.parameters = parameters
+        self._given = terms
         self._remember = remember
-        self._analyses: dict[str | None, tuple[Callable[[str], str | None], dict[str, str | None]]] = {}
+        self._memory = _Memory(parameters, terms)
 
-    def count(self, documents: Sequence[TextDocument]) -> TermCounts:
-        """The terms of some documents, counted.
+    @property
+    def terms(self) -> list[str]:
+        """Strings by their numbers: the terms met so far, and the words that terms are made of."""
+        return [*self._memory.strings]
 
-        >>> counts = Analyzer(AnalyzerParameters()).count(["a rose is a rose", "is it?"])
-        >>> counts.terms, counts.matrix.toarray().tolist()
+    def count(self, documents: Sequence[TextDocument]) -> Matrix:
+        """How often each term occurs in each of n documents, every occurrence with the weight of its field.
+
+        Returns:
+            (n, len(terms)) counts; the columns are the numbers of the terms.
+
+        >>> analyzer = Analyzer(AnalyzerParameters())
+        >>> counts = analyzer.count(["a rose is a rose", "is it?"])
+        >>> analyzer.terms, counts.toarray().tolist()
         (['a', 'rose', 'is', 'it'], [[2.0, 2.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
         """
-        stream = self._read(documents)
+        memory = self._memory
+        if self._remember is not None and memory.size > self._remember:
+            memory = self._memory = _Memory(self.parameters, self._given)  # other threads keep the old one
+        stream = self._read(documents, memory)
         if self.parameters.unit == "character":
-            return self._count_characters(stream, len(documents))
-        return self._count_words(stream, len(documents))
+            rows, columns, weights = _character_ngrams(stream, memory)
+        else:
+            rows, columns, weights = _word_ngrams(stream, self.parameters, memory)
+        shape = (len(documents), len(memory.strings))
+        narrow = (rows.astype(np.int32, copy=False), columns.astype(np.int32, copy=False))
+        # The way through CSC sorts by counting, in linear time; sorting each row takes twice as long.
+        return csr_array(coo_array((weights, narrow), shape=shape).tocsc().tocsr())
 
-    def _read(self, documents: Sequence[TextDocument]) -> _WordStream:
+    def _read(self, documents: Sequence[TextDocument], memory: _Memory) -> _WordStream:
         texts: dict[str | None, list[tuple[str, int]]] = {}
         owners: list[int] = []
         weights: list[float] = []
@@ -142,107 +151,21 @@ class Analyzer:
                 owners.append(i)
                 weights.append(weight)
 
-        distinct: dict[str, int] = {}
-        codes: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-        fields: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+        words, fields = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
         for language, members in texts.items():
             found = split([text for text, _ in members], lowercase=self.parameters.lowercase)
-            analysed = self._analyse(found.distinct, language)
-            renumber = np.array(
-                [-1 if word is None else distinct.setdefault(word, len(distinct)) for word in analysed],
-                dtype=np.int64,
-            )
-            renumbered = renumber[found.codes]
-            field = np.repeat(
-                np.array([number for _, number in members], dtype=np.int64), np.diff(found.bounds)
-            )
-            kept = renumbered >= 0
-            codes.append(renumbered[kept])
+            word = memory.words(found.distinct, language)[found.codes]
+            field = np.repeat(np.array([n for _, n in members], dtype=np.int32), np.diff(found.bounds))
+            kept = word >= 0
+            words.append(word[kept])
             fields.append(field[kept])
         field_of = np.concatenate(fields)
         return _WordStream(
-            distinct=list(distinct),
-            codes=np.concatenate(codes),
+            words=np.concatenate(words),
             fields=field_of,
-            owners=np.array(owners, dtype=np.int64)[field_of],
+            owners=np.array(owners, dtype=np.int32)[field_of],
             weights=np.array(weights, dtype=np.float64)[field_of],
         )
-
-    def _analyse(self, distinct: list[str], language: str | None) -> list[str | None]:
-        if language not in self._analyses:
-            self._analyses[language] = (WordAnalysis(self.parameters, language), {})
-        analysis, known = self._analyses[language]
-        if self._remember is not None and len(known) > self._remember:
-            known.clear()
-        missing = object()
-        analysed: list[str | None] = []
-        for word in distinct:
-            term = known.get(word, missing)
-            if term is missing:
-                term = known[word] = analysis(word)
-            analysed.append(term)  # type: ignore[arg-type]  # no longer the sentinel
-        return analysed
-
-    def _count_words(self, stream: _WordStream, n_documents: int) -> TermCounts:
-        """Word n-grams, one length after the other: an n-gram is an (n-1)-gram and the word after it."""
-        shortest, longest = self.parameters.ngrams
-        terms: list[str] = []
-        rows, columns, weights = [], [], []
-        names = stream.distinct
-        grams = stream.codes
-        starts = np.arange(len(grams))
-        for length in range(1, longest + 1):
-            if length > 1:
-                ends = starts + length - 1
-                inside = ends < len(stream.codes)
-                inside[inside] = stream.fields[starts[inside]] == stream.fields[ends[inside]]
-                starts, grams, ends = starts[inside], grams[inside], ends[inside]
-                pairs, grams = np.unique(
-                    grams * len(stream.distinct) + stream.codes[ends], return_inverse=True
-                )
-                before, after = np.divmod(pairs, max(1, len(stream.distinct)))
-                names = [
-                    f"{names[b]} {stream.distinct[a]}"
-                    for b, a in zip(before.tolist(), after.tolist(), strict=True)
-                ]
-            if length >= shortest:
-                rows.append(stream.owners[starts])
-                columns.append(grams + len(terms))
-                weights.append(stream.weights[starts])
-                terms = [*terms, *names]
-        return TermCounts(
-            terms,
-            _counted(
-                np.concatenate(rows),
-                np.concatenate(columns),
-                np.concatenate(weights),
-                (n_documents, len(terms)),
-            ),
-        )
-
-    def _count_characters(self, stream: _WordStream, n_documents: int) -> TermCounts:
-        """Character n-grams: documents by words times words by n-grams."""
-        shortest, longest = self.parameters.ngrams
-        terms: dict[str, int] = {}
-        rows, columns = [], []
-        for i, word in enumerate(stream.distinct):
-            padded = f" {word} "
-            for length in range(shortest, longest + 1):
-                for start in range(len(padded) - length + 1):
-                    gram = padded[start : start + length]
-                    if gram != " ":
-                        rows.append(i)
-                        columns.append(terms.setdefault(gram, len(terms)))
-        by_words = _counted(stream.owners, stream.codes, stream.weights, (n_documents, len(stream.distinct)))
-        grams = _counted(
-            np.array(rows, dtype=np.int64),
-            np.array(columns, dtype=np.int64),
-            np.ones(len(rows)),
-            (len(stream.distinct), len(terms)),
-        )
-        matrix = csr_array(by_words @ grams)
-        matrix.sort_indices()
-        return TermCounts(list(terms), matrix)
 
 
 @dataclass(frozen=True)
@@ -250,24 +173,122 @@ class _WordStream:
     """The words of some documents that survived analysis, one after the other.
 
     Attributes:
-        distinct: the distinct words.
-        codes: (w,) for each word its index in ``distinct``.
+        words: (w,) for each word its number.
         fields: (w,) the field that it stands in; fields are numbered through all documents.
         owners: (w,) the document that it stands in.
         weights: (w,) the weight of its field.
     """
 
-    distinct: list[str]
-    codes: Ints
-    fields: Ints
-    owners: Ints
+    words: NDArray[np.int32]
+    fields: NDArray[np.int32]
+    owners: NDArray[np.int32]
     weights: Floats
 
 
-def _counted(rows: Ints, columns: Ints, weights: Floats, shape: tuple[int, int]) -> Matrix:
-    """Sums the weights by (row, column), as CSR with sorted indices.
+class _Memory:
+    """Numbers of strings (words as terms hold them, n-grams), and what each thing met before became.
 
-    The way through CSC sorts by counting, in linear time; sorting each row by comparison takes twice as long.
+    Reading needs no lock, since nothing here is ever changed or removed; adding takes one.
     """
-    narrow = (rows.astype(np.int32), columns.astype(np.int32))
-    return csr_array(coo_array((weights, narrow), shape=shape).tocsc().tocsr())
+
+    def __init__(self, parameters: AnalyzerParameters, terms: Sequence[str]) -> None:
+        self.strings = [*terms]
+        self._parameters = parameters
+        self._numbers = dict(zip(terms, range(len(terms)), strict=True))
+        self._words: dict[str | None, dict[str, int]] = {}
+        self._pairs: dict[int, int] = {}
+        self._spellings: dict[int, list[int]] = {}
+        self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """How many words and pairs have been met."""
+        return len(self._pairs) + sum(map(len, self._words.values()))
+
+    def words(self, distinct: list[str], language: str | None) -> NDArray[np.int32]:
+        """The number of each word after analysis, -1 for those that are dropped."""
+        known = self._words.get(language, {})
+        missing = [word for word in distinct if word not in known]
+        if missing:
+            with self._lock:
+                known = self._words.setdefault(language, known)
+                analysis = WordAnalysis(self._parameters, language)
+                for word in missing:
+                    term = analysis(word)
+                    known[word] = -1 if term is None else self._number(term)
+        return np.array([*map(known.__getitem__, distinct)], dtype=np.int32)
+
+    def pairs(self, first: Ints, second: Ints) -> Ints:
+        """The number of each n-gram that is made of a shorter one and the word after it."""
+        keys, inverse = np.unique(first << 32 | second, return_inverse=True)
+        known = self._pairs
+        distinct = keys.tolist()
+        missing = [key for key in distinct if key not in known]
+        if missing:
+            with self._lock:
+                for key in missing:
+                    known[key] = self._number(f"{self.strings[key >> 32]} {self.strings[key & 0xFFFFFFFF]}")
+        numbers: Ints = np.array([*map(known.__getitem__, distinct)], dtype=np.int64)[inverse]
+        return numbers
+
+    def spelling(self, word: int) -> list[int]:
+        """The numbers of a word's character n-grams, each as often as it occurs in the word."""
+        known = self._spellings.get(word)
+        if known is None:
+            shortest, longest = self._parameters.ngrams
+            padded = f" {self.strings[word]} "
+            grams = [
+                padded[start : start + length]
+                for length in range(shortest, longest + 1)
+                for start in range(len(padded) - length + 1)
+            ]
+            with self._lock:
+                known = self._spellings[word] = [self._number(gram) for gram in grams if gram != " "]
+        return known
+
+    def _number(self, string: str) -> int:
+        number = self._numbers.get(string)
+        if number is None:
+            number = len(self.strings)
+            self.strings.append(string)
+            self._numbers[string] = number
+        return number
+
+
+_Occurrences: TypeAlias = tuple[AnyArray, AnyArray, Floats]
+"""Documents, terms and weights of occurrences."""
+
+
+def _word_ngrams(stream: _WordStream, parameters: AnalyzerParameters, memory: _Memory) -> _Occurrences:
+    """Word n-grams, one length after the other: an n-gram is an (n-1)-gram and the word after it."""
+    shortest, longest = parameters.ngrams
+    if longest == 1:
+        return stream.owners, stream.words, stream.weights
+    rows, columns, weights = [], [], []
+    words = stream.words.astype(np.int64)
+    grams, starts = words, np.arange(len(words))
+    for length in range(1, longest + 1):
+        if length > 1:
+            inside = starts + length - 1 < len(words)
+            starts, grams = starts[inside], grams[inside]
+            inside = stream.fields[starts] == stream.fields[starts + length - 1]
+            starts, grams = starts[inside], grams[inside]
+            grams = memory.pairs(grams, words[starts + length - 1])
+        if length >= shortest:
+            rows.append(stream.owners[starts])
+            columns.append(grams)
+            weights.append(stream.weights[starts])
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+
+
+def _character_ngrams(stream: _WordStream, memory: _Memory) -> _Occurrences:
+    """Character n-grams: every word of the documents replaced by its own n-grams."""
+    distinct, inverse = np.unique(stream.words, return_inverse=True)
+    spellings = [memory.spelling(word) for word in distinct.tolist()]
+    sizes = np.array([len(spelling) for spelling in spellings], dtype=np.int64)
+    flat = np.array([number for spelling in spellings for number in spelling], dtype=np.int64)
+    begins = np.cumsum(sizes) - sizes
+    times = sizes[inverse]
+    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    columns = flat[np.repeat(begins[inverse], times) + within]
+    return np.repeat(stream.owners, times), columns, np.repeat(stream.weights, times)

@@ -42,6 +42,13 @@ def renumbered(matrix: Matrix, places: AnyArray, n_columns: int) -> Matrix:
     return csr_array(moved.tocsc().tocsr())  # sorts by counting, in linear time
 
 
+def first_columns(matrix: Matrix, n_columns: int) -> Matrix:
+    """The first columns of a matrix with sorted indices; the others are dropped."""
+    kept = matrix.indices < n_columns
+    bounds = np.cumsum(np.concatenate(([False], kept)), dtype=matrix.indptr.dtype)[matrix.indptr]
+    return csr_array((matrix.data[kept], matrix.indices[kept], bounds), shape=(matrix.shape[0], n_columns))
+
+
 def unit_rows(matrix: Matrix) -> Matrix:
     """Every row divided by its Euclidean length; rows of zeros stay.
 

@@ -13,14 +13,14 @@ from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.errors import NotFittedError, UnsuitableDataError
 from models.learner import Notes, State
 from models.text.analyzer import Analyzer, AnalyzerParameters
-from models.text.columns import renumbered, stacked, unit_rows
+from models.text.columns import first_columns, renumbered, stacked, unit_rows
 from models.text.documents import TextDocument
 from models.text.packed import pack, unpack
 from models.text.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.text.weighting import DocumentLengths, Weights, inverse_document_frequency, weigh
 
 _DOCUMENTS_AT_ONCE = 1024
-_WORDS_REMEMBERED = 2**17
+_REMEMBERED = 2**17
 
 
 class TextFeaturesParameters(BaseModel):
@@ -118,9 +118,8 @@ class TextFeatures:
         parts: list[Matrix] = []
         for some in _slices(documents):
             found = self._analyzer.count(some)
-            renumber = np.array([self._index.get(term, -1) for term in found.terms], dtype=np.int32)
-            counts = renumbered(found.matrix, renumber, len(self.names_))
-            lengths = DocumentLengths.of(found.matrix)
+            counts = first_columns(found, len(self.names_))
+            lengths = DocumentLengths.of(found)
             parts.append(weigh(counts, self.parameters.weighting, self._idf, lengths, self._mean_distinct))
         return self._scaled(stacked(parts, len(self.names_)))
 
@@ -147,33 +146,21 @@ class TextFeatures:
 
     def _become(self, names: list[str], idf: Floats, mean_distinct: float) -> None:
         self.names_ = names
-        self._index = {name: i for i, name in enumerate(names)}
         self._idf = idf
         self._mean_distinct = mean_distinct
-        self._analyzer = Analyzer(self.parameters.analyzer, remember=_WORDS_REMEMBERED)
+        self._analyzer = Analyzer(self.parameters.analyzer, terms=names, remember=_REMEMBERED)
 
     def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
         """All terms in code point order, and (g, terms) how often each occurs."""
         analyzer = Analyzer(self.parameters.analyzer)
-        numbers: dict[str, int] = {}
-        parts: list[Matrix] = []
-        for batch in batches:
-            for some in _slices(batch):
-                found = analyzer.count(some)
-                renumber = np.array(
-                    [numbers.setdefault(term, len(numbers)) for term in found.terms], dtype=np.int32
-                )
-                indices = renumber[found.matrix.indices]
-                parts.append(
-                    csr_array(
-                        (found.matrix.data, indices, found.matrix.indptr), shape=(len(some), len(numbers))
-                    )
-                )
-        vocabulary = sorted(numbers)
-        order = np.empty(len(numbers), dtype=np.int32)
-        order[[numbers[term] for term in vocabulary]] = np.arange(len(numbers), dtype=np.int32)
-        counts = stacked(parts, len(numbers))
-        return vocabulary, renumbered(counts, order, len(numbers))
+        parts = [analyzer.count(some) for batch in batches for some in _slices(batch)]
+        terms = analyzer.terms
+        counts = stacked(parts, len(terms))
+        occurring = np.flatnonzero(document_frequency(counts)).tolist()
+        order = sorted(occurring, key=terms.__getitem__)
+        places = np.full(len(terms), -1, dtype=np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        return [terms[i] for i in order], renumbered(counts, places, len(order))
 
     def _scaled(self, weights: Matrix) -> Matrix:
         return unit_rows(weights) if self.parameters.scaling == "unit" else weights

@@ -69,7 +69,7 @@ def stop_list(name: str) -> frozenset[str]:
 
 
 def stemmer(name: str) -> Callable[[str], str]:
-    """A function from a word to its stem; for ``none`` and languages without a stemmer, to itself.
+    """A function from a word to its stem; for ``none`` and languages without a stemmer, ``str`` itself.
 
     >>> stemmer("porter")("invoices")
     'invoic'

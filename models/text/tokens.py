@@ -36,6 +36,7 @@ def _ranges(characters: Iterable[str]) -> str:
 
 _MARKS = _ranges(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in ("Mn", "Mc"))
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
+_ASCII_WORD = re.compile("[0-9A-Za-z]+")
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
@@ -58,11 +59,10 @@ def words(text: str, *, lowercase: bool = True) -> list[str]:
     >>> words("Re: Ihre Rechnung_42 – GRÜSSE, naïve  co\u00adop")
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
     """
-    if not text.isascii():
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    if lowercase:
-        text = text.lower()
-    return _WORD.findall(text.replace("_", " "))
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower() if lowercase else text)
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return _WORD.findall((text.lower() if lowercase else text).replace("_", " "))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def split(texts: Sequence[str], *, lowercase: bool = True) -> SplitTexts:
     np.cumsum([len(text) + 1 for text in encoded], out=first[1:])
     first[1:] += 1
     return SplitTexts(
-        distinct=[str(word) for word in numbered.dictionary.to_pylist()],
+        distinct=numbered.dictionary.to_numpy(zero_copy_only=False).tolist(),
         codes=numbered.indices.to_numpy(),
         bounds=np.searchsorted(starts, first).astype(np.int64),
     )

@@ -32,12 +32,9 @@ class Fields:
 
 
 def counted(parameters: AnalyzerParameters, documents: list[TextDocument]) -> list[dict[str, float]]:
-    found = Analyzer(parameters).count(documents)
-    dense = found.matrix.toarray()
-    return [
-        {term: dense[i, j] for j, term in enumerate(found.terms) if dense[i, j]}
-        for i in range(len(documents))
-    ]
+    analyzer = Analyzer(parameters)
+    dense = analyzer.count(documents).toarray()
+    return [{term: x for term, x in zip(analyzer.terms, row, strict=True) if x} for row in dense]
 
 
 def literal_count(parameters: AnalyzerParameters, document: Fields) -> dict[str, float]:
@@ -193,13 +190,19 @@ def test_a_word_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["houses", "house"]
 
 
-def test_memory_for_words_is_bounded_where_asked() -> None:
-    analyzer = Analyzer(AnalyzerParameters(drop_numbers=True), remember=10)
+@pytest.mark.parametrize("more", [{}, {"ngrams": (1, 2)}, {"unit": "character"}])
+def test_memory_is_bounded_where_asked(more: dict[str, Any]) -> None:
+    analyzer = Analyzer(AnalyzerParameters(**more), terms=["word1"], remember=10)
     for i in range(100):
         analyzer.count([f"word{i} another{i}"])
-    ((_, known),) = analyzer._analyses.values()
-    assert len(known) <= 12
-    assert analyzer.count(["word1"]).terms == ["word1"]
+    assert len(analyzer.terms) < 50
+    assert analyzer.terms[0] == "word1"
+
+
+def test_given_terms_keep_their_numbers() -> None:
+    analyzer = Analyzer(AnalyzerParameters(ngrams=(1, 2)), terms=["red rose", "red"])
+    counts = analyzer.count(["red rose", "a red rose red"])
+    assert counts.toarray()[:, :2].tolist() == [[1, 1], [1, 2]]
 
 
 def test_languages_are_those_that_the_libraries_bring() -> None:
