@@ -103,13 +103,15 @@ class Ascent:
         return Check(0.5 * squared_norm + self._C * slack, gain - 0.5 * squared_norm, gaps)
 
     def run_pass(self, check: Check, order: np.random.Generator) -> None:
-        """Visit every example that matters once, in a random order.
+        """Visit once, in a random order, every example that matters, and no fewer than a batch.
 
         Args:
             check: of the marginals as they are; tells which examples contribute to the duality gap.
             order: draws the order.
         """
-        rows = order.permutation(np.flatnonzero(check.gaps > NEGLIGIBLE_GAP * check.gaps.mean()))
+        by_gap = np.argsort(-check.gaps, kind="stable")
+        mattering = int((check.gaps > NEGLIGIBLE_GAP * check.gaps.mean()).sum())
+        rows = order.permutation(by_gap[: max(mattering, BATCH)])
         for start in range(0, len(rows), BATCH):
             chosen = rows[start : start + BATCH]
             self._ascend(chosen, self._weights.batch(chosen))

@@ -27,7 +27,7 @@ def best_labelings(forest: Forest, potentials: Floats) -> Bools:
         (n, k) by position, true where the node is on. A node that is worth as much off as on is off.
     """
     edges = potentials.reshape(len(potentials), 2, 2, forest.n_labels)
-    chosen = _upward(forest, edges)[1]
+    chosen = _choices(forest, edges)
     labelings = np.empty((len(edges), forest.n_labels), dtype=np.bool_)
     labelings[:, forest.levels[0]] = chosen[:, ON, forest.levels[0]]
     for level in forest.levels[1:]:
@@ -46,20 +46,27 @@ def max_marginals(forest: Forest, potentials: Floats) -> Floats:
     Returns:
         (n, k) by position.
     """
-    edges = potentials.reshape(len(potentials), 2, 2, forest.n_labels)
-    messages, _ = _upward(forest, edges)
-    below = np.zeros((len(edges), 2, forest.n_labels))
-    for depth in range(1, len(forest.levels)):
-        owners, sums = forest.gather(depth, messages[:, :, forest.levels[depth]])
-        below[:, :, owners] = sums
-    best = np.empty_like(below)  # the best labeling of the node's tree, by the node's state
+    off_off, off_on, on_off, on_on = (potentials[:, labeling] for labeling in range(4))
+    # Only differences between a node on and off matter: ``below`` of what hangs from the node, ``message`` of
+    # what the node's subtree adds to its parent, ``marginals`` of everything.
+    below = np.zeros((len(potentials), forest.n_labels))
+    message = np.empty_like(below)
+    for depth in range(len(forest.levels) - 1, 0, -1):
+        level = forest.levels[depth]
+        parent_on = np.maximum(on_off[:, level], on_on[:, level] + below[:, level])
+        parent_on -= np.maximum(off_off[:, level], off_on[:, level] + below[:, level])
+        message[:, level] = parent_on
+        owners, sums = forest.gather(depth, parent_on)
+        below[:, owners] = sums
+    marginals = np.empty_like(below)
     roots = forest.levels[0]
-    best[:, :, roots] = edges[:, ON, :, roots] + below[:, :, roots]
+    marginals[:, roots] = on_on[:, roots] - on_off[:, roots] + below[:, roots]
     for level in forest.levels[1:]:
-        elsewhere = best[:, :, forest.parent_positions[level]] - messages[:, :, level]
-        through = (edges[:, :, :, level] + elsewhere[:, :, None, :]).max(axis=1)
-        best[:, :, level] = through + below[:, :, level]
-    return best[:, ON] - best[:, OFF]
+        elsewhere = marginals[:, forest.parent_positions[level]] - message[:, level]
+        on = np.maximum(off_on[:, level], on_on[:, level] + elsewhere)
+        on -= np.maximum(off_off[:, level], on_off[:, level] + elsewhere)
+        marginals[:, level] = on + below[:, level]
+    return marginals
 
 
 def indicators(forest: Forest, labelings: Bools) -> Floats:
@@ -87,21 +94,15 @@ def parents_on(forest: Forest, labelings: Bools) -> Bools:
     return parent_on
 
 
-def _upward(forest: Forest, edges: Floats) -> tuple[Floats, Bools]:
-    """From the leaves up: what each node's subtree adds at best by its parent's state, and its choice.
-
-    Returns:
-        messages (n, 2, k) and choices (n, 2, k), the second axis being the parent's state.
-    """
+def _choices(forest: Forest, edges: Floats) -> Bools:
+    """From the leaves up: what each node had best be, (n, 2, k), the second axis being its parent's state."""
     off, on = edges[:, :, OFF].copy(), edges[:, :, ON].copy()  # (n, parent's state, k)
-    messages = np.empty_like(off)
     chosen = np.empty(off.shape, dtype=np.bool_)
     for depth in range(len(forest.levels) - 1, -1, -1):
         level = forest.levels[depth]
         np.greater(on[:, :, level], off[:, :, level], out=chosen[:, :, level])
-        np.maximum(on[:, :, level], off[:, :, level], out=messages[:, :, level])
         if depth:
-            owners, sums = forest.gather(depth, messages[:, :, level])
+            owners, sums = forest.gather(depth, np.maximum(on[:, :, level], off[:, :, level]))
             off[:, :, owners] += sums[:, OFF, None]
             on[:, :, owners] += sums[:, ON, None]
-    return messages, chosen
+    return chosen

@@ -87,8 +87,8 @@ class HM3(Learner):
 
     Attributes:
         forest_: the label forest.
-        edge_weights_: (r, 4, k) for a linear kernel w by feature, edge labeling (2·parent + child) and label;
-            (s, 4, k) for another the weights ν of the s support examples.
+        edge_weights_: (r, 4, k) for a linear kernel w by feature, edge labeling (2·parent + child) and
+            position in the forest; (s, 4, k) for another the weights ν of the s support examples.
         support_: (s, r) the examples with a weight, None for a linear kernel.
 
     >>> from models.learner import Context
@@ -186,9 +186,7 @@ class HM3(Learner):
             nu = ascent.nu().reshape(len(ascent.marginals), width)
             supporting = np.flatnonzero(nu.any(axis=1))
             self.support_, kept = X[supporting], nu[supporting]
-        self.edge_weights_ = np.ascontiguousarray(
-            kept.reshape(len(kept), 4, forest.n_labels)[:, :, forest.inverse]
-        )
+        self.edge_weights_ = kept.reshape(len(kept), 4, forest.n_labels)
         self._note(check, completed, parameters)
 
     def _note(self, check: Check, completed: int, parameters: HM3Parameters) -> None:
@@ -220,19 +218,21 @@ class HM3(Learner):
 
     def _scores(self, X: Matrix) -> Floats:
         scores = np.empty((X.shape[0], self.n_labels_))
-        with threadpool_limits(1, user_api="blas"):
-            for start in range(0, X.shape[0], ROWS_OF_A_BLOCK):
-                rows = slice(start, start + ROWS_OF_A_BLOCK)
-                marginals = max_marginals(self.forest_, self._potentials(X[rows]))
-                scores[rows] = marginals[:, self.forest_.inverse]
+        for start in range(0, X.shape[0], ROWS_OF_A_BLOCK):
+            rows = slice(start, start + ROWS_OF_A_BLOCK)
+            marginals = max_marginals(self.forest_, self._potentials(X[rows]))
+            scores[rows] = marginals[:, self.forest_.inverse]
         return scores
 
     def _potentials(self, X: Matrix) -> Floats:
         """(n, 4, k) by position."""
         weights = self.edge_weights_.reshape(len(self.edge_weights_), -1)
-        by_label = X @ weights if self.support_ is None else self.kernel_.of(X, self.support_) @ weights
-        shaped: Floats = np.asarray(by_label).reshape(X.shape[0], 4, self.n_labels_)
-        return shaped[:, :, self.forest_.order]
+        if self.support_ is None:
+            flat = X @ weights
+        else:
+            with threadpool_limits(1, user_api="blas"):  # as in training
+                flat = self.kernel_.of(X, self.support_) @ weights
+        return np.asarray(flat).reshape(X.shape[0], 4, self.n_labels_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """What each feature adds to the score, which is their exact sum, for a linear kernel.
@@ -251,7 +251,7 @@ class HM3(Learner):
         clamped = np.repeat(self._potentials(x), 2, axis=0)
         clamped[0, [0, 2], node] = -np.inf  # on: the labelings of its edge with the child off are forbidden
         clamped[1, [1, 3], node] = -np.inf
-        on, off = indicators(forest, best_labelings(forest, clamped))[:, :, forest.inverse]
+        on, off = indicators(forest, best_labelings(forest, clamped))
         weights = np.tensordot(self.edge_weights_[x.indices], on - off, axes=2)
         return x.indices.astype(np.int64), x.data * weights
 

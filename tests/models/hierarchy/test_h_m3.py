@@ -1,0 +1,403 @@
+"""H-M3 against the whole quadratic program over all labelings, and its promises pass by pass."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from corpora import FOLDER, needs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
+
+from models.arrays import AnyArray, Floats
+from models.errors import ParameterError, StopTraining, UnsuitableDataError
+from models.hierarchy import h_m3
+from models.hierarchy.ascent import line_searches
+from models.hierarchy.forest import Forest
+from models.hierarchy.h_m3 import HM3, HM3Parameters
+from models.learner import Context, State, Step, as_matrix
+from models.measures.tree import simplified_hierarchical_loss, symmetric_difference_loss
+
+KERNELS: dict[str, Any] = {
+    "linear": lambda x, z: x @ z,
+    "polynomial": lambda x, z: (x @ z + 1) ** 2,
+    "rbf": lambda x, z: np.exp(-((x - z) @ (x - z))),
+}
+
+
+@dataclass
+class Log:
+    """Keeps the measures of every pass."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def __call__(self, step: Step) -> None:
+        self.steps.append(step)
+
+    def of(self, name: str) -> Floats:
+        return np.array([step.measures[name] for step in self.steps])
+
+
+def edge_labels(parents: list[int], y: AnyArray) -> list[tuple[bool, bool]]:
+    return [(bool(y[p]) if p >= 0 else True, bool(y[j])) for j, p in enumerate(parents)]
+
+
+def optimum(
+    X: Floats, Y: AnyArray, parents: list[int], kernel: str, C: float, loss: str, scaling: Any
+) -> tuple[float, Any]:
+    """Solve the dual problem over α(x_i, y) for all labelings y; its value, and a function giving scores."""
+    g, k = Y.shape
+    labelings = np.array(list(itertools.product([0, 1], repeat=k)))
+    labels = [edge_labels(parents, y) for y in labelings]
+    # ψ(i, y), the part of Δφ that does not hold x: for each edge and edge labeling, 1[y_i] − 1[y].
+    places = {u: n for n, u in enumerate(itertools.product([False, True], repeat=2))}
+
+    def one_hot(edges: list[tuple[bool, bool]]) -> Floats:
+        marks = np.zeros((k, 4))
+        for j, u in enumerate(edges):
+            marks[j, places[u]] = 1
+        return marks.ravel()
+
+    hot = np.array([one_hot(edges) for edges in labels])
+    psi = np.array([[one_hot(edge_labels(parents, Y[i])) - h for h in hot] for i in range(g)])
+    values = np.array([[KERNELS[kernel](x, z) for z in X] for x in X])
+    gram = np.einsum("ij,iae,jbe->iajb", values, psi, psi).reshape(g * len(hot), -1)
+    losses = np.array(
+        [
+            simplified_hierarchical_loss([Y[i]], [y], parents, scaling)
+            if loss == "simplified_hierarchical"
+            else symmetric_difference_loss([Y[i]], [y])
+            for i in range(g)
+            for y in labelings
+        ]
+    )
+    box = np.kron(np.eye(g), np.ones(len(hot)))
+    found = minimize(  # type: ignore[call-overload]  # its types do not know objectives with gradients
+        lambda a: (0.5 * a @ gram @ a - losses @ a, gram @ a - losses),
+        np.full(g * len(hot), 0.5 * C / len(hot)),
+        jac=True,
+        bounds=[(0, None)] * (g * len(hot)),
+        constraints={"type": "ineq", "fun": lambda a: C - box @ a, "jac": lambda _: -box},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 1000},
+    )
+    assert found.success, found.message
+    alpha = found.x.reshape(g, -1)
+
+    def scores(x: Floats) -> list[float]:
+        row = np.array([KERNELS[kernel](x, z) for z in X])
+        worths = hot @ np.einsum("i,ia,iae->e", row, alpha, psi)
+        return [worths[labelings[:, j] == 1].max() - worths[labelings[:, j] == 0].max() for j in range(k)]
+
+    return -float(found.fun), scores
+
+
+def small_problem(seed: int, k: int, g: int = 3) -> tuple[Floats, AnyArray, list[int]]:
+    rng = np.random.default_rng(seed)
+    parents = [int(rng.integers(-1, j)) for j in range(k)]
+    X = rng.normal(size=(g, 3)) * (rng.random((g, 3)) < 0.8)
+    return X, (rng.random((g, k)) < 0.5).astype(int), parents
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 3),
+    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from(
+        [
+            ("symmetric_difference", "uniform"),
+            ("simplified_hierarchical", "uniform"),
+            ("simplified_hierarchical", "sibling"),
+            ("simplified_hierarchical", "subtree"),
+        ]
+    ),
+    st.sampled_from([0.1, 1.0, 3.0]),
+)
+@settings(max_examples=25)
+def test_training_converges_to_the_optimum_of_the_whole_program(
+    seed: int, k: int, kernel: str, trained_for: tuple[str, str], C: float
+) -> None:
+    X, Y, parents = small_problem(seed, k)
+    loss, scaling = trained_for
+    log = Log()
+    learner = HM3(C=C, loss=loss, scaling=scaling, kernel=kernel, gap=1e-5, passes=500)
+    learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
+    best, scores = optimum(X, Y, parents, kernel, C, loss, scaling)
+    primal, dual = log.of("primal"), log.of("dual")
+    slack = 1e-7 * (1 + best)  # how well the other solver knows the optimum
+    assert (primal >= best - slack).all()
+    assert (dual <= best + slack).all()
+    assert (np.diff(dual) >= -1e-9 * best).all()
+    np.testing.assert_allclose(log.of("gap"), (primal - dual) / primal, rtol=1e-12)
+    assert log.of("gap")[-1] <= 1e-4
+    # ½‖w − w*‖² is at most the gap, so scores agree as well as its root.
+    expected = np.array([scores(x) for x in X])
+    np.testing.assert_allclose(learner.decision_function(X), expected, atol=0.2 * np.sqrt(1 + best))
+
+
+@pytest.mark.parametrize("loss", ["symmetric_difference", "simplified_hierarchical"])
+def test_a_tree_of_six_nodes_reaches_the_optimum(loss: str) -> None:
+    X, Y, _ = small_problem(7, 6, g=2)
+    parents = [-1, 0, 0, 1, 1, 3]
+    log = Log()
+    learner = HM3(loss=loss, gap=1e-6, passes=3000)
+    learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
+    best, _ = optimum(X, Y, parents, "linear", 1.0, loss, "uniform")
+    assert log.of("dual")[-1] == pytest.approx(best, rel=2e-6)
+    assert log.of("primal")[-1] == pytest.approx(best, rel=2e-6)
+
+
+def larger_problem() -> tuple[csr_array[Any, tuple[int, int]], AnyArray, Context]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 12)) * (rng.random((150, 12)) < 0.5)
+    parents = np.array([4, -1, 1, 1, 1, 4, -1])
+    Y = (X @ rng.normal(size=(12, 7)) + rng.normal(size=(150, 7)) > 0).astype(int)
+    return csr_array(X), Y, Context(parents=parents)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("loss", ["symmetric_difference", "simplified_hierarchical"])
+@pytest.mark.parametrize("scaling", ["uniform", "sibling", "subtree"])
+def test_every_pass_keeps_its_promises(kernel: str, loss: str, scaling: str) -> None:
+    X, Y, context = larger_problem()
+    log = Log()
+    HM3(loss=loss, scaling=scaling, kernel=kernel, gap=1e-4, passes=12).fit(
+        X, Y, context=context, monitor=log
+    )
+    primal, dual = log.of("primal"), log.of("dual")
+    assert (primal >= dual).all()
+    assert (np.diff(dual) >= -1e-9 * dual[-1]).all()
+    assert dual[0] > 0
+    assert context.parents is not None
+    forest = Forest(context.parents)
+    marginals = log.steps[-1].snapshot()["marginals"].reshape(150, 2, 2, 7)  # parent, child
+    assert (marginals >= 0).all()
+    np.testing.assert_allclose(marginals.sum(axis=(1, 2)), 1, atol=1e-9)
+    child_on = marginals[:, :, 1].sum(axis=1)
+    parent_on = marginals[:, 1].sum(axis=1)
+    for node, parent in enumerate(forest.parent_positions):
+        np.testing.assert_allclose(parent_on[:, node], child_on[:, parent] if parent >= 0 else 1.0, atol=1e-9)
+
+
+def test_the_weights_are_those_of_the_marginals() -> None:
+    X, Y, context = larger_problem()
+    log = Log()
+    learner = HM3(C=2.0, gap=1e-3).fit(X, Y, context=context, monitor=log)
+    marginals = log.steps[-1].snapshot()["marginals"]
+    forest = learner.forest_
+    expected = np.zeros_like(learner.edge_weights_)
+    for i, x in enumerate(X.toarray()):
+        for node, label in enumerate(forest.order):
+            parent = forest.parents[label]
+            true = 2 * (Y[i, parent] if parent >= 0 else 1) + Y[i, label]
+            nu = -marginals[i, :, node]
+            nu[true] += 2.0
+            expected[:, :, node] += np.outer(x, nu)
+    np.testing.assert_allclose(learner.edge_weights_, expected, atol=1e-9)
+
+
+def test_the_sign_rule_gives_the_best_labeling_by_edge_weights() -> None:
+    X, Y, context = larger_problem()
+    learner = HM3().fit(X, Y, context=context)
+    parents, node = learner.forest_.parents.tolist(), learner.forest_.inverse
+    labelings = np.array(list(itertools.product([0, 1], repeat=7)))
+    for x, predicted in zip(X.toarray()[:20], learner.predict(X[:20]), strict=True):
+        worths = [
+            sum(
+                float(x @ learner.edge_weights_[:, 2 * parent_on + on, node[j]])
+                for j, (parent_on, on) in enumerate(edge_labels(parents, y))
+            )
+            for y in labelings
+        ]
+        np.testing.assert_array_equal(predicted, labelings[int(np.argmax(worths))])
+
+
+def test_polynomial_of_degree_1_is_linear_with_a_constant_feature() -> None:
+    X, Y, context = larger_problem()
+    extended = np.hstack([X.toarray(), np.ones((150, 1))])
+    for passes in (1, 2):  # rounding sends longer trainings different ways to the same optimum
+        dual = HM3(kernel={"kind": "polynomial", "degree": 1}, passes=passes).fit(X, Y, context=context)
+        primal = HM3(passes=passes).fit(extended, Y, context=context)
+        np.testing.assert_allclose(dual.decision_function(X), primal.decision_function(extended), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["linear", {"kind": "polynomial", "degree": 3}, {"kind": "rbf", "gamma": 0.2}]
+)
+def test_saved_and_loaded_and_resumed_it_scores_the_same_bits(kernel: Any) -> None:
+    X, Y, context = larger_problem()
+    log = Log()
+    learner = HM3(kernel=kernel, passes=7, gap=1e-9).fit(X, Y, context=context, monitor=log)
+    scores = learner.decision_function(X)
+    state = learner.get_state()
+    assert all(array.dtype != object for array in state.values())
+    loaded = HM3().set_state(state)
+    np.testing.assert_array_equal(loaded.decision_function(X), scores)
+    assert loaded.n_features_in_ == 12
+    kept: list[State] = []
+
+    def stop_after_three(step: Step) -> None:
+        kept.append(step.snapshot())
+        if step.completed == 3:
+            raise StopTraining
+
+    with pytest.raises(StopTraining):
+        HM3(kernel=kernel, passes=7, gap=1e-9).fit(X, Y, context=context, monitor=stop_after_three)
+    rest = Log()
+    resumed = HM3(kernel=kernel, passes=7, gap=1e-9)
+    resumed.fit(X, Y, context=context, monitor=rest, resume=kept[-1])
+    np.testing.assert_array_equal(resumed.decision_function(X), scores)
+    assert [step.completed for step in rest.steps] == [4, 5, 6, 7]
+    assert [step.measures for step in rest.steps] == [step.measures for step in log.steps[3:]]
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    X, Y, context = larger_problem()
+    weights = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            weights.append(HM3(kernel="rbf", passes=3).fit(X, Y, context=context).edge_weights_)
+    np.testing.assert_array_equal(weights[0], weights[1])
+
+
+def test_explanation_adds_up_to_the_score() -> None:
+    X, Y, context = larger_problem()
+    learner = HM3().fit(X, Y, context=context)
+    scores = learner.decision_function(X)
+    for i, label in itertools.product(range(5), range(7)):
+        features, weights = learner.explain(as_matrix(X[[i]]), label)
+        assert features.tolist() == X[[i]].indices.tolist()
+        assert weights.sum() == pytest.approx(scores[i, label], abs=1e-9)
+    with pytest.raises(NotImplementedError, match="h_m3"):
+        HM3(kernel="rbf", passes=1).fit(X, Y, context=context).explain(as_matrix(X[[0]]), 0)
+
+
+def test_awkward_examples_train() -> None:
+    """No features, no labels, twins, twins that disagree, a label on everywhere, sets that are not closed."""
+    X = np.array([[0.0, 0], [1, 0], [1, 0], [1, 0], [0, 2], [0, 2]])
+    Y = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 1], [1, 1, 1], [1, 1, 1]])
+    tree = Context(parents=np.array([-1, 0, 1]))
+    learner = HM3(gap=1e-4, passes=500, C=3.0).fit(X, Y, context=tree)
+    assert learner.notes_.facts["gap"] <= 1e-4
+    assert learner.predict([[0, 2.0]]).tolist() == [[1, 1, 1]]
+    assert learner.predict([[1.0, 0]]).tolist() == [[0, 1, 1]]
+
+
+def test_examples_without_any_feature_need_one_pass() -> None:
+    """With denominator 0 the step is 1: the marginals go to the worst labeling, and loss is all there is."""
+    log = Log()
+    tree = Context(parents=np.array([-1, 0]))
+    HM3().fit(np.zeros((3, 2)), [[1, 0], [0, 0], [1, 1]], context=tree, monitor=log)
+    assert len(log.steps) == 1
+    assert log.steps[0].measures["gap"] == 0
+    assert log.steps[0].measures["dual"] == log.steps[0].measures["primal"] > 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+@settings(max_examples=30)
+def test_line_searches_are_exact_one_after_the_other(seed: int, b: int) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(b, int(rng.integers(1, 4))))
+    root[rng.random(b) < 0.2] = 0
+    curvature, numerators, longest = root @ root.T, rng.normal(size=b), rng.random(b)
+    steps = line_searches(numerators, curvature, longest)
+    for i in range(b):
+        numerator = numerators[i] - sum(curvature[i, j] * steps[j] for j in range(i))
+        if curvature[i, i] > 0:
+            expected = float(np.clip(numerator / curvature[i, i], 0, longest[i]))
+        else:
+            expected = longest[i] if numerator > 0 else 0.0
+        assert steps[i] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_gap_that_was_not_reached_is_told() -> None:
+    X, Y, context = larger_problem()
+    learner = HM3(passes=1, gap=1e-6).fit(X, Y, context=context)
+    assert learner.notes_.facts["passes"] == 1
+    assert "after 1 passes, above the 1e-06 asked for" in learner.notes_.warnings[0]
+
+
+def test_scaling_without_effect_is_told() -> None:
+    X, Y, context = larger_problem()
+    plain = HM3(loss="symmetric_difference").fit(X, Y, context=context)
+    scaled = HM3(loss="symmetric_difference", scaling="subtree").fit(X, Y, context=context)
+    np.testing.assert_array_equal(plain.edge_weights_, scaled.edge_weights_)
+    assert "no effect" in scaled.notes_.warnings[0]
+
+
+def test_without_a_tree_every_label_is_a_root_and_the_notes_say_so() -> None:
+    X, Y, _ = larger_problem()
+    learner = HM3(passes=2).fit(X, Y)
+    assert (learner.forest_.parents == -1).all()
+    assert "label_tree" in learner.notes_.warnings[0]
+
+
+def test_what_would_not_fit_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y, context = larger_problem()
+    monkeypatch.setattr(h_m3, "TRAINING_BYTES", 2**17)
+    HM3(passes=1).fit(X[:80], Y[:80], context=context)
+    with pytest.raises(UnsuitableDataError, match="kernel matrix of 150 examples"):
+        HM3(kernel="rbf").fit(X, Y, context=context)
+    monkeypatch.setattr(h_m3, "TRAINING_BYTES", 2**10)
+    with pytest.raises(UnsuitableDataError, match="GiB for weights and marginals"):
+        HM3().fit(X, Y, context=context)
+
+
+def test_many_examples_of_many_features_stay_sparse() -> None:
+    """Examples by features would take 160 GB here."""
+    rng = np.random.default_rng(0)
+    g, r = 20_000, 1_000_000
+    X = csr_array((rng.random(3 * g), (np.repeat(np.arange(g), 3), rng.integers(0, r, 3 * g))), shape=(g, r))
+    Y = csr_array((rng.random((g, 2)) < 0.1).astype(np.int8))
+    learner = HM3(passes=1).fit(X, Y, context=Context(parents=np.array([-1, 0])))
+    assert learner.decision_function(X[:5]).shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"C": 0}, {"loss": "zero_one"}, {"scaling": "depth"}, {"kernel": "cosine"}, {"gap": 0}, {"passes": 0}],
+)
+def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=f"/learner/{next(iter(parameters))}"):
+        HM3(**parameters).fit([[1.0]], [[1]])
+
+
+def test_a_kernel_is_asked_for_by_name_or_with_its_parameters() -> None:
+    X, Y, context = larger_problem()
+    by_name = HM3Parameters.model_validate({"algorithm": "h_m3", "kernel": "polynomial", "passes": 2})
+    in_full = HM3Parameters.model_validate(
+        {"algorithm": "h_m3", "kernel": {"kind": "polynomial", "degree": 2}, "passes": 2}
+    )
+    first = HM3.from_parameters(by_name).fit(X, Y, context=context)
+    second = HM3.from_parameters(in_full).fit(X, Y, context=context)
+    np.testing.assert_array_equal(first.edge_weights_, second.edge_weights_)
+    with pytest.raises(ParameterError, match="degree"):
+        HM3(kernel={"kind": "polynomial", "degree": 0}).fit(X, Y)
+
+
+@needs("hmc/ImCLEF07A_Train.arff.gz")
+def test_images_of_imclef_train_to_the_gap() -> None:
+    """A few hundred X-ray images with their 96 classes, three levels deep."""
+    import gzip
+
+    with gzip.open(FOLDER / "hmc" / "ImCLEF07A_Train.arff.gz", "rt") as file:
+        lines = [line.strip() for line in file]
+    rows = [line.split(",") for line in lines[lines.index("@DATA") + 1 :] if line][:600]
+    classes = [row[-1].split("@") for row in rows]  # each with the classes above it
+    names = sorted({name for given in classes for name in given})
+    X = np.array([[float(value) for value in row[:-1]] for row in rows])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    Y = np.array([[name in given for name in names] for given in classes])
+    parents = np.array([names.index(n.rpartition("/")[0]) if "/" in n else -1 for n in names])
+    log = Log()
+    learner = HM3(gap=0.05).fit(X, Y.astype(int), context=Context(parents=parents), monitor=log)
+    assert log.of("gap")[-1] <= 0.05
+    assert (log.of("primal") >= log.of("dual")).all()
+    nothing = simplified_hierarchical_loss(Y, np.zeros_like(Y), parents)
+    assert simplified_hierarchical_loss(Y, learner.predict(X), parents) < 0.5 * nothing
