@@ -46,7 +46,7 @@ class HM3Parameters(LearnerParameters):
     """Loss by which the margins are scaled."""
     scaling: Scaling = "uniform"
     """What a mistake costs by its place in the tree; symmetric_difference knows no scaling."""
-    kernel: Literal["linear", "polynomial", "rbf"] | Kernel = "linear"
+    kernel: Kernel = "linear"
     """Kernel between examples, by name or with its parameters."""
     gap: float = Field(1e-2, gt=0, lt=1)
     """Relative duality gap at which training ends."""

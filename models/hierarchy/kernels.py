@@ -8,10 +8,10 @@ kernel's values.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from scipy.sparse import csr_array
 
 from models.arrays import Floats, Ints, Matrix
@@ -57,10 +57,28 @@ class RBFKernel(_Kernel):
 
 
 AnyKernel: TypeAlias = LinearKernel | PolynomialKernel | RBFKernel
-Kernel: TypeAlias = Annotated[AnyKernel, Field(discriminator="kind")]
+KernelName: TypeAlias = Literal["linear", "polynomial", "rbf"]
 
 
-def kernel_named(name: Literal["linear", "polynomial", "rbf"]) -> AnyKernel:
+def _form(given: Any) -> str | None:
+    """Which member of ``Kernel`` a value is meant to be."""
+    if isinstance(given, str):
+        return "name"
+    kind = given.get("kind") if isinstance(given, dict) else getattr(given, "kind", None)
+    return kind if isinstance(kind, str) else None
+
+
+Kernel: TypeAlias = Annotated[
+    Annotated[KernelName, Tag("name")]
+    | Annotated[LinearKernel, Tag("linear")]
+    | Annotated[PolynomialKernel, Tag("polynomial")]
+    | Annotated[RBFKernel, Tag("rbf")],
+    Discriminator(_form),
+]
+"""A kernel by name, with its default parameters, or in full."""
+
+
+def kernel_named(name: KernelName) -> AnyKernel:
     """The kernel of that kind with its default parameters."""
     kernels: dict[str, AnyKernel] = {
         "linear": LinearKernel(),

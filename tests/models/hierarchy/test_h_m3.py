@@ -377,8 +377,13 @@ def test_a_kernel_is_asked_for_by_name_or_with_its_parameters() -> None:
     first = HM3.from_parameters(by_name).fit(X, Y, context=context)
     second = HM3.from_parameters(in_full).fit(X, Y, context=context)
     np.testing.assert_array_equal(first.edge_weights_, second.edge_weights_)
-    with pytest.raises(ParameterError, match="degree"):
-        HM3(kernel={"kind": "polynomial", "degree": 0}).fit(X, Y)
+    for wrong, named in (
+        ({"kind": "polynomial", "degree": 0}, "/learner/kernel/polynomial/degree"),
+        ({"kind": "cosine"}, "/learner/kernel"),
+        (2, "/learner/kernel"),
+    ):
+        with pytest.raises(ParameterError, match=named):
+            HM3(kernel=wrong).fit(X, Y)
 
 
 @needs("hmc/ImCLEF07A_Train.arff.gz")
