@@ -89,6 +89,11 @@ class NaiveBayes(IncrementalLearner):
         """``sign``, or ``single_label`` in that mode."""
         return "single_label" if self.label_mode == "single_label" else "sign"
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
     def _check(self, X: Matrix, /) -> None:
         _refuse_negative(X)
 
@@ -180,6 +185,6 @@ def _log_likelihood(totals: Floats, alpha: float) -> Floats:
 def _refuse_negative(X: Matrix) -> None:
     if X.nnz and X.data.min() < 0:
         raise UnsuitableDataError(
-            "naive_bayes takes counts and other nonnegative features; the smallest value here is "
-            f"{X.data.min():g}. Leave the features unscaled, or scale them to [0, 1]"
+            f"Negative values in data passed to naive_bayes (the smallest is {X.data.min():g}): it takes counts "
+            "and other nonnegative features. Leave the features unscaled, or scale them to [0, 1]"
         )

@@ -76,7 +76,7 @@ def test_single_labels_are_ranked_as_by_scikit_learn() -> None:
 
 @pytest.mark.parametrize("mode", ["multilabel", "single_label"])
 def test_negative_features_are_refused(mode: Any) -> None:
-    with pytest.raises(UnsuitableDataError, match=r"nonnegative features; the smallest value here is -0\.5"):
+    with pytest.raises(UnsuitableDataError, match=r"Negative values .* \(the smallest is -0\.5\)"):
         NaiveBayes(label_mode=mode).fit([[1.0, -0.5]], [[1, 0]])
     learner = NaiveBayes(label_mode=mode).fit([[1.0, 0], [0, 1]], [[1, 0], [0, 1]])
     with pytest.raises(UnsuitableDataError, match="nonnegative"):
