@@ -8,7 +8,7 @@ Bayes algorithm", on tf-idf values in place of counts) and of the multi-class bo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -185,6 +185,6 @@ def _log_likelihood(totals: Floats, alpha: float) -> Floats:
 def _refuse_negative(X: Matrix) -> None:
     if X.nnz and X.data.min() < 0:
         raise UnsuitableDataError(
-            f"Negative values in data passed to naive_bayes (the smallest is {X.data.min():g}): it takes counts "
-            "and other nonnegative features. Leave the features unscaled, or scale them to [0, 1]"
+            f"Negative values in data passed to naive_bayes (the smallest is {X.data.min():g}): it takes "
+            "counts and other nonnegative features. Leave the features unscaled, or scale them to [0, 1]"
         )
