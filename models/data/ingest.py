@@ -186,13 +186,12 @@ class _Intake:
 
     def _check_caps(self) -> None:
         tally, limits = self._tally, self._limits
-        for count, most, what in (
-            (tally.n_examples, limits.examples, "examples"),
-            (len(tally.label_counts), limits.labels, "labels"),
-            (len(self._features), limits.features, "features"),
-        ):
-            if count > most:
-                raise BadDataError(f"the file has more than {most:,} {what}, the most that are allowed")
+        if tally.n_examples > limits.examples:
+            raise _too_many(limits.examples, "examples")
+        if len(tally.label_counts) > limits.labels:
+            raise _too_many(limits.labels, "labels")
+        if len(self._features) > limits.features:
+            raise _too_many(limits.features, "features")
 
     def _refuse(self, record: BadRecord) -> None:
         self._n_bad_records += 1
@@ -214,3 +213,7 @@ class _Intake:
             raise BadDataError("the file holds no examples")
         if not any(self._tally.label_counts.values()):
             raise BadDataError("no example of the file has a label; there is nothing to learn")
+
+
+def _too_many(most: int, what: str) -> BadDataError:
+    return BadDataError(f"the file has more than {most:,} {what}, the most that are allowed")
