@@ -42,7 +42,7 @@ from models.arrays import Floats, Ints, Labels
 from models.boosting.cover_elements import Element, Entries, Evaluation, evaluate
 from models.errors import ParameterError
 
-_BLOCK = 16_384
+_BLOCK = 32_768
 """Scores in a block of examples: small enough for its few temporaries to stay in the processor's cache."""
 
 Named: TypeAlias = tuple[str, str]

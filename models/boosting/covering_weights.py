@@ -26,7 +26,7 @@ _KEPT = 268_435_456
 _RARE = 8
 """Columns with at most so many values are looked through for twins: fuller ones hardly ever are."""
 
-_FEATURES = 256
+_FEATURES = 128
 """Features in a block of sums, which then stays in the processor's cache."""
 
 
@@ -122,15 +122,36 @@ class Weights:
     error: float
 
     def blocks(self, u: int) -> Iterator[tuple[slice, Floats, Floats]]:
-        """W₊ and W₋ of some of the u columns at a time, (columns, k) each; they may be views."""
+        """W₊ and W₋ of some of the u columns at a time, (columns, k) each; W₊ is the caller's to change."""
         signed = len(self.negatives) > u
         for a in range(0, u, _FEATURES):
             b = min(a + _FEATURES, u)
-            agree, differ = self.positives[:, a:b].T, self.negatives[a:b]
+            agree, differ = np.ascontiguousarray(self.positives[:, a:b].T), self.negatives[a:b]
             if signed:
-                agree = agree + self.negatives[u + a : u + b]
+                agree += self.negatives[u + a : u + b]
                 differ = differ + self.positives[:, u + a : u + b].T
             yield slice(a, b), agree, differ
+
+    def mean(self, count: Ints) -> float:
+        """The mean of W₊ + W₋ over the pairs of feature and label where it is positive, 0 if it is nowhere.
+
+        Args:
+            count: (u,) how many features share each column.
+        """
+        u, k = len(count), len(self.positives)
+        signed = len(self.negatives) > u
+        times = np.tile(count, 2 if signed else 1).astype(np.float64)
+        total = float((self.positives @ times).sum() + (times @ self.negatives).sum())
+        # W₋ is hardly ever 0: W₊ is looked up there only.
+        empty = self.negatives == 0
+        if signed:
+            empty = empty[:u] & empty[u:]
+        columns, labels = np.nonzero(empty)
+        agree = self.positives[labels, columns]
+        if signed:
+            agree = agree + self.positives[labels, columns + u]
+        pairs = k * int(count.sum()) - int(count[columns[agree == 0]].sum())
+        return total / pairs if pairs else 0.0
 
 
 class CoveringProblem:

@@ -114,19 +114,10 @@ class Templates:
         Raises:
             InfiniteWeightError: ε is 0 (or next to it) and one of the sums is 0, the other not.
         """
-        epsilon = self._default_smoothing(found) if smoothing is None else smoothing * self.scale
+        epsilon = _SMOOTHING * found.mean(self.count) if smoothing is None else smoothing * self.scale
         if self.entries is None:
             return self._all(weights, found, epsilon)
         return self._best(self.entries, weights, found, epsilon)
-
-    def _default_smoothing(self, found: Weights) -> float:
-        total = pairs = 0.0
-        for rows, agree, differ in found.blocks(len(self.count)):
-            both = agree + differ
-            total += float(self.count[rows] @ both.sum(axis=1))
-            sizes = both.shape[1] if both.min(initial=np.inf) > 0 else np.count_nonzero(both, axis=1)
-            pairs += float((self.count[rows] * sizes).sum())
-        return _SMOOTHING * total / pairs if pairs else 0.0
 
     def _all(self, weights: Floats, found: Weights, epsilon: float) -> bool:
         changed = False
@@ -161,8 +152,8 @@ class Templates:
 
 
 def _log_ratio(agree: Floats, differ: Floats, epsilon: float) -> Floats:
-    """The logarithm of (W₊ + ε)/(W₋ + ε), 0 where both are 0; infinite where one of them is."""
-    ratio = agree + epsilon
+    """The logarithm of (W₊ + ε)/(W₋ + ε), 0 where both are 0; infinite where one is. Uses up W₊."""
+    ratio = np.add(agree, epsilon, out=agree)
     denominator = differ + epsilon
     if epsilon == 0:
         neither = (ratio == 0) & (denominator == 0)
