@@ -27,6 +27,7 @@ class Transaction:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        session.connection()  # begins: on SQLite the clock is read when the wait for other writers is over
         self.now = database_now(session)
         """The moment of this transaction by the database's clock, the same for every row it writes."""
         self.bells: list[str] = []

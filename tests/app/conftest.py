@@ -1,0 +1,114 @@
+"""Both databases for the tests of what is written to them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import postgres
+import pytest
+
+from app.db import schema
+from app.db.session import Database
+
+
+def _migrate(url: str) -> str:
+    db = Database(url, ring=lambda _: None)
+    schema.migrate(db.engine)
+    db.close()
+    return url
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.PostgresServer]:
+    """A PostgreSQL for the whole session; tests on it are skipped where there is none."""
+    try:
+        with postgres.server() as server:
+            yield server
+    except postgres.UnavailableError as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: postgres.PostgresServer) -> Iterator[str]:
+    """A migrated PostgreSQL database, to be copied and never written to."""
+    url = _migrate(postgres_server.create())
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to be copied and never written to."""
+    path = tmp_path_factory.mktemp("migrated") / "covey.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kind_of_database(request: pytest.FixtureRequest) -> str:
+    """Which database the test runs on; every test that uses one runs on both."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def empty_url(kind_of_database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without tables."""
+    if kind_of_database == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: postgres.PostgresServer = request.getfixturevalue("postgres_server")
+    url = server.create()
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def database_url(kind_of_database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh database at the newest schema."""
+    if kind_of_database == "sqlite":
+        path = tmp_path / "covey.db"
+        shutil.copyfile(request.getfixturevalue("migrated_sqlite"), path)
+        yield f"sqlite:///{path}"
+        return
+    template: str = request.getfixturevalue("migrated_postgres")
+    server: postgres.PostgresServer = request.getfixturevalue("postgres_server")
+    url = server.create(template)
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def rung() -> list[str]:
+    """The jobs that the bell was rung for, in order."""
+    return []
+
+
+@pytest.fixture
+def database(database_url: str, rung: list[str]) -> Iterator[Database]:
+    """A fresh database at the newest schema."""
+    db = Database(database_url, ring=rung.append)
+    yield db
+    db.close()
+
+
+class Clock:
+    """The database's clock, in the test's hands."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time that passes only when the test says so."""
+    clock = Clock()
+    monkeypatch.setattr("app.db.session.database_now", lambda _: clock.now)
+    return clock

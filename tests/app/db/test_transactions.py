@@ -1,0 +1,232 @@
+"""Transactions: what is committed, when, and what rings after it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import rows
+from contenders import race
+from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError
+
+from app.bell import Bell
+from app.db import tables
+from app.db.session import Database, database_now
+from app.jobs import ledger
+
+only_on_sqlite = pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
+only_on_postgresql = pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
+
+
+@pytest.fixture
+def counter(database: Database) -> tables.Model:
+    """A row to count in."""
+    with database.write() as tx:
+        row = tables.Model(name="counter", last_version=0, created_at=tx.now)
+        tx.session.add(row)
+    return row
+
+
+def count_of(database: Database) -> int:
+    with database.read() as session:
+        return session.get_one(tables.Model, "counter").last_version
+
+
+def test_no_update_is_lost_between_processes(
+    database: Database, database_url: str, counter: tables.Model
+) -> None:
+    # The driver's default lost most of these silently, and a deferred BEGIN refused a quarter of them.
+    times = 300 if database.engine.dialect.name == "sqlite" else 100
+    assert race(4, "count", database_url, str(times)) == [times] * 4
+    assert count_of(database) == 4 * times
+
+
+def test_no_update_is_lost_between_threads(database: Database, counter: tables.Model) -> None:
+    def count(_: int) -> None:
+        with database.write() as tx:
+            row = tx.session.get_one(tables.Model, "counter", with_for_update=True)
+            row.last_version = row.last_version + 1
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(100)))
+    assert count_of(database) == 100
+
+
+def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, rung: list[str]) -> None:
+    before = rows.everything(database)
+    with pytest.raises(ZeroDivisionError), database.write() as tx:
+        ledger.enqueue(tx, "train", {})
+        tx.session.flush()
+        raise ZeroDivisionError
+    assert rows.everything(database) == before
+    assert rung == []
+
+
+def test_a_commit_that_fails_rings_for_nobody(database: Database, rung: list[str]) -> None:
+    first = rows.queued(database)
+    rung.clear()
+    with pytest.raises(IntegrityError), database.write() as tx:
+        ledger.enqueue(tx, "train", {})
+        # Written by the commit itself, and refused: the number is taken.
+        tx.session.add(tables.JobEvent(job_id=first, seq=1, at=tx.now, type="twice", detail={}))
+    assert rung == []
+    assert rows.events(database, first) == ["queued"]
+
+
+def test_the_bell_is_rung_when_everybody_can_see_the_row(database_url: str) -> None:
+    seen: list[str | None] = []
+
+    def look(job_id: str) -> None:
+        with other.read() as session:
+            row = session.get(tables.Job, job_id)
+            seen.append(row.state if row is not None else None)
+
+    other = Database(database_url, ring=lambda _: None)
+    with closing(Database(database_url, ring=look)) as database, closing(other):
+        with database.write() as tx:
+            ledger.enqueue(tx, "train", {})
+            assert seen == []
+            ledger.enqueue(tx, "train", {})
+        assert seen == ["queued", "queued"]
+
+
+def test_all_rows_of_a_transaction_bear_one_moment(database: Database) -> None:
+    with database.write() as tx:
+        job = ledger.enqueue(tx, "train", {})
+        moments = {job.created_at, job.due_at, job.rung_at, tx.now}
+    assert len(moments) == 1
+    assert tx.now.tzinfo is UTC
+
+
+@only_on_sqlite
+def test_a_moment_is_not_older_than_the_transaction_that_was_waited_for(database: Database) -> None:
+    """A lease counted from before a long wait for the database would be over before it began."""
+    started = threading.Event()
+
+    def write() -> datetime:
+        started.set()
+        with database.write() as tx:
+            return tx.now
+
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as tx:
+            waiting = pool.submit(write)
+            started.wait()
+            threading.Event().wait(0.2)
+            released = database_now(tx.session)
+        assert waiting.result() >= released
+
+
+def test_readers_do_not_wait_for_a_writer(database: Database, counter: tables.Model) -> None:
+    with database.write() as tx:
+        tx.session.get_one(tables.Model, "counter", with_for_update=True).last_version = 7
+        tx.session.flush()
+        assert count_of(database) == 0
+    assert count_of(database) == 7
+
+
+@only_on_sqlite
+def test_a_reader_sees_one_state_of_things(database: Database, counter: tables.Model) -> None:
+    with database.read() as session:
+        query = select(tables.Model.last_version)
+        assert session.scalar(query) == 0
+        with database.write() as tx:
+            tx.session.get_one(tables.Model, "counter").last_version = 1
+        assert session.scalar(query) == 0
+
+
+def test_foreign_keys_hold(database: Database) -> None:
+    with pytest.raises(IntegrityError), database.write() as tx:
+        ledger.enqueue(tx, "ingest", {}, dataset_id="ds_that_never_was")
+
+
+@only_on_sqlite
+def test_sqlite_is_set_up_for_several_processes(database: Database) -> None:
+    with database.read() as session:
+        settings = {
+            name: session.execute(text(f"PRAGMA {name}")).scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    full = 2
+    assert settings == {"journal_mode": "wal", "synchronous": full, "foreign_keys": 1, "busy_timeout": 30_000}
+
+
+MOMENTS = [
+    datetime(2026, 1, 1, tzinfo=UTC),
+    datetime(2026, 6, 30, 23, 59, 59, 999_999, tzinfo=timezone(timedelta(hours=-11))),
+    datetime(2026, 10, 25, 1, 30, tzinfo=UTC),  # an hour that clocks in Europe show twice
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 0, tzinfo=timezone(timedelta(hours=5, minutes=45))),
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_moments_come_back_as_they_were_and_in_utc(database: Database, moment: datetime) -> None:
+    with database.write() as tx:
+        tx.session.add(tables.Model(name="m", last_version=0, created_at=moment))
+    with database.read() as session:
+        back = session.get_one(tables.Model, "m").created_at
+        found = session.scalar(select(tables.Model.name).where(tables.Model.created_at == moment))
+    assert back == moment
+    assert back.utcoffset() == timedelta(0)
+    assert found == "m"
+
+
+@only_on_postgresql
+def test_a_server_that_lives_in_another_time_zone_changes_no_moment(
+    database: Database, database_url: str
+) -> None:
+    with database.engine.begin() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET timezone = 'America/St_Johns'"))
+    database.engine.dispose()
+    job_id = rows.queued(database)
+    rows.claimed(database, job_id)
+    job = rows.job(database, job_id)
+    assert job.started_at is not None
+    assert job.lease_expires_at is not None
+    assert job.lease_expires_at - job.started_at == timedelta(seconds=10)
+    assert abs(job.started_at - datetime.now(UTC)) < timedelta(minutes=10)
+
+
+@pytest.fixture
+def mute_broker(tmp_path: Path) -> Iterator[str]:
+    """A broker that takes connections and never says a word."""
+    path = tmp_path / "b.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        yield f"redis+socket://{path}"
+
+
+def test_a_broker_that_is_away_is_no_error(tmp_path: Path) -> None:
+    bell = Bell(f"redis+socket://{tmp_path / 'nobody.sock'}")
+    bell.ring("job_1")
+    bell.close()
+
+
+def test_a_broker_that_never_answers_is_no_error_and_does_not_hold_the_caller(mute_broker: str) -> None:
+    bell = Bell(mute_broker)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(bell.ring, "job_1").result(timeout=60)
+    bell.close()
+
+
+def test_a_job_is_written_although_the_broker_is_away(database_url: str, tmp_path: Path) -> None:
+    bell = Bell(f"redis+socket://{tmp_path / 'nobody.sock'}")
+    with closing(Database(database_url, bell.ring)) as database:
+        job_id = rows.queued(database)
+        assert rows.job(database, job_id).state == "queued"
+    bell.close()
+
+
+def test_a_postgresql_url_means_the_driver_that_is_installed() -> None:
+    database = Database("postgresql://somebody@localhost/covey", ring=lambda _: None)
+    assert database.engine.dialect.driver == "psycopg"

@@ -1,0 +1,85 @@
+"""Processes that do the same thing to one database at the same moment.
+
+A test calls ``race``; each process runs this file, says that it is ready, and begins when all are.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from app.db import schema, tables
+from app.db.session import Database
+from app.jobs import ledger
+
+
+def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
+    """Have ``n`` processes run a task of this file at once.
+
+    Returns:
+        what each of them gave back.
+    """
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", __file__, task, url, *arguments],
+            cwd=Path(__file__).parents[2],
+            env={"PYTHONPATH": str(Path(__file__).parents[2])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(n)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            process.stdout.readline()
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        results = [process.communicate(timeout=120) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    for process, (_, stderr) in zip(processes, results, strict=True):
+        assert process.returncode == 0, stderr
+    return [json.loads(stdout) for stdout, _ in results]
+
+
+def claim(url: str, *job_ids: str) -> list[str]:
+    """Try to claim every job; gives those that were got."""
+    db = Database(url, ring=lambda _: None)
+    return [job_id for job_id in job_ids if ledger.claim(db, job_id, "wrk", lease_seconds=60) is not None]
+
+
+def count(url: str, times: str) -> int:
+    """Read the version counter of the model ``counter`` and write it back one higher, so many times."""
+    db = Database(url, ring=lambda _: None)
+    for _ in range(int(times)):
+        with db.write() as tx:
+            row = tx.session.get_one(tables.Model, "counter", with_for_update=True)
+            row.last_version = row.last_version + 1
+    return int(times)
+
+
+def migrate(url: str) -> str | None:
+    """Bring an empty database to the newest schema."""
+    db = Database(url, ring=lambda _: None)
+    schema.migrate(db.engine)
+    return schema.current(db.engine)
+
+
+TASKS: dict[str, Callable[..., Any]] = {"claim": claim, "count": count, "migrate": migrate}
+
+if __name__ == "__main__":
+    _, name, *given = sys.argv
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(json.dumps(TASKS[name](*given)))

