@@ -140,13 +140,14 @@ class Weights:
         """
         u, k = len(count), len(self.positives)
         signed = len(self.negatives) > u
-        times = np.tile(count, 2 if signed else 1).astype(np.float64)
-        total = float((self.positives @ times).sum() + (times @ self.negatives).sum())
+        # Plain sums, not products: the order of a product's additions could change with its threads.
+        sums = self.positives.sum(axis=0) + self.negatives.sum(axis=1)
+        total = float((np.tile(count, 2 if signed else 1) * sums).sum())
         # W₋ is hardly ever 0: W₊ is looked up there only.
         empty = self.negatives == 0
         if signed:
             empty = empty[:u] & empty[u:]
-        columns, labels = np.nonzero(empty)
+        columns, labels = np.divmod(np.flatnonzero(empty), k)
         agree = self.positives[labels, columns]
         if signed:
             agree = agree + self.positives[labels, columns + u]
@@ -175,7 +176,7 @@ class CoveringProblem:
         self._examples = Y.shape[0]
         signed = bool(X.nnz and X.data.min() < 0)
         # A product with a block writes all sums: blocks grow with these, so that they stay a small part.
-        size = max(_BLOCK, u * k) // k
+        size = max(_BLOCK, u * k) // max(1, k)
         keep = int(np.diff(X.indptr).astype(np.int64) @ np.diff(Y.indptr)) <= _KEPT
         self._blocks = [
             _Block.of(self.columns, X[a : a + size], Y[a : a + size], covering, signed=signed, keep=keep)
