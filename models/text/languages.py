@@ -1,10 +1,11 @@
 """What a language brings to the analysis of a word: its stop words and its stemmer.
 
-English stop words are scikit-learn's 318, and contractions: the ``stop-words`` package lists four times as many, and among
-them many that tell departments apart (computer, copy, free, help). A few such words are in the shorter list
-too (bill, call, system); where they matter, ``none`` is the better choice, since boosting and selection
-leave stop words aside by themselves. Those of other languages come from ``stop-words``, stemmers from
-``snowballstemmer``; ``porter`` is Porter's stemmer of 1980, which the papers use, ``english`` its successor.
+English stop words are scikit-learn's 318, and contractions: the ``stop-words`` package lists four times
+as many, and among them many that tell departments apart (computer, copy, free, help). A few such words are
+in the shorter list too (bill, call, system); where they matter, ``none`` is the better choice, since
+boosting and selection leave stop words aside by themselves. Those of other languages come from
+``stop-words``, stemmers from ``snowballstemmer``; ``porter`` is Porter's stemmer of 1980, which the papers
+use, ``english`` its successor.
 """
 
 from __future__ import annotations
