@@ -169,7 +169,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             UnsuitableDataError: data that this algorithm cannot learn from.
         """
         parameters = self.validated()
-        vars(self).pop("classes_", None)
+        if hasattr(self, "classes_"):
+            del self.classes_  # of an earlier call
         if not sparse.issparse(Y) and np.ndim(Y) == 1:
             self.classes_, Y = as_indicator(Y)
         matrix, labels = as_problem(X, Y)
@@ -194,7 +195,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         scores = self.decision_function(X)
         if not hasattr(self, "classes_"):
             return (scores > 0).astype(np.int64)
-        return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
+        which = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        classes: AnyArray = self.classes_[which]
+        return classes
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The features of one example and what each adds to the score of a label.
@@ -273,7 +276,8 @@ def as_labels(Y: Any) -> Labels:
     Raises:
         ValueError: values other than 0 and 1, or not two-dimensional.
     """
-    labels = csr_array(Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y)))
+    given: Any = Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y))
+    labels = csr_array(given)
     if not np.isin(labels.data, (0, 1)).all():
         raise ValueError("Y holds values other than 0 and 1; give a matrix of relevant labels")
     labels = labels.astype(np.int8)
@@ -312,4 +316,5 @@ def as_problem(X: Any, Y: Any) -> tuple[Matrix, Labels]:
 
 def on_everywhere(Y: Labels) -> Bools:
     """(k,) true for labels that every example has."""
-    return np.bincount(Y.indices, minlength=Y.shape[1]) == Y.shape[0]
+    everywhere: Bools = np.bincount(Y.indices, minlength=Y.shape[1]) == Y.shape[0]
+    return everywhere

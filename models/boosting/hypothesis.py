@@ -69,8 +69,10 @@ class Hypothesis:
         new = np.ones(len(order), dtype=np.bool_)
         new[1:] = (np.diff(labels) != 0) | (np.diff(features) != 0) | (np.diff(thresholds) != 0)
         pair = np.cumsum(new) - 1
-        absent = np.bincount(pair, _joined([rule.absent for rule in rules], np.float64)[order])
-        present = np.bincount(pair, _joined([rule.present for rule in rules], np.float64)[order])
+        absent = group_sums(pair, _joined([rule.absent for rule in rules], np.float64)[order], int(new.sum()))
+        present = group_sums(
+            pair, _joined([rule.present for rule in rules], np.float64)[order], int(new.sum())
+        )
         return cls(shape, by_presence, labels[new], features[new], thresholds[new], absent, present)
 
     def pivots_of(self) -> Ints:
@@ -82,7 +84,7 @@ class Hypothesis:
         """Scores (n, k) of the rows of X; costs only the pivots that a document contains."""
         starts, cells = self._entries(X)
         asked = csr_array((np.ones(len(cells)), cells, starts), shape=(X.shape[0], len(self._added)))
-        scores: Floats = asked @ self._added
+        scores = np.asarray(asked @ self._added)
         scores += self._constant
         return scores
 
@@ -161,7 +163,7 @@ class Hypothesis:
         """(k,) the score of the empty document."""
         zero_says_yes = (self.thresholds < 0) & (not self.by_presence)
         says = np.where(zero_says_yes, self.present, self.absent)
-        return np.bincount(self.labels, says, minlength=self.shape[1])
+        return group_sums(self.labels, says, self.shape[1])
 
     def _entries(self, X: Matrix) -> tuple[Ints, Ints]:
         """The cells of the values of X that stand under a pivot, row after row, and where each row starts."""
@@ -174,7 +176,7 @@ class Hypothesis:
         starts = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
         cells = cells[keep]
         if not self.by_presence:
-            cells += self._thresholds_below(X.indices[keep], X.data[keep])
+            cells = cells + self._thresholds_below(X.indices[keep].astype(np.int64), X.data[keep])
         return starts, cells
 
     def _thresholds_below(self, columns: Ints, values: Floats) -> Ints:
@@ -187,9 +189,15 @@ class Hypothesis:
         levels = np.unique(thresholds)
         width = len(levels) + 1
         questions = features * width + np.searchsorted(levels, thresholds, side="right")
-        asked = columns * np.int64(width) + np.searchsorted(levels, values, side="left")
-        first = np.searchsorted(questions, columns * np.int64(width), side="left")
+        asked = columns * width + np.searchsorted(levels, values, side="left")
+        first = np.searchsorted(questions, columns * width, side="left")
         return np.searchsorted(questions, asked, side="right") - first
+
+
+def group_sums(groups: Ints, numbers: Floats, n_groups: int) -> Floats:
+    """(n_groups,) sums of each group's numbers, in their order; float64 even where there are none."""
+    sums: Floats = np.bincount(groups, numbers, n_groups).astype(np.float64, copy=False)
+    return sums
 
 
 def _joined(parts: list[AnyArray], dtype: type) -> AnyArray:

@@ -14,18 +14,22 @@ to be weighed exactly; it never chooses a pivot.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
-from models.boosting.screening import ROUNDING, PositivePairs, free_loss, sum_error
+from models.boosting.positive_pairs import PairBlock, PositivePairs
+from models.boosting.screening import ROUNDING, free_loss, sum_error
 from models.boosting.variants import Variant
 
 TOLERATED = 1e-11
 """Error of N, against a label's weight of 1, at which it is summed afresh."""
 
 _TOGETHER = 8  # labels summed afresh at a time: as many as let their weights stay in the cache
+_MOST_HELD = 0.5  # share of all entries from which on a pass over all of them is quicker than gathering
+_HELD_BYTES = 128 << 20  # of memory for gathered entries
 _ROWS = 256  # candidates screened at a time, for the same reason
 
 
@@ -88,9 +92,17 @@ class SharedNegativeSums:
             unlisted_factor * self.error + (sum_error(len(listed)) + 4 * ROUNDING) * moved + 2 * ROUNDING
         )
 
-    def of_pairs(self, pairs: PositivePairs) -> Floats:
+    def of_pairs(self, block: PairBlock) -> Floats:
         """(p,) N of each pair."""
-        return self._sums[pairs.candidates, pairs.labels] * self._scale[pairs.labels]
+        places = block.candidates * len(self._scale) + block.labels
+        pairs: Floats = self._sums.reshape(-1)[places]
+        pairs *= self._scale[block.labels]
+        return pairs
+
+    def of(self, candidates: Ints) -> Floats:
+        """(n, k) N of some candidates."""
+        sums: Floats = self._sums[candidates] * self._scale
+        return sums
 
     def free_losses(self, variant: Variant, positive: Floats, negative: Floats) -> Floats:
         """(n,) loss of every candidate, summed over labels, as if it listed no positive document of any.
@@ -101,8 +113,11 @@ class SharedNegativeSums:
             negative: (k,) weight of its negative documents.
         """
         losses = np.empty(len(self._sums))
+        scale = -self._scale
+        room = np.empty((_ROWS, len(scale)))
         for first in range(0, len(losses), _ROWS):
-            absent = self._sums[first : first + _ROWS] * -self._scale
+            sums = self._sums[first : first + _ROWS]
+            absent = np.multiply(sums, scale, out=room[: len(sums)])
             absent += negative
             np.maximum(absent, 0, out=absent)
             if variant == "real":
@@ -111,6 +126,27 @@ class SharedNegativeSums:
             else:
                 losses[first : first + _ROWS] = free_loss(variant, positive, absent).sum(axis=1)
         return losses
+
+
+class _RecentMatrices:
+    """The matrices used last, up to a number of bytes: labels come back to their pivots time and again."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._matrices: dict[int, csc_array[Any]] = {}  # in the order of their last use
+
+    def get(self, key: int) -> csc_array[Any] | None:
+        matrix = self._matrices.pop(key, None)
+        if matrix is not None:
+            self._matrices[key] = matrix
+        return matrix
+
+    def put(self, key: int, matrix: csc_array[Any]) -> None:
+        self._matrices[key] = matrix
+        self._left -= matrix.indices.nbytes
+        while self._left < 0:
+            oldest = next(iter(self._matrices))
+            self._left += self._matrices.pop(oldest).indices.nbytes
 
 
 class OwnNegativeSums:
@@ -136,6 +172,8 @@ class OwnNegativeSums:
         self._barred = barred
         n_labels = len(pairs.starts) - 1
         self._of_pairs = np.zeros(len(pairs))
+        self._held = _RecentMatrices(_HELD_BYTES)
+        self._ones = np.ones(int(_MOST_HELD * len(rows.indices)))
         self._free = np.zeros((n_labels, rows.shape[1]))
         self._scale = np.ones(n_labels)
         self.error = np.full(n_labels, np.inf)
@@ -164,24 +202,26 @@ class OwnNegativeSums:
                     self._free[label, self._barred[label]] = -np.inf
 
     def follow(
-        self, label: int, listed: AnyArray, weights: Floats, unlisted_factor: float, listed_factor: float
+        self,
+        label: int,
+        candidate: int,
+        listed: AnyArray,
+        weights: Floats,
+        unlisted_factor: float,
+        listed_factor: float,
     ) -> None:
         """Follow one round's update of a label's weights.
 
         Args:
             label: the label.
+            candidate: its pivot.
             listed: documents that its pivot lists.
             weights: (len(listed),) their weights before the update, 0 where a document is positive.
             unlisted_factor: c₀.
             listed_factor: c₁.
         """
-        lengths = self._lengths[listed]
-        behind = np.cumsum(lengths)
-        where = np.arange(behind[-1]) + np.repeat(self._rows.indptr[listed] - behind + lengths, lengths)
         change = weights * ((listed_factor / unlisted_factor - 1) / self._scale[label])
-        held_sum = np.bincount(
-            self._rows.indices[where], np.repeat(change, lengths), minlength=self._free.shape[1]
-        )
+        held_sum = self._summed(candidate, listed, change)
         self._free[label] += held_sum
         mine = slice(self._pairs.starts[label], self._pairs.starts[label + 1])
         self._of_pairs[mine] += held_sum[self._pairs.candidates[mine]]
@@ -193,18 +233,43 @@ class OwnNegativeSums:
             + 2 * ROUNDING
         )
 
-    def of_pairs(self) -> Floats:
+    def _summed(self, candidate: int, listed: AnyArray, change: Floats) -> Floats:
+        """(n,) the changes of the listed documents, summed by the candidates that list them."""
+        lengths = self._lengths[listed]
+        entries = int(lengths.sum())
+        if entries > len(self._ones):
+            everywhere = np.zeros(self._rows.shape[0])
+            everywhere[listed] = change
+            summed: Floats = self._columns @ everywhere
+            return summed
+        held = self._held.get(candidate)
+        if held is None:
+            ends = np.cumsum(lengths)
+            where = np.arange(entries) + np.repeat(self._rows.indptr[listed] - ends + lengths, lengths)
+            indices = self._rows.indices[where]
+            starts = np.concatenate([[0], ends]).astype(indices.dtype)
+            held = csc_array(
+                (self._ones[:entries], indices, starts), shape=(self._rows.shape[1], len(listed))
+            )
+            self._held.put(candidate, held)
+        return held @ change
+
+    def of_pairs(self, block: PairBlock) -> Floats:
         """(p,) N of each pair."""
-        return self._of_pairs * self._scale[self._pairs.labels]
+        return self._of_pairs[block.where] * self._scale[block.labels]
 
     def largest_free(self) -> Floats:
         """(k,) the largest N of each label among the candidates that list none of its positive documents.
 
         −inf where there is no such candidate.
         """
-        return self._free.max(axis=1, initial=-np.inf) * self._scale
+        largest: Floats = self._free.max(axis=1, initial=-np.inf) * self._scale
+        return largest
 
-    def free(self, label: int) -> Floats:
-        """(n,) N of a label's candidates; −inf for those that list a positive document."""
-        row: Floats = self._free[label] * self._scale[label]
-        return row
+    def free_above(self, label: int, least: float) -> tuple[Ints, Floats]:
+        """The candidates that list none of a label's positives, and whose N is at least ``least``, and N."""
+        row = self._free[label]
+        least /= float(self._scale[label])
+        least = max(least - 1e-12 * abs(least), float(np.finfo(np.float64).min))  # −∞ marks the others
+        found = np.flatnonzero(row >= least)
+        return found, row[found] * self._scale[label]

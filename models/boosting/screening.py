@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from scipy.sparse import diags_array
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.arrays import Floats, Ints
 from models.boosting.stumps import Stumps
 from models.boosting.variants import Variant, loss
 
 ROUNDING = float(np.finfo(np.float64).eps) / 2
+
+TOTALS_ERROR = 256 * ROUNDING
+"""Relative error of a sum over documents that numpy adds up pairwise, or in blocks."""
+
 _ENTRIES = 1 << 21  # numbers that a temporary array may hold; sixteen megabytes
 
 
@@ -35,6 +37,11 @@ def slack(error: Floats, weight: Floats) -> Floats:
     return np.sqrt(8 * error * weight) + 64 * ROUNDING * weight
 
 
+def interval(variant: Variant, W: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Bounds of losses whose W are off by at most ``error``; every loss rises with each W."""
+    return loss(variant, np.maximum(W - error, 0)), loss(variant, W + error)
+
+
 def free_loss(variant: Variant, positive: Floats, negative_absent: Floats) -> Floats:
     """Losses of questions whose present side holds no positive document.
 
@@ -47,85 +54,16 @@ def free_loss(variant: Variant, positive: Floats, negative_absent: Floats) -> Fl
     return positive + negative_absent
 
 
-class PositivePairs:
-    """The (label, candidate) pairs with a positive document, and which documents those are.
-
-    Few of all pairs are: 86 thousand of 1.6 million on Reuters-21578.
-
-    Attributes:
-        labels: (p,) labels, in order.
-        candidates: (p,) candidates, in order within a label.
-        holds_all: (p,) the candidate lists every positive document of the label.
-        starts: (k + 1,) where each label's pairs start.
-    """
-
-    def __init__(self, rows: Matrix, positives: list[AnyArray], barred: list[AnyArray] | None = None) -> None:
-        """Find them.
-
-        Args:
-            rows: (g, n) which candidates list a document.
-            positives: for each label its positive documents.
-            barred: for each label the candidates that it may not use.
-        """
-        n_labels = len(positives)
-        candidates: list[AnyArray] = []
-        holds_all: list[Bools] = []
-        members: list[AnyArray] = []
-        counts: list[AnyArray] = []
-        before = 0
-        for label, documents in enumerate(positives):
-            held = rows[documents].tocsc()
-            if barred is not None:
-                held = _without_columns(held, barred[label])
-            count = np.diff(held.indptr)
-            used = np.flatnonzero(count)
-            candidates.append(used.astype(np.int32))
-            counts.append(count[used])
-            holds_all.append(count[used] == len(documents))
-            members.append((held.indices + before).astype(np.int32))
-            before += len(documents)
-        sizes = [len(used) for used in candidates]
-        self.labels: Ints = np.repeat(np.arange(n_labels), sizes)
-        self.candidates: AnyArray = np.concatenate(candidates)
-        self.holds_all: Bools = np.concatenate(holds_all)
-        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes)])
-        self._members = np.concatenate(members)
-        self._ends: Ints = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-
-    def __len__(self) -> int:
-        return len(self.candidates)
-
-    def sums(self, weights: Floats) -> Floats:
-        """(p,) weight of each pair's positive documents, given all positive weights, label after label."""
-        sums = np.empty(len(self))
-        pair = 0
-        while pair < len(self):
-            begin = self._ends[pair]
-            stop = max(int(np.searchsorted(self._ends, begin + _ENTRIES, side="right")) - 1, pair + 1)
-            stop = min(stop, len(self))
-            inside = weights[self._members[begin : self._ends[stop]]]
-            np.add.reduceat(inside, self._ends[pair:stop] - begin, out=sums[pair:stop])
-            pair = stop
-        return sums
-
-    def weights(
-        self, weights: Floats, negative: Floats, positive_total: Floats, negative_total: Floats
-    ) -> Floats:
-        """(4, p) the four W of every pair, as total minus present on the absent side.
-
-        Args:
-            weights: positive weights, label after label.
-            negative: (p,) weight of the negative documents that each pair's candidate lists.
-            positive_total: (k,) weight of a label's positive documents.
-            negative_total: (k,) weight of its negative documents.
-        """
-        W = np.empty((4, len(self)))
-        W[2] = self.sums(weights)
-        W[3] = negative
-        np.subtract(positive_total[self.labels], W[2], out=W[0])
-        np.subtract(negative_total[self.labels], W[3], out=W[1])
-        W[0][self.holds_all] = 0
-        return np.maximum(W, 0, out=W)
+def free_reach(variant: Variant, positive: Floats, negative: Floats, weight: Floats, limit: Floats) -> Floats:
+    """The N₁ from which on the Z of such a question is at most ``limit``, or a little less."""
+    margin = 64 * ROUNDING * weight
+    if variant == "real":
+        needed = np.divide(limit**2, 4 * positive, out=np.full_like(positive, np.inf), where=positive > 0)
+        return negative - needed - margin
+    if variant == "real_abstaining":
+        return weight - limit - margin
+    missed = weight - np.sqrt(np.maximum(weight**2 - limit**2, 0)) + margin
+    return np.where(2 * positive <= missed, -np.inf, negative - missed / 2 - margin)
 
 
 def threshold_losses(
@@ -135,7 +73,7 @@ def threshold_losses(
     negative: Floats,
     variant: Variant,
 ) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Losses of all threshold candidates, a block of labels at a time.
+    """Between what the losses of all threshold candidates lie, a block of labels at a time.
 
     Sums over a list that is the beginning of another come from one running sum over the longer.
 
@@ -147,7 +85,7 @@ def threshold_losses(
         variant: the variant.
 
     Yields:
-        labels, (n, b) losses and (b,) errors of the W that they were computed from.
+        labels, and (n, b) lower and upper bounds of the losses.
     """
     n_labels = len(positive)
     width = max(1, min(n_labels, 2 * _ENTRIES // max(len(stumps), 1)))
@@ -155,29 +93,22 @@ def threshold_losses(
     for first in range(0, n_labels, width):
         block = slice(first, min(first + width, n_labels))
         signed = weights_of(block)
-        losses = np.empty((len(stumps), signed.shape[1]))
-        error = np.zeros(signed.shape[1])
+        low, high = np.empty((2, len(stumps), signed.shape[1]))
         for candidates, entries in pieces:
             inside = signed[stumps.documents[entries]]
             begin = stumps.starts[candidates] - entries.start
             end = begin + stumps.lengths[candidates]
-            listed_positive, most = _runs(np.maximum(inside, 0), begin, end)
-            error = np.maximum(error, sum_error(len(inside)) * most)
-            listed_negative, most = _runs(np.maximum(-inside, 0), begin, end)
-            error = np.maximum(error, sum_error(len(inside)) * most)
+            listed_positive, most_positive = _runs(np.maximum(inside, 0), begin, end)
+            listed_negative, most_negative = _runs(np.maximum(-inside, 0), begin, end)
             other_positive = np.maximum(positive[block] - listed_positive, 0)
             other_negative = np.maximum(negative[block] - listed_negative, 0)
-            swap = stumps.lists_absent[candidates][:, None]
-            W = np.stack(
-                [
-                    np.where(swap, listed_positive, other_positive),
-                    np.where(swap, listed_negative, other_negative),
-                    np.where(swap, other_positive, listed_positive),
-                    np.where(swap, other_negative, listed_negative),
-                ]
-            )
-            losses[candidates] = loss(variant, W)
-        yield block, losses, error
+            W = np.stack([other_positive, other_negative, listed_positive, listed_negative])
+            swap = stumps.lists_absent[candidates]
+            W[:, swap] = W[[2, 3, 0, 1]][:, swap]
+            error = sum_error(len(inside)) * np.maximum(most_positive, most_negative)
+            error += TOTALS_ERROR * (positive[block] + negative[block])
+            low[candidates], high[candidates] = interval(variant, W, error)
+        yield block, low, high
 
 
 def _whole_features(stumps: Stumps, entries: int) -> list[tuple[slice, slice]]:
@@ -210,18 +141,3 @@ def _runs(weights: Floats, begin: Ints, end: Ints) -> tuple[Floats, Floats]:
     running = np.zeros((len(weights) + 1, weights.shape[1]))
     np.cumsum(weights, axis=0, out=running[1:])
     return running[end] - running[begin], running[-1]
-
-
-def _without_columns(matrix: Any, columns: AnyArray) -> Any:
-    """The matrix with some of its columns emptied."""
-    keep = np.ones(matrix.shape[1])
-    keep[columns] = 0
-    emptied = matrix @ diags_array(keep).tocsc()
-    emptied.eliminate_zeros()
-    return emptied.tocsc()
-
-
-def positives_of(Y: Labels) -> list[AnyArray]:
-    """For each label its positive documents."""
-    columns = Y.tocsc()
-    return [columns.indices[columns.indptr[j] : columns.indptr[j + 1]] for j in range(Y.shape[1])]

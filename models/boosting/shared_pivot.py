@@ -14,12 +14,13 @@ from math import fsum
 import numpy as np
 
 from models.arrays import Floats, Ints, Labels
-from models.boosting.hypothesis import Rule
+from models.boosting.hypothesis import Rule, group_sums
 from models.boosting.negative_sums import SharedNegativeSums
+from models.boosting.positive_pairs import PositivePairs, positives_of
 from models.boosting.screening import (
-    PositivePairs,
+    TOTALS_ERROR,
     free_loss,
-    positives_of,
+    interval,
     slack,
     sum_error,
     threshold_losses,
@@ -30,6 +31,7 @@ from models.boosting.variants import TIE, Variant, answers, loss, normaliser
 CANCELLED = 1e-3
 """A weight found by subtraction is summed directly where less than this share is left."""
 
+_BLOCK = 128
 _NUMBERS = 1 << 20  # weights gathered at a time
 
 
@@ -56,6 +58,8 @@ class SharedPivotRounds:
         if stumps.by_presence:
             rows = stumps.matrix().T.tocsr()
             self._pairs = PositivePairs(rows, positives)
+            self._of_pairs = np.zeros(len(self._pairs))
+            self._totals_error = TOTALS_ERROR + sum_error(self._pairs.longest)
             self._negative_sums = SharedNegativeSums(rows, k)
         self._take_stock()
 
@@ -63,9 +67,7 @@ class SharedPivotRounds:
         """The totals of the weights as they are now."""
         flat = self.weights.reshape(-1)
         self._positive_weights: Floats = flat[self._places]
-        self._positive = np.bincount(
-            self._positive_labels, self._positive_weights, minlength=self.weights.shape[1]
-        )
+        self._positive = group_sums(self._positive_labels, self._positive_weights, self.weights.shape[1])
         flat[self._places] = 0
         self._negative = -_column_sums(self.weights)
         if self._stumps.by_presence:
@@ -132,37 +134,53 @@ class SharedPivotRounds:
 
     def _suspects(self) -> list[int]:
         """Candidates that may be the best or tied with it."""
-        losses, error = self._screened()
         weight = np.array(self._total)
-        Z = normaliser(self._variant, np.maximum(losses, 0), weight)
-        reach = 2 * slack(error, weight) + TIE * weight
-        return np.flatnonzero(Z.min() + reach >= Z).tolist()
-
-    def _screened(self) -> tuple[Floats, Floats]:
-        """(n,) losses over all labels, and the summed error of the W behind them."""
-        if not self._stumps.by_presence:
-            losses = np.zeros(len(self._stumps))
-            error = np.zeros(self.weights.shape[1])
-            for block, part, part_error in threshold_losses(
+        if self._stumps.by_presence:
+            candidates, low, high = self._screened_by_presence()
+        else:
+            candidates = np.arange(len(self._stumps))
+            low, high = np.zeros((2, len(candidates)))
+            for _, part_low, part_high in threshold_losses(
                 self._stumps,
                 lambda block: self.weights[:, block],
                 self._positive,
                 self._negative,
                 self._variant,
             ):
-                losses += part.sum(axis=1)
-                error[block] = part_error
-        else:
-            pairs = self._pairs
-            losses = self._negative_sums.free_losses(self._variant, self._positive, self._negative)
-            W = pairs.weights(
-                self._positive_weights, self._negative_sums.of_pairs(pairs), self._positive, self._negative
-            )
+                low += part_low.sum(axis=1)
+                high += part_high.sum(axis=1)
+        rounding = TOTALS_ERROR * self._total
+        low = normaliser(self._variant, np.maximum(low - rounding, 0), weight)
+        high = normaliser(self._variant, high + rounding, weight)
+        suspects: list[int] = candidates[low <= high.min() + TIE * self._total].tolist()
+        return suspects
+
+    def _screened_by_presence(self) -> tuple[Ints, Floats, Floats]:
+        """Candidates near the best, and bounds of their losses."""
+        sums = self._negative_sums
+        losses = sums.free_losses(self._variant, self._positive, self._negative)
+        for block in self._pairs.blocks:
+            W = block.weights(self._positive_weights, sums.of_pairs(block), self._positive, self._negative)
+            self._of_pairs[block.where] = W[2]
             extra = loss(self._variant, W)
-            extra -= free_loss(self._variant, self._positive[pairs.labels], W[1])
-            losses += np.bincount(pairs.candidates, extra, minlength=len(losses))
-            error = self._negative_sums.error
-        return losses, np.array(error.sum() + sum_error(len(self.weights)) * self._total)
+            extra -= free_loss(self._variant, self._positive[block.labels], W[1])
+            np.add.at(losses, block.candidates, extra)
+        weight = np.array(self._total)
+        error = sums.error + self._totals_error * (self._positive + self._negative)
+        Z = normaliser(self._variant, np.maximum(losses, 0), weight)
+        reach = 2 * slack(error.sum(), weight) + TIE * weight
+        near = np.flatnonzero(Z.min() + reach >= Z)
+        place = np.full(len(losses), -1)
+        place[near] = np.arange(len(near))
+        positive = np.zeros((len(near), len(error)))
+        for block in self._pairs.blocks:
+            theirs = np.flatnonzero(place[block.candidates] >= 0)
+            held = self._of_pairs[block.where][theirs]
+            positive[place[block.candidates[theirs]], block.labels[theirs]] = held
+        negative = sums.of(near)
+        near_W = np.stack([self._positive - positive, self._negative - negative, positive, negative])
+        low, high = interval(self._variant, np.maximum(near_W, 0), error)
+        return near, low.sum(axis=1), high.sum(axis=1)
 
     def _exact_loss(self, candidate: int) -> float:
         """Loss of a candidate over all labels, the same for any order of them."""
@@ -179,8 +197,8 @@ class SharedPivotRounds:
         listed = self._stumps.listed(candidate)
         self._listed[listed] = True
         held = self._listed[self._positive_rows]
-        inside = np.bincount(self._positive_labels, np.where(held, self._positive_weights, 0.0), minlength=k)
-        outside = np.bincount(self._positive_labels, np.where(held, 0.0, self._positive_weights), minlength=k)
+        inside = group_sums(self._positive_labels, np.where(held, self._positive_weights, 0.0), k)
+        outside = group_sums(self._positive_labels, np.where(held, 0.0, self._positive_weights), k)
         negative_inside = np.zeros(k)
         height = max(1, _NUMBERS // k)
         for first in range(0, len(listed), height):
@@ -199,6 +217,6 @@ class SharedPivotRounds:
 
 def _column_sums(weights: Floats) -> Floats:
     """Column sums in two levels, which keeps rounding small; each column's is the same wherever it stands."""
-    if not len(weights):
-        return np.zeros(weights.shape[1])
-    return np.asarray(np.add.reduceat(weights, np.arange(0, len(weights), 128), axis=0).sum(axis=0))
+    whole = len(weights) - len(weights) % _BLOCK
+    blocks = weights[:whole].reshape(-1, _BLOCK, weights.shape[1]).sum(axis=1)
+    return np.asarray(blocks.sum(axis=0) + weights[whole:].sum(axis=0))

@@ -52,6 +52,8 @@ class Stumps:
     def matrix(self) -> Matrix:
         """(n, g) ones where a document is listed; for presence, whose lists do not overlap in memory."""
         starts = np.append(self.starts, len(self.documents))
+        if len(self.documents) <= np.iinfo(np.int32).max:
+            starts = starts.astype(np.int32)
         return csr_array(
             (np.ones(len(self.documents)), self.documents, starts), shape=(len(self), self.n_documents)
         )

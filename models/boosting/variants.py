@@ -45,13 +45,16 @@ def loss(variant: Variant, W: Floats) -> Floats:
     """
     positive_absent, negative_absent, positive_present, negative_present = W
     if variant == "discrete":
-        return 2 * (
-            np.minimum(positive_absent, negative_absent) + np.minimum(positive_present, negative_present)
-        )
-    present = 2 * np.sqrt(positive_present * negative_present)
+        losses: Floats = np.minimum(positive_absent, negative_absent)
+        losses += np.minimum(positive_present, negative_present)
+        losses *= 2
+        return losses
+    losses = 2 * np.sqrt(positive_present * negative_present)
     if variant == "real":
-        return present + 2 * np.sqrt(positive_absent * negative_absent)
-    return present + positive_absent + negative_absent
+        losses += 2 * np.sqrt(positive_absent * negative_absent)
+    else:
+        losses += positive_absent + negative_absent
+    return losses
 
 
 def normaliser(variant: Variant, total_loss: Floats, weight: Floats) -> Floats:

@@ -163,7 +163,9 @@ class Literal:
 def problems(draw: st.DrawFn) -> tuple[Rows, list[list[int]]]:
     """Small problems with rare labels, labels never or always on, empty rows, twins and ties."""
     r, k = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    values: list[float] = draw(st.sampled_from([[0, 1], [0, 0, 0, 1], [0, 1, 2], [-2, -1, 0, 0.5, 3], [1, 2]]))
+    values: list[float] = draw(
+        st.sampled_from([[0, 1], [0, 0, 0, 1], [0, 1, 2], [-2, -1, 0, 0.5, 3], [1, 2]])
+    )
     some = draw(st.lists(st.lists(st.sampled_from(values), min_size=r, max_size=r), min_size=1, max_size=7))
     rows = [*some, *some[: draw(st.integers(0, 2))]]
     if draw(st.booleans()):
