@@ -82,6 +82,9 @@ class WordAnalysis:
         self._drop_numbers = parameters.drop_numbers
         self._stop_list = stop_list(choose(parameters.stop_words))
         self._stem = stemmer(choose(parameters.stemmer))
+        self.changes_nothing = (
+            self._min_length == 1 and not self._drop_numbers and not self._stop_list and self._stem is str
+        )
 
     def __call__(self, word: str) -> str | None:
         """The word as a term holds it, or None if it is dropped."""
@@ -109,6 +112,7 @@ class Analyzer:
         self._given = terms
         self._remember = remember
         self._memory = _Memory(parameters, terms)
+        self._smallest = self._memory.size
 
     @property
     def terms(self) -> list[str]:
@@ -127,7 +131,7 @@ class Analyzer:
         (['a', 'rose', 'is', 'it'], [[2.0, 2.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
         """
         memory = self._memory
-        if self._remember is not None and memory.size > self._remember:
+        if self._remember is not None and memory.size - self._smallest > self._remember:
             memory = self._memory = _Memory(self.parameters, self._given)  # other threads keep the old one
         stream = self._read(documents, memory)
         if self.parameters.unit == "character":
@@ -195,24 +199,28 @@ class _Memory:
         self.strings = [*terms]
         self._parameters = parameters
         self._numbers = dict(zip(terms, range(len(terms)), strict=True))
-        self._words: dict[str | None, dict[str, int]] = {}
+        self._words: dict[str | None, tuple[WordAnalysis, dict[str, int]]] = {}
         self._pairs: dict[int, int] = {}
         self._spellings: dict[int, list[int]] = {}
         self._lock = Lock()
 
     @property
     def size(self) -> int:
-        """How many words and pairs have been met."""
-        return len(self._pairs) + sum(map(len, self._words.values()))
+        """How many words and pairs are remembered."""
+        return len(self.strings) + len(self._pairs) + sum(len(known) for _, known in self._words.values())
 
     def words(self, distinct: list[str], language: str | None) -> NDArray[np.int32]:
         """The number of each word after analysis, -1 for those that are dropped."""
-        known = self._words.get(language, {})
-        missing = [word for word in distinct if word not in known]
-        if missing:
-            with self._lock:
-                known = self._words.setdefault(language, known)
+        with self._lock:
+            if language not in self._words:
                 analysis = WordAnalysis(self._parameters, language)
+                self._words[language] = (analysis, self._numbers if analysis.changes_nothing else {})
+            analysis, known = self._words[language]
+            missing = [word for word in distinct if word not in known]
+            if known is self._numbers:
+                known.update(zip(missing, range(len(known), len(known) + len(missing)), strict=True))
+                self.strings.extend(missing)
+            else:
                 for word in missing:
                     term = analysis(word)
                     known[word] = -1 if term is None else self._number(term)

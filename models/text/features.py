@@ -14,12 +14,12 @@ from models.errors import NotFittedError, UnsuitableDataError
 from models.learner import Notes, State
 from models.text.analyzer import Analyzer, AnalyzerParameters
 from models.text.columns import first_columns, renumbered, stacked, unit_rows
-from models.text.documents import TextDocument
+from models.text.documents import TextDocument, parts_of
 from models.text.packed import pack, unpack
 from models.text.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.text.weighting import DocumentLengths, Weights, inverse_document_frequency, weigh
 
-_DOCUMENTS_AT_ONCE = 1024
+_CHARACTERS_AT_ONCE = 2**22
 _REMEMBERED = 2**17
 
 
@@ -167,6 +167,12 @@ class TextFeatures:
 
 
 def _slices(documents: Sequence[TextDocument]) -> Iterator[Sequence[TextDocument]]:
-    """Few enough documents that their words fit in the processor's caches."""
-    for first in range(0, len(documents), _DOCUMENTS_AT_ONCE):
-        yield documents[first : first + _DOCUMENTS_AT_ONCE]
+    """A few megabytes of text at a time, which bounds the memory for its words."""
+    first = size = 0
+    for i, document in enumerate(documents):
+        size += sum(len(text) for text, _ in parts_of(document))
+        if size >= _CHARACTERS_AT_ONCE:
+            yield documents[first : i + 1]
+            first, size = i + 1, 0
+    if first < len(documents):
+        yield documents[first:]

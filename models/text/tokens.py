@@ -36,7 +36,7 @@ def _ranges(characters: Iterable[str]) -> str:
 
 _MARKS = _ranges(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in ("Mn", "Mc"))
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
-_ASCII_WORD = re.compile("[0-9A-Za-z]+")
+_PLAIN_WORD = re.compile(r"[^\W_]+")
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
@@ -60,7 +60,7 @@ def words(text: str, *, lowercase: bool = True) -> list[str]:
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
     """
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower() if lowercase else text)
+        return _PLAIN_WORD.findall(text.lower() if lowercase else text)
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return _WORD.findall((text.lower() if lowercase else text).replace("_", " "))
 

@@ -84,12 +84,12 @@ def test_words_are_runs_of_letters_and_digits(text: str, lowercase: bool) -> Non
 )
 def test_words_of_many_scripts_and_mailers(text: str, expected: list[str]) -> None:
     assert words(text) == expected
-    assert split([text]).distinct == list(dict.fromkeys(expected))
+    assert sorted(split([text]).distinct) == sorted(set(expected))
 
 
 def test_case_is_kept_where_asked() -> None:
     assert words("Ärger Re", lowercase=False) == ["Ärger", "Re"]
-    assert split(["Re", "Ärger Re"], lowercase=False).distinct == ["Re", "Ärger"]
+    assert sorted(split(["Re", "Ärger Re"], lowercase=False).distinct) == ["Re", "Ärger"]
 
 
 def test_no_texts() -> None:
