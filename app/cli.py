@@ -19,6 +19,7 @@ from app.db.session import Database
 from app.demo.run import DemoError, demo
 from app.demo.service import NotStartedError
 from app.embedded import ServeError, serve
+from app.inspecting import data_cli, mail_cli
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.main import create_app
@@ -34,6 +35,8 @@ cli = typer.Typer(
 )
 keys_cli = typer.Typer(help="API keys: who may do what.", no_args_is_help=True)
 cli.add_typer(keys_cli, name="keys")
+cli.add_typer(data_cli, name="data")
+cli.add_typer(mail_cli, name="mail")
 
 stderr = Console(stderr=True)
 

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.errors import Problem
 from app.schemas import Answer, Description, JsonObject, Request, Timestamp, Title
+from models.data.formats import OptionsUnion
 
 DatasetFormat: TypeAlias = Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"]
 DatasetState: TypeAlias = Literal["awaiting_content", "ingesting", "ready", "failed"]
@@ -52,13 +53,24 @@ class DatasetCreate(Request):
 
     name: Title
     description: Description | None = None
-    format: DatasetFormat = "jsonl"
+    format: DatasetFormat | None = None
+    """By default the format is told from the content; examples given inline need none."""
+    options: OptionsUnion | None = None
+    """What the file itself does not say: which column is what, how labels are separated."""
     label_tree: dict[Label, Label] | None = None
     """Child to parent. Every document's labels are closed under ancestors."""
     max_bad_records: int = Field(default=0, ge=0)
     """Go on without up to so many records that cannot be read."""
     examples: list[Example] | None = Field(default=None, min_length=1)
     """A small set inline instead of an upload."""
+
+    @model_validator(mode="after")
+    def _options_of_the_format(self) -> Self:
+        if self.options is not None and self.format not in (None, self.options.format):
+            raise ValueError(f"the options are those of {self.options.format}, the format is {self.format}")
+        if self.examples is not None and self.format not in (None, "jsonl"):
+            raise ValueError("examples in the request have no other format than jsonl; leave format out")
+        return self
 
 
 class DatasetPatch(Request):
@@ -82,7 +94,8 @@ class Dataset(Answer):
     id: str
     name: str
     description: str | None = None
-    format: DatasetFormat
+    format: DatasetFormat | None = None
+    """Left out where it is to be told from the content."""
     state: DatasetState
     label_tree: dict[str, str] | None = None
     created_at: Timestamp

@@ -41,10 +41,13 @@ def create(env: Environment, body: DatasetCreate, once: Once) -> Dataset:
             id=new_id("ds"),
             name=body.name,
             description=body.description,
-            format=body.format,
+            format=_format(body),
             state="awaiting_content",
             label_tree=body.label_tree,
-            options={"max_bad_records": body.max_bad_records},
+            options={
+                "max_bad_records": body.max_bad_records,
+                "format": body.options.model_dump(mode="json", by_alias=True) if body.options else None,
+            },
             created_at=tx.now,
         )
         tx.session.add(row)
@@ -59,6 +62,12 @@ def create(env: Environment, body: DatasetCreate, once: Once) -> Dataset:
         return shown(row)
 
     return once.run(env.db, Dataset, work)
+
+
+def _format(body: DatasetCreate) -> str | None:
+    if body.options is not None:
+        return body.options.format
+    return "jsonl" if body.examples is not None else body.format
 
 
 def upload_key(dataset_id: str) -> str:

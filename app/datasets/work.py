@@ -6,6 +6,7 @@ import hashlib
 from io import BufferedReader
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import insert
 
 from app.db import tables
@@ -15,10 +16,14 @@ from app.jobs import ledger
 from app.jobs.ledger import Claim
 from app.jobs.reporter import Reporter
 from app.settings import Settings
+from models.data.formats import OptionsUnion
 from models.data.ingest import ingest
 from models.data.limits import IngestLimits
+from models.data.options import FormatOptions
 from models.errors import BadDataError
 from models.labels import LabelTree
+
+OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(OptionsUnion)
 
 
 class Ingestion:
@@ -45,6 +50,7 @@ class Ingestion:
                     row.format,
                     target,
                     tree=LabelTree(row.label_tree) if row.label_tree else None,
+                    options=_options(row),
                     limits=limits_of(env.settings),
                     max_bad_records=int(row.options.get("max_bad_records", 0)),
                     progress=lambda done: report("reading", done, size, "bytes"),
@@ -88,6 +94,11 @@ class Ingestion:
         if row is not None:
             row.state = "failed"
             row.error = error
+
+
+def _options(row: tables.Dataset) -> FormatOptions | None:
+    given = row.options.get("format")
+    return None if given is None else OPTIONS.validate_python(given)
 
 
 def limits_of(settings: Settings) -> IngestLimits:

@@ -68,7 +68,7 @@ class Dataset(Base):
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     name: Mapped[str] = mapped_column(String(200))
     description: Mapped[str | None] = mapped_column(Text)
-    format: Mapped[str] = mapped_column(String(20))
+    format: Mapped[str | None] = mapped_column(String(20))
     state: Mapped[str] = mapped_column(String(20), index=True)
     label_tree: Mapped[dict[str, Any] | None]
     options: Mapped[dict[str, Any]]

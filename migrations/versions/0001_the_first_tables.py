@@ -29,7 +29,7 @@ def upgrade() -> None:
         sa.Column("id", sa.String(length=40), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("description", sa.Text(), nullable=True),
-        sa.Column("format", sa.String(length=20), nullable=False),
+        sa.Column("format", sa.String(length=20), nullable=True),
         sa.Column("state", sa.String(length=20), nullable=False),
         sa.Column("label_tree", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("options", sa.JSON(none_as_null=True), nullable=False),
