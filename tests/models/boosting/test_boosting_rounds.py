@@ -1,0 +1,268 @@
+"""Larger problems than loops can do: the quick rounds take the pivots of the plain vectorised round."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+from models.arrays import Floats, Ints, Labels, Matrix
+from models.boosting.adaboost_mh import AdaBoostMH
+from models.boosting.booster import Booster
+from models.boosting.mp_boost import MPBoost
+from models.boosting.negative_sums import OwnNegativeSums, SharedNegativeSums
+from models.boosting.own_pivots import OwnPivotsRounds
+from models.boosting.shared_pivot import SharedPivotRounds
+from models.boosting.stumps import presence_stumps
+from models.errors import ParameterError
+from models.learner import Context, Step, as_problem
+
+COVEY_DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[4] / "shared" / "data"))
+TIE = 1e-12
+
+
+class PlainRounds:
+    """The straightforward round: two products of the term-document matrix, and Z for every term and label."""
+
+    def __init__(self, X: Matrix, Y: Labels, *, together: bool, variant: str = "real") -> None:
+        g, k = Y.shape
+        self.together, self.variant = together, variant
+        self.smoothing = 1 / (g * k)
+        self.terms: Any = X.T.tocsr()
+        self.terms.data[:] = 1
+        self.relevant = Y.toarray().astype(bool)
+        self.D = np.full((g, k), 1 / (g * k) if together else 1 / g)
+        positives = self.relevant.sum(axis=0)
+        holding = np.diff(self.terms.indptr)[:, None]
+        n_positive = np.asarray(self.terms @ self.relevant.astype(float))
+        n_negative = holding - n_positive
+        counts = [positives - n_positive, (g - positives) - n_negative, n_positive, n_negative]
+        self.empty = [count == 0 for count in counts]
+        self.occurs = holding[:, 0] > 0
+
+    def weights(self) -> Floats:
+        """(4, terms, labels) W, total minus present on the absent side, exactly 0 where no document is."""
+        positive = np.where(self.relevant, self.D, 0)
+        negative = np.where(self.relevant, 0, self.D)
+        present = [self.terms @ positive, self.terms @ negative]
+        W = np.stack([positive.sum(axis=0) - present[0], negative.sum(axis=0) - present[1], *present])
+        for side, empty in zip(W, self.empty, strict=True):
+            side[empty] = 0
+        return np.asarray(np.maximum(W, 0))
+
+    def Z(self, W: Floats) -> Floats:  # noqa: N802
+        """(terms, searches) Z."""
+        if self.variant == "discrete":
+            missed = 2 * (np.minimum(W[0], W[1]) + np.minimum(W[2], W[3]))
+            missed = missed.sum(axis=1, keepdims=True) if self.together else missed
+            return np.asarray(np.sqrt(missed * (2 - missed)))
+        Z = 2 * np.sqrt(W[2] * W[3])
+        Z += W[0] + W[1] if self.variant == "real_abstaining" else 2 * np.sqrt(W[0] * W[1])
+        return np.asarray(Z.sum(axis=1, keepdims=True) if self.together else Z)
+
+    def choose(self) -> Ints:
+        """The pivot of every search."""
+        Z = self.Z(self.weights())
+        Z[~self.occurs] = np.inf
+        return np.asarray((Z.min(axis=0) + TIE >= Z).argmax(axis=0))
+
+    def take(self, pivots: Ints) -> None:
+        k = self.D.shape[1]
+        pivot = np.broadcast_to(pivots, k)
+        W = self.weights()
+        chosen = W[:, pivot, np.arange(k)]
+        e = self.smoothing
+        if self.variant == "discrete":
+            missed = 2 * (np.minimum(chosen[0], chosen[1]) + np.minimum(chosen[2], chosen[3]))
+            missed = missed.sum() if self.together else missed
+            alpha = 0.5 * np.log((2 - missed + e) / (missed + e))
+            a0, a1 = alpha * np.sign(chosen[0] - chosen[1]), alpha * np.sign(chosen[2] - chosen[3])
+        else:
+            a1 = 0.5 * np.log((chosen[2] + e) / (chosen[3] + e))
+            a0 = (
+                0 * a1
+                if self.variant == "real_abstaining"
+                else 0.5 * np.log((chosen[0] + e) / (chosen[1] + e))
+            )
+        holds = self.terms[pivot].toarray().T != 0
+        self.D *= np.exp(np.where(self.relevant, -1, 1) * np.where(holds, a1, a0))
+        self.D /= self.D.sum() if self.together else self.D.sum(axis=0)
+
+
+def sparse_problem(seed: int, g: int = 400, r: int = 900, k: int = 12) -> tuple[Matrix, Labels]:
+    """Documents whose labels depend on a few of their terms, with frequent, rare and identical terms."""
+    rng = np.random.default_rng(seed)
+    frequency = rng.zipf(1.3, r).clip(1, 60)
+    X = (rng.random((g, r)) < frequency / 150).astype(float)
+    X[:, 7] = X[:, 3]
+    rule = np.where(rng.random((r, k)) < 0.03, rng.normal(size=(r, k)), 0.0)
+    scores = X @ rule + rng.normal(scale=0.4, size=(g, k))
+    rare = [np.quantile(scores[:, j], quantile) for j, quantile in enumerate(rng.uniform(0.5, 0.995, k))]
+    Y = (scores > rare).astype(int)
+    return as_problem(csr_array(X), Y)
+
+
+def explained_by_a_tie(plain: PlainRounds, mine: Ints) -> bool:
+    """Whether the plain round could not tell the pivots apart; its W carry a subtraction's rounding."""
+    Z = plain.Z(plain.weights())
+    searches = np.arange(Z.shape[1])
+    return bool((Z[mine, searches] <= Z.min(axis=0) + 1e-7).all())
+
+
+def check_same_pivots(X: Matrix, Y: Labels, learner: type[Booster], variant: Any, rounds: int) -> None:
+    plain = PlainRounds(X, Y, together=learner is AdaBoostMH, variant=variant)
+    stumps = presence_stumps(X)
+    engine = SharedPivotRounds if learner is AdaBoostMH else OwnPivotsRounds
+    quick = engine(stumps, Y, variant, plain.smoothing)
+    differ = 0
+    for _ in range(rounds):
+        candidates = quick.choose()
+        assert candidates is not None
+        assert (candidates >= 0).all()
+        mine = stumps.features[candidates]
+        theirs = plain.choose()
+        if not np.array_equal(mine, theirs):
+            differ += int((mine != theirs).sum())
+            assert explained_by_a_tie(plain, mine)
+        quick.take(candidates)
+        plain.take(mine)
+        weights = np.abs(quick.weights) if learner is AdaBoostMH else np.abs(quick.weights).T
+        np.testing.assert_allclose(weights, plain.D, rtol=1e-7, atol=1e-300)
+    assert differ <= rounds * plain.D.shape[1] * 0.01
+
+
+@pytest.mark.parametrize("variant", ["real", "real_abstaining", "discrete"])
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_takes_the_pivots_of_the_plain_round(learner: type[Booster], variant: str, seed: int) -> None:
+    X, Y = sparse_problem(seed)
+    check_same_pivots(X, Y, learner, variant, rounds=25)
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+def test_takes_the_pivots_of_the_plain_round_on_reuters(learner: type[Booster]) -> None:
+    path = COVEY_DATA / "reuters21578.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there; COVEY_DATA names the folder of the corpora")
+    X, Y = reuters(path)
+    check_same_pivots(X, Y, learner, "real", rounds=12)
+
+
+def reuters(path: Path) -> tuple[Matrix, Labels]:
+    """The first 2,500 training documents; terms are runs of letters."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        documents = [json.loads(line) for line in islice(lines, 2500)]
+    held = [sorted({*re.findall("[a-z]+", d["text"].lower())}) for d in documents]
+    return as_problem(one_hot(held), one_hot([sorted({*d["labels"]}) for d in documents]))
+
+
+def one_hot(names: list[list[str]]) -> Matrix:
+    columns = {name: column for column, name in enumerate(sorted({*chain(*names)}))}
+    indices = [columns[name] for name in chain(*names)]
+    starts = np.cumsum([0, *map(len, names)])
+    return csr_array((np.ones(len(indices)), indices, starts), shape=(len(names), len(columns)))
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+def test_followed_sums_stay_within_the_error_they_claim(learner: type[Booster]) -> None:
+    """On rare, separable labels, where plain incremental sums lose their digits."""
+    X, Y = sparse_problem(3, k=30)
+    engine = SharedPivotRounds if learner is AdaBoostMH else OwnPivotsRounds
+    rounds = engine(presence_stumps(X), Y, "real", 1 / (Y.shape[0] * Y.shape[1]))
+    columns: Any = presence_stumps(X).matrix()
+    for _ in range(60):
+        pivots = rounds.choose()
+        assert pivots is not None
+        rounds.take(pivots)
+        sums = rounds._negative_sums
+        signed = rounds.weights if learner is AdaBoostMH else rounds.weights.T
+        true = columns @ np.maximum(-signed, 0)
+        if isinstance(sums, SharedNegativeSums):
+            claimed = sums._sums * sums._scale
+        else:
+            assert isinstance(sums, OwnNegativeSums)
+            free = (sums._free * sums._scale[:, None]).T
+            claimed = np.where(np.isinf(free), true, free)
+            for block in rounds._pairs.blocks:
+                claimed[block.candidates, block.labels] = sums.of_pairs(block)
+        assert (np.abs(claimed - true) <= sums.error + 1e-15).all()
+        assert (sums.error <= 1e-10).all()
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+def test_one_pivot_in_every_document_is_taken_once(learner: type[Booster]) -> None:
+    X = csr_array(np.ones((5, 2)))
+    Y = np.array([[1], [0], [0], [0], [1]])
+    fitted = learner(rounds=3, smoothing=1e-12).fit(X, Y)
+    assert fitted.hypothesis_.features.tolist() == [0]
+    assert any("no feature can reduce" in warning for warning in fitted.notes_.warnings)
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+def test_a_term_in_no_document_is_no_candidate(learner: type[Booster]) -> None:
+    fitted = learner(rounds=3).fit(csr_array((4, 3)), np.array([[1], [0], [0], [0]]))
+    assert len(fitted.hypothesis_.features) == 0
+    assert fitted.decision_function(np.eye(3)).tolist() == [[0.0]] * 3
+    assert fitted.notes_.facts["distinct_pivots"] == 0
+    assert fitted.notes_.warnings
+
+
+def test_large_sparse_data_is_never_dense() -> None:
+    """Two million features by fifty thousand documents would take 800 GB."""
+    rng = np.random.default_rng(0)
+    X = random_array((50_000, 2_000_000), density=2e-6, rng=rng, format="csr")
+    Y = csr_array((rng.random((50_000, 4)) < 0.01).astype(np.int8))
+    fitted = MPBoost(rounds=2).fit(X, Y)
+    assert fitted.decision_function(X).shape == (50_000, 4)
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+def test_early_stopping_keeps_the_best_rounds(learner: type[Booster]) -> None:
+    X, Y = sparse_problem(5)
+    steps: list[Step] = []
+    stopping = {"patience": 3, "validation_fraction": 0.3, "metric": "f1_macro"}
+    stopped = learner(rounds=80, early_stopping=stopping, random_state=1)
+    stopped.fit(X, Y, monitor=steps.append)
+    again = learner(rounds=80, early_stopping=stopping, random_state=1).fit(X, Y, resume=steps[4].snapshot())
+    other = learner(rounds=80, early_stopping=stopping, random_state=2).fit(X, Y)
+    scores = stopped.decision_function(X)
+    np.testing.assert_array_equal(scores, again.decision_function(X))
+    assert not np.array_equal(scores, other.decision_function(X))
+    assert any("held-out examples gained no more" in warning for warning in stopped.notes_.warnings)
+    values = [step.measures["held_out_f1_macro"] for step in steps]
+    if learner is AdaBoostMH:
+        best = int(np.argmax(values)) + 1
+        assert len(values) == best + 3
+        prefix = learner(rounds=best, early_stopping={**stopping, "patience": 80}, random_state=1).fit(X, Y)
+        np.testing.assert_array_equal(scores, prefix.decision_function(X))
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+@pytest.mark.parametrize("stump", ["presence", "threshold"])
+def test_explanations_add_up_to_the_score(learner: type[Booster], stump: str) -> None:
+    rng = np.random.default_rng(2)
+    X = csr_array(np.round(rng.normal(size=(60, 6)) * (rng.random((60, 6)) < 0.7), 1))
+    Y = (X.toarray()[:, :3] > 0.2).astype(int)
+    fitted = learner(rounds=15, stump=stump).fit(X, Y)
+    empty = fitted.decision_function(csr_array((1, 6)))[0]
+    scores = fitted.decision_function(X)
+    for row in range(5):
+        for label in range(3):
+            features, added = fitted.explain(X[[row]], label)
+            assert set(features.tolist()) <= set(X[[row]].indices.tolist())
+            assert empty[label] + added.sum() == pytest.approx(scores[row, label], abs=1e-9)
+
+
+def test_local_candidates_are_refused_where_pivots_are_shared() -> None:
+    context = Context(candidates=csr_array(np.ones((2, 1), dtype=bool)))
+    with pytest.raises(ParameterError, match="mp_boost") as refused:
+        AdaBoostMH().fit(np.eye(2), [[1], [0]], context=context)
+    assert refused.value.pointer == "/features/selection/policy"
