@@ -54,8 +54,7 @@ def _watch(env: Environment, claim: Claim, child: JobProcess, owner: str) -> Non
             cancelled = ledger.renew(env.db, claim, lease_seconds=env.settings.lease_seconds)
             if _stopping(env, owner):
                 child.end()
-                with env.db.write() as tx:
-                    ledger.hand_back(tx, claim, reason="the worker was told to stop")
+                kinds.hand_back(env, claim, reason="the worker was told to stop")
                 log.info("job.handed_back")
                 return
         except OperationalError as error:

@@ -48,6 +48,17 @@ def cancelled(env: Environment, claim: Claim) -> None:
         KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, CANCELLED)
 
 
+def hand_back(env: Environment, claim: Claim, *, reason: str) -> None:
+    """Give a job of ours back unfinished; one that was asked to stop is not started again only to stop."""
+    with env.db.write() as tx:
+        job = ledger.lock(tx, claim.job_id)
+        if job is not None and job.cancel_requested_at is not None:
+            ledger.finish(tx, claim, "cancelled")
+            KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, CANCELLED)
+        else:
+            ledger.hand_back(tx, claim, reason=reason)
+
+
 def lost(tx: Transaction, job: Job, *, attempts: int, reason: str) -> None:
     """Decide what becomes of a job whose worker or process died; the caller holds its row."""
     if job.cancel_requested_at is not None:

@@ -242,8 +242,8 @@ def request_cancel(tx: Transaction, job: Job) -> None:
 
 
 def lock(tx: Transaction, job_id: str) -> Job | None:
-    """The job's row, held until the end of the transaction."""
-    return tx.session.get(Job, job_id, with_for_update=True)
+    """The job's row as it is now, held until the end of the transaction."""
+    return tx.session.get(Job, job_id, with_for_update=True, populate_existing=True)
 
 
 def expired(tx: Transaction, *, limit: int = 50) -> list[Job]:

@@ -10,8 +10,13 @@ from pathlib import Path
 import postgres
 import pytest
 
+from app.bell import Bell
+from app.broker import broker_url
 from app.db import schema
 from app.db.session import Database
+from app.environment import Environment
+from app.settings import Settings
+from app.storage import FolderStorage
 
 
 def _migrate(url: str) -> str:
@@ -93,6 +98,15 @@ def database(database_url: str, rung: list[str]) -> Iterator[Database]:
     db = Database(database_url, ring=rung.append)
     yield db
     db.close()
+
+
+@pytest.fixture
+def env(database: Database, database_url: str, tmp_path: Path) -> Iterator[Environment]:
+    """What a process of the service works with, on a fresh database; its broker is away."""
+    made = Settings(data_dir=tmp_path, database_url=database_url, lease_seconds=10)
+    bell = Bell(broker_url(made))
+    yield Environment(made, database, FolderStorage(tmp_path / "storage"), bell)
+    bell.close()
 
 
 class Clock:

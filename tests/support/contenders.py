@@ -80,6 +80,7 @@ TASKS: dict[str, Callable[..., Any]] = {"claim": claim, "count": count, "migrate
 
 if __name__ == "__main__":
     _, name, *given = sys.argv
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     sys.stdin.readline()
-    print(json.dumps(TASKS[name](*given)))
+    json.dump(TASKS[name](*given), sys.stdout)

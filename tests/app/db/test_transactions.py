@@ -61,10 +61,14 @@ def test_no_update_is_lost_between_threads(database: Database, counter: tables.M
 
 def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, rung: list[str]) -> None:
     before = rows.everything(database)
-    with pytest.raises(ZeroDivisionError), database.write() as tx:
-        ledger.enqueue(tx, "train", {})
-        tx.session.flush()
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with database.write() as tx:
+            ledger.enqueue(tx, "train", {})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert rows.everything(database) == before
     assert rung == []
 
@@ -72,10 +76,15 @@ def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, ru
 def test_a_commit_that_fails_rings_for_nobody(database: Database, rung: list[str]) -> None:
     first = rows.queued(database)
     rung.clear()
-    with pytest.raises(IntegrityError), database.write() as tx:
-        ledger.enqueue(tx, "train", {})
-        # Written by the commit itself, and refused: the number is taken.
-        tx.session.add(tables.JobEvent(job_id=first, seq=1, at=tx.now, type="twice", detail={}))
+
+    def fail() -> None:
+        with database.write() as tx:
+            ledger.enqueue(tx, "train", {})
+            # Written by the commit itself, and refused: the number is taken.
+            tx.session.add(tables.JobEvent(job_id=first, seq=1, at=tx.now, type="twice", detail={}))
+
+    with pytest.raises(IntegrityError):
+        fail()
     assert rung == []
     assert rows.events(database, first) == ["queued"]
 
