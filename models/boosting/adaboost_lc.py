@@ -45,7 +45,9 @@ class AdaBoostLC(Learner):
     eq. 8 at least.
 
     A round costs two sparse-dense products, X α and Xᵀ q, and little more: relevant labels are few, so that
-    W₊ and W₋ come apart for the price of one product. Memory beyond X, α and W is a block of examples.
+    W₊ and W₋ come apart for the price of one product. Beyond X, α and W a training holds the features of each
+    example once for each of its labels (up to 3 GiB; where that is not enough they are gathered anew each
+    round, which costs about a third of a product more) and a block of scores, never all scores.
 
     Args:
         rounds: boosting rounds T.
