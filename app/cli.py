@@ -30,6 +30,7 @@ cli = typer.Typer(
     name="covey",
     help="Train multilabel classifiers over HTTP and route e-mail with them.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )

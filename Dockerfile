@@ -1,0 +1,31 @@
+# syntax=docker/dockerfile:1
+# One image for api, worker and migrate. Build: docker build -t covey .
+FROM python:3.13-slim AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /build
+RUN python -m venv /opt/covey
+COPY requirements/run.lock requirements/run.lock
+RUN /opt/covey/bin/pip install --require-hashes --requirement requirements/run.lock
+COPY pyproject.toml README.md ./
+COPY app app
+COPY workers workers
+COPY models models
+COPY migrations migrations
+RUN /opt/covey/bin/pip install --no-deps --no-build-isolation .
+
+FROM python:3.13-slim
+ENV PATH=/opt/covey/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    COVEY_DATA_DIR=/var/lib/covey
+RUN useradd --system --uid 10001 --home-dir /var/lib/covey --create-home covey
+COPY --from=build /opt/covey /opt/covey
+USER 10001
+WORKDIR /var/lib/covey
+VOLUME /var/lib/covey
+EXPOSE 8000
+# The worker has no port; it overrides this with its own check of the database.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/health/live', timeout=3)"]
+ENTRYPOINT ["covey"]
+# Listening beyond loopback needs an API key: docker run … covey keys create --name first --scope admin
+CMD ["api", "--host", "0.0.0.0", "--port", "8000"]
