@@ -162,7 +162,7 @@ class _Intake:
         id_ = record.id if record.id is not None else str(number)
         if self._ids.add(id_):
             raise RecordError(f"the id {id_!r} is that of an earlier example", "/id")
-        labels = tally.tree.closure(record.labels)
+        labels = tally.tree.closure(record.labels) if tally.tree.parents else sorted(set(record.labels))
         if record.features is not None:
             self._name_features(sorted(record.features.keys() - self._features.keys()))
         self._sink.append(record, id_, labels)
@@ -198,21 +198,22 @@ class _Intake:
         if len(self.bad_records) < SHOWN_RECORDS:
             self.bad_records.append(record)
         if self._n_bad_records >= max(SHOWN_RECORDS, self._max_bad_records + 1):
-            self._refuse_if_useless()
+            raise self._too_many_bad_records(" or more")
 
     def _refuse_if_useless(self) -> None:
         if self._n_bad_records > self._max_bad_records:
-            first = self.bad_records[0]
-            place = f"line {first.line}" + (f", {first.field}" if first.field else "")
-            if self._n_bad_records == 1:
-                raise BadDataError(f"1 record cannot be used: {place}: {first.reason}")
-            raise BadDataError(
-                f"{self._n_bad_records:,} records cannot be used; the first is {place}: {first.reason}"
-            )
+            raise self._too_many_bad_records()
         if not self._tally.n_examples:
             raise BadDataError("the file holds no examples")
         if not any(self._tally.label_counts.values()):
             raise BadDataError("no example of the file has a label; there is nothing to learn")
+
+    def _too_many_bad_records(self, or_more: str = "") -> BadDataError:
+        first = self.bad_records[0]
+        fault = f"line {first.line}{f', {first.field}' if first.field else ''}: {first.reason}"
+        if self._n_bad_records == 1:
+            return BadDataError(f"1 record cannot be used: {fault}")
+        return BadDataError(f"{self._n_bad_records:,} records{or_more} cannot be used; the first is {fault}")
 
 
 def _too_many(most: int, what: str) -> BadDataError:

@@ -124,6 +124,18 @@ BAD_LINES = {
     "infinity": (b'{"features": {"a": -Infinity}, "labels": []}', None, "not valid JSON"),
     "overflow": (b'{"features": {"a": 1e999}, "labels": []}', "/features/a", "finite"),
     "large integer": (b'{"features": {"a": 1' + b"0" * 400 + b'}, "labels": []}', "/features/a", "finite"),
+    "large integers": (
+        b'{"features": {"a": 1' + b"0" * 400 + b', "b": -1' + b"0" * 400 + b'}, "labels": []}',
+        "/features/a",
+        "finite",
+    ),
+    "feature blank": (b'{"features": {"a": 1, " ": 1}, "labels": []}', "/features/ ", "must not be empty"),
+    "feature long": (
+        b'{"features": {"' + b"a" * 513 + b'": 1}, "labels": []}',
+        "/features/" + "a" * 513,
+        "513",
+    ),
+    "feature control": (b'{"features": {"a\\u0001": 1}, "labels": []}', "/features/a\x01", "control"),
     "boolean": (b'{"features": {"a~/b": true}, "labels": []}', "/features/a~0~1b", "not a boolean"),
     "feature list": (b'{"features": [1], "labels": []}', "/features", "not a list"),
     "feature unnamed": (b'{"features": {"": 1}, "labels": []}', "/features/", "must not be empty"),
@@ -197,7 +209,7 @@ def test_some_bad_records_can_be_allowed(tmp_path: Path) -> None:
     report, stored = read(GOOD + b"{}\n" * 30 + GOOD, tmp_path, max_bad_records=30)
     assert (report.n_examples, report.n_bad_records, len(report.bad_records)) == (2, 30, 20)
     assert stored.n_examples == 2
-    with pytest.raises(BadDataError, match="31 records cannot be used; the first is line 2"):
+    with pytest.raises(BadDataError, match="31 records or more cannot be used; the first is line 2"):
         read(GOOD + b"{}\n" * 31 + GOOD, tmp_path, max_bad_records=30)
 
 
