@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -23,6 +22,7 @@ from app.inspecting import data_cli, mail_cli
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.main import create_app
+from app.openapi import written
 from app.settings import Settings
 from app.version import __version__
 
@@ -180,7 +180,7 @@ def create_key(
 @cli.command()
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP API."""
-    typer.echo(json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False))
+    typer.echo(written(create_app(Settings())), nl=False)
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ class ProblemItem(BaseModel):
     pointer: str = Field(examples=["/learner/rounds"])
     """JSON pointer into the request's body; for parameters ``/query/…``, ``/path/…`` or ``/header/…``."""
     message: str
+    """What is wrong there."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -42,9 +43,14 @@ class ProblemItem(BaseModel):
 class BadRecordItem(BaseModel):
     """One record of a data set's content that was refused."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     line: int
+    """Its line, or its number in a format without lines; from 1."""
     reason: str
+    """What is wrong with it."""
     field: str | None = None
+    """The field at fault, as a JSON pointer or a column's name."""
 
 
 class Problem(BaseModel):
@@ -53,15 +59,21 @@ class Problem(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     type: str = Field(examples=["urn:covey:problem:not_found"])
+    """A name for this kind of problem; ends in the code."""
     title: str
+    """The status in words."""
     status: int
+    """The HTTP status."""
     detail: str
+    """What is wrong and what to do about it, for a person."""
     code: str
     """Stable and documented; what a program should look at."""
     errors: list[ProblemItem] | None = None
+    """The places that are wrong, where they can be named."""
     records: list[BadRecordItem] | None = None
     """The first records that were refused, for a data set that failed."""
     request_id: str | None = None
+    """The request that was answered with it, as in the service's log."""
 
 
 class ApiError(Exception):

@@ -48,11 +48,11 @@ def resource(tag: str) -> APIRouter:
         tags=[tag],
         route_class=LeanRoute,
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
-        responses=responses(400, 401, 403, 413, 422, 500, 503),
+        responses=responses(400, 401, 403, 413, 415, 422, 500, 503),
     )
 
 
-_SAID = {
+SAID = {
     400: "The request cannot be understood.",
     401: "A key is needed, or the one given opens nothing.",
     403: "The key lacks the scope.",
@@ -62,6 +62,7 @@ _SAID = {
     412: "If-Match names another revision.",
     413: "More than a limit allows.",
     415: "A media type or encoding that is not read here.",
+    416: "There are no such bytes.",
     422: "Well formed, and not possible as asked.",
     500: "A fault of the service.",
     503: "Not now.",
@@ -71,6 +72,11 @@ _SAID = {
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Documents error answers of an operation."""
     return {
-        status: {"model": Problem, "description": _SAID[status], "content": {PROBLEM_JSON: {}}}
+        status: {"model": Problem, "description": SAID[status], "content": {PROBLEM_JSON: {}}}
         for status in statuses
     }
+
+
+def headed(status: int, *names: str) -> dict[int | str, dict[str, Any]]:
+    """Documents headers of a good answer; ``app.openapi`` describes them."""
+    return {status: {"headers": {name: {} for name in names}}}

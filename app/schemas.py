@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, StringConstraints
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
 
 class Request(BaseModel):
@@ -30,7 +31,18 @@ Timestamp: TypeAlias = Annotated[datetime, PlainSerializer(_rfc3339, when_used="
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 """A name of a model, an alias or a router."""
 
+DatasetId: TypeAlias = Annotated[str, Path(description="The data set's id.")]
+JobId: TypeAlias = Annotated[str, Path(description="The job's id.")]
+DecisionId: TypeAlias = Annotated[str, Path(description="The decision's id.")]
+KeyId: TypeAlias = Annotated[str, Path(description="The key's id.")]
+ModelName: TypeAlias = Annotated[Name, Path(description="The model's name.")]
+RouterName: TypeAlias = Annotated[Name, Path(description="The router's name.")]
+
 Title: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Description: TypeAlias = Annotated[str, StringConstraints(max_length=10_000)]
+
+NextCursor: TypeAlias = Annotated[
+    str | None, Field(description="`cursor` of the next page; left out on the last one.")
+]
 
 JsonObject: TypeAlias = dict[str, Any]

@@ -238,23 +238,23 @@ ENTRIES: Mapping[str, Entry] = {
 class DecisionDescription(BaseModel):
     """Which decisions make sense for a learner with certain parameters."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     when: dict[str, Any]
     """Values of parameters that this holds for; empty: any."""
-    default: str
+    default: DecisionKind
     """The decision that is used where none is given."""
-    kinds: list[str]
+    kinds: list[DecisionKind]
     """All decisions that make sense."""
 
 
 class LearnerDescription(BaseModel):
-    """A learner as ``GET /v1/learners`` tells it."""
+    """A learner, its parameters and what its scores allow."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     algorithm: str
-    """The word that picks it in ``learner.algorithm``."""
+    """The word that picks it in `learner.algorithm`."""
     summary: str
     """What it is, in a sentence."""
     source: str
@@ -263,10 +263,10 @@ class LearnerDescription(BaseModel):
     """JSON Schema of its parameters."""
     defaults: dict[str, Any]
     """The parameters that are used where none are given."""
-    default_decision: str
+    default_decision: DecisionKind
     """The decision that is used where none is given, with the default parameters."""
     decisions: list[DecisionDescription]
-    """Which decisions make sense; the first item whose ``when`` matches the parameters holds."""
+    """Which decisions make sense; the first item whose `when` matches the parameters holds."""
 
 
 def describe() -> list[LearnerDescription]:

@@ -18,9 +18,10 @@ from app.datasets.schemas import (
     LabelPage,
 )
 from app.errors import Unsupported
-from app.http import Env, ReadScope, TrainScope, resource, responses
+from app.http import Env, ReadScope, TrainScope, headed, resource, responses
 from app.idempotency import OnceHeader
 from app.paging import PageQuery
+from app.schemas import DatasetId
 from app.uploads import receive
 
 router = resource("datasets")
@@ -28,7 +29,12 @@ router = resource("datasets")
 ENCODINGS = ("gzip", "zstd")
 
 
-@router.post("/datasets", status_code=201, dependencies=[TrainScope], responses=responses(409))
+@router.post(
+    "/datasets",
+    status_code=201,
+    dependencies=[TrainScope],
+    responses={**responses(409), **headed(201, "Location")},
+)
 def create(env: Env, once: OnceHeader, body: DatasetCreate, response: Response) -> Dataset:
     """Create a data set. Its content follows by `PUT …/content`, or stands in the request as `examples`."""
     made = service.create(env, body, once)
@@ -43,13 +49,13 @@ def list(env: Env, page: PageQuery) -> DatasetPage:  # noqa: A001 - the verb of 
 
 
 @router.get("/datasets/{dataset_id}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, dataset_id: str) -> Dataset:
+def get(env: Env, dataset_id: DatasetId) -> Dataset:
     """Read a data set: its state, and once it is ready what is in it."""
     return service.get(env.db, dataset_id)
 
 
 @router.patch("/datasets/{dataset_id}", dependencies=[TrainScope], responses=responses(404))
-def update(env: Env, dataset_id: str, body: DatasetPatch) -> Dataset:
+def update(env: Env, dataset_id: DatasetId, body: DatasetPatch) -> Dataset:
     """Change a data set's name or description."""
     return service.patch(env.db, dataset_id, body)
 
@@ -57,7 +63,7 @@ def update(env: Env, dataset_id: str, body: DatasetPatch) -> Dataset:
 @router.delete(
     "/datasets/{dataset_id}", status_code=204, dependencies=[TrainScope], responses=responses(404, 409)
 )
-def delete(env: Env, dataset_id: str) -> None:
+def delete(env: Env, dataset_id: DatasetId) -> None:
     """Delete a data set and its files. Refused while a job needs it."""
     service.delete(env, dataset_id)
 
@@ -77,7 +83,7 @@ def delete(env: Env, dataset_id: str) -> None:
 async def upload_content(
     env: Env,
     request: Request,
-    dataset_id: str,
+    dataset_id: DatasetId,
     content_encoding: Annotated[
         str | None, Header(description="`gzip` or `zstd`, where the content is compressed.")
     ] = None,
@@ -104,12 +110,12 @@ async def upload_content(
 
 
 @router.get("/datasets/{dataset_id}/examples", dependencies=[ReadScope], responses=responses(404, 409))
-def list_examples(env: Env, dataset_id: str, page: PageQuery) -> ExamplePage:
+def list_examples(env: Env, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
     """List the examples of a ready data set, in their order."""
     return example_pages.page(env, dataset_id, page)
 
 
 @router.get("/datasets/{dataset_id}/labels", dependencies=[ReadScope], responses=responses(404))
-def list_labels(env: Env, dataset_id: str, page: PageQuery) -> LabelPage:
+def list_labels(env: Env, dataset_id: DatasetId, page: PageQuery) -> LabelPage:
     """List the labels of a data set with their counts, in label order."""
     return service.labels(env.db, dataset_id, page)

@@ -22,13 +22,16 @@ class Live(Answer):
     """The process answers."""
 
     status: Literal["live"]
+    """It answers."""
 
 
 class Ready(Answer):
     """The service can work."""
 
     status: Literal["ready"]
+    """It can work."""
     workers: int
+    """Workers that were heard of lately."""
     queue_seconds: float
     """How long the oldest waiting job has waited."""
 

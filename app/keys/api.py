@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from app.http import AdminScope, Env, resource, responses
+from app.http import AdminScope, Env, headed, resource, responses
 from app.keys import service
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage
 from app.paging import PageQuery
+from app.schemas import KeyId
 
 router = resource("api_keys")
 
 
-@router.post("/api-keys", status_code=201, dependencies=[AdminScope])
+@router.post("/api-keys", status_code=201, dependencies=[AdminScope], responses=headed(201, "Location"))
 def create(env: Env, body: ApiKeyCreate, response: Response) -> ApiKeyCreated:
     """Create a key. Its secret is shown in this answer only; from now on every request needs a key."""
     made = service.create(env.db, body)
@@ -27,6 +28,6 @@ def list(env: Env, page: PageQuery) -> ApiKeyPage:  # noqa: A001 - the verb of t
 
 
 @router.delete("/api-keys/{key_id}", status_code=204, dependencies=[AdminScope], responses=responses(404))
-def delete(env: Env, key_id: str) -> None:
+def delete(env: Env, key_id: KeyId) -> None:
     """Delete a key; it opens nothing from now on."""
     service.delete(env.db, key_id)

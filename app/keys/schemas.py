@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from app.schemas import Answer, Request, Timestamp, Title
+from app.schemas import Answer, NextCursor, Request, Timestamp, Title
 
 Scope: TypeAlias = Literal["read", "predict", "train", "admin"]
 
@@ -14,21 +14,37 @@ Scope: TypeAlias = Literal["read", "predict", "train", "admin"]
 class ApiKeyCreate(Request):
     """A new key."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "mail gateway", "scopes": ["predict"]},
+            ]
+        }
+    )
+
     name: Title
+    """What it is for."""
     scopes: list[Scope] = Field(min_length=1)
     """`read` looks, `predict` predicts and routes, `train` changes data and models, `admin` does all."""
     expires_at: Timestamp | None = None
+    """When it stops opening anything; never by default."""
 
 
 class ApiKey(Answer):
     """A key, without its secret."""
 
     id: str
+    """Begins with `key_`."""
     name: str
+    """What it is for."""
     scopes: list[Scope]
+    """What it opens."""
     created_at: Timestamp
+    """When it was made."""
     expires_at: Timestamp | None = None
+    """When it stops opening anything."""
     last_used_at: Timestamp | None = None
+    """When it was last used, to the minute."""
 
 
 class ApiKeyCreated(ApiKey):
@@ -42,4 +58,5 @@ class ApiKeyPage(Answer):
     """A page of keys."""
 
     items: list[ApiKey]
-    next_cursor: str | None = None
+    """The page."""
+    next_cursor: NextCursor = None

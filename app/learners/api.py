@@ -14,6 +14,7 @@ class LearnerList(Answer):
     """Every learner there is."""
 
     items: list[LearnerDescription]
+    """By `algorithm`."""
 
 
 @router.get("/learners", dependencies=[ReadScope])

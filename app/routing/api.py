@@ -24,7 +24,7 @@ from app.routing.schemas import (
     RouterPage,
     RouterPut,
 )
-from app.schemas import Name
+from app.schemas import DecisionId, RouterName
 from models.mail import MailDocument, read_message
 
 router = resource("routers")
@@ -35,7 +35,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
 @router.put("/routers/{name}", dependencies=[TrainScope])
-def put(env: Env, name: Name, body: RouterPut) -> Router:
+def put(env: Env, name: RouterName, body: RouterPut) -> Router:
     """Create or replace a router. The model, version and shadow that it names must exist."""
     return service.put(env.db, name, body)
 
@@ -47,13 +47,13 @@ def list(env: Env, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of t
 
 
 @router.get("/routers/{name}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, name: Name) -> Router:
+def get(env: Env, name: RouterName) -> Router:
     """Read a router."""
     return service.get(env.db, name)
 
 
 @router.delete("/routers/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404))
-def delete(env: Env, name: Name) -> None:
+def delete(env: Env, name: RouterName) -> None:
     """Delete a router. Its decisions stay readable by their ids."""
     service.delete(env.db, name)
 
@@ -78,7 +78,7 @@ async def route_message(
     loaded: Loaded,
     request: Request,
     background: BackgroundTasks,
-    name: Name,
+    name: RouterName,
     explain: Annotated[
         bool | None, Query(description="Name the terms that decided; by default as the router says.")
     ] = None,
@@ -98,19 +98,19 @@ async def route_message(
 
 
 @router.get("/routers/{name}/decisions", dependencies=[ReadScope], responses=responses(404))
-def list_decisions(env: Env, name: Name, page: PageQuery) -> DecisionPage:
+def list_decisions(env: Env, name: RouterName, page: PageQuery) -> DecisionPage:
     """List the decisions of a router, the newest first."""
     return service.page_decisions(env.db, name, page)
 
 
-@decisions.get("/decisions/{decision_id}", dependencies=[ReadScope], responses=responses(404))
-def get_decision(env: Env, decision_id: str) -> RecordedDecision:
+@decisions.get("/decisions/{decision_id}", name="get", dependencies=[ReadScope], responses=responses(404))
+def get_decision(env: Env, decision_id: DecisionId) -> RecordedDecision:
     """Read a decision."""
     return service.get_decision(env.db, decision_id)
 
 
 @decisions.post("/decisions/{decision_id}/feedback", dependencies=[PredictScope], responses=responses(404))
-def give_feedback(env: Env, decision_id: str, body: Feedback) -> RecordedDecision:
+def give_feedback(env: Env, decision_id: DecisionId, body: Feedback) -> RecordedDecision:
     """Tell which labels would have been right."""
     return service.give_feedback(env.db, decision_id, body)
 

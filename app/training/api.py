@@ -7,16 +7,22 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.http import Env, ReadScope, TrainScope, resource, responses
+from app.http import Env, ReadScope, TrainScope, headed, resource, responses
 from app.idempotency import OnceHeader
 from app.paging import PageQuery
+from app.schemas import JobId
 from app.training import service, stream
 from app.training.schemas import CurvePage, JobEventPage, TrainingJob, TrainingJobCreate, TrainingJobPage
 
 router = resource("training_jobs")
 
 
-@router.post("/training-jobs", status_code=202, dependencies=[TrainScope], responses=responses(404, 409))
+@router.post(
+    "/training-jobs",
+    status_code=202,
+    dependencies=[TrainScope],
+    responses={**responses(404, 409), **headed(202, "Location")},
+)
 def create(env: Env, once: OnceHeader, body: TrainingJobCreate, response: Response) -> TrainingJob:
     """Train a new version of a model in a worker. What cannot go together is refused at once."""
     made = service.create(env, body, once)
@@ -31,7 +37,7 @@ def list(env: Env, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb
 
 
 @router.get("/training-jobs/{job_id}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, job_id: str) -> TrainingJob:
+def get(env: Env, job_id: JobId) -> TrainingJob:
     """Read a training job: its state, progress, and in the end its result or error."""
     return service.get(env.db, job_id)
 
@@ -39,7 +45,7 @@ def get(env: Env, job_id: str) -> TrainingJob:
 @router.post(
     "/training-jobs/{job_id}/cancel", status_code=202, dependencies=[TrainScope], responses=responses(404)
 )
-def cancel(env: Env, job_id: str) -> TrainingJob:
+def cancel(env: Env, job_id: JobId) -> TrainingJob:
     """Ask a job to stop. A queued one never starts; a running one stops at its next round."""
     return service.cancel(env.db, job_id)
 
@@ -56,7 +62,7 @@ def cancel(env: Env, job_id: str) -> TrainingJob:
 def list_events(
     env: Env,
     request: Request,
-    job_id: str,
+    job_id: JobId,
     page: PageQuery,
     last_event_id: Annotated[
         str | None, Header(description="The last event received, to go on after it.", max_length=20)
@@ -74,6 +80,6 @@ def list_events(
 
 
 @router.get("/training-jobs/{job_id}/curve", dependencies=[ReadScope], responses=responses(404))
-def list_curve(env: Env, job_id: str, page: PageQuery) -> CurvePage:
+def list_curve(env: Env, job_id: JobId, page: PageQuery) -> CurvePage:
     """List the measures of a training by round, epoch or pass."""
     return service.curve(env.db, job_id, page)

@@ -8,9 +8,9 @@ from anyio import to_thread
 from fastapi import Header, Path, Request, Response
 from fastapi.responses import FileResponse
 
-from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, resource, responses
+from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, headed, resource, responses
 from app.paging import PageQuery
-from app.schemas import Name
+from app.schemas import ModelName, Name
 from app.uploads import receive
 from app.versions import predicting, service
 from app.versions.schemas import (
@@ -25,7 +25,8 @@ from app.versions.schemas import (
 )
 
 router = resource("models")
-Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The version's number.")]
+AliasName = Annotated[Name, Path(description="The alias's name.")]
 
 
 @router.get("/models", dependencies=[ReadScope])
@@ -35,19 +36,19 @@ def list(env: Env, page: PageQuery) -> ModelPage:  # noqa: A001 - the verb of th
 
 
 @router.get("/models/{name}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, name: Name) -> Model:
+def get(env: Env, name: ModelName) -> Model:
     """Read a model: how many versions it has, and what its aliases name."""
     return service.get_model(env.db, name)
 
 
 @router.delete("/models/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404, 409))
-def delete(env: Env, name: Name) -> None:
+def delete(env: Env, name: ModelName) -> None:
     """Delete a model with all its versions. Refused while a router or a job needs it."""
     service.delete_model(env, name)
 
 
 @router.get("/models/{name}/versions", dependencies=[ReadScope], responses=responses(404))
-def list_versions(env: Env, name: Name, page: PageQuery) -> ModelVersionPage:
+def list_versions(env: Env, name: ModelName, page: PageQuery) -> ModelVersionPage:
     """List the versions of a model, the newest first."""
     return service.page_versions(env.db, name, page)
 
@@ -56,6 +57,7 @@ def list_versions(env: Env, name: Name, page: PageQuery) -> ModelVersionPage:
     "/models/{name}/versions",
     status_code=201,
     dependencies=[TrainScope],
+    responses=headed(201, "Location"),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -63,7 +65,7 @@ def list_versions(env: Env, name: Name, page: PageQuery) -> ModelVersionPage:
         }
     },
 )
-async def import_version(env: Env, request: Request, response: Response, name: Name) -> ModelVersion:
+async def import_version(env: Env, request: Request, response: Response, name: ModelName) -> ModelVersion:
     """Import an artifact, as downloaded from this or another service, as the model's next version."""
     key = service.artifact_key()
     await receive(env.storage, key, request.stream(), limit=env.settings.max_artifact_bytes, what="artifact")
@@ -73,7 +75,7 @@ async def import_version(env: Env, request: Request, response: Response, name: N
 
 
 @router.get("/models/{name}/versions/{version}", dependencies=[ReadScope], responses=responses(404))
-def get_version(env: Env, name: Name, version: Number) -> ModelVersion:
+def get_version(env: Env, name: ModelName, version: Number) -> ModelVersion:
     """Read a version: labels, parameters, measures, where it comes from."""
     return service.get_version(env.db, name, version)
 
@@ -84,7 +86,7 @@ def get_version(env: Env, name: Name, version: Number) -> ModelVersion:
     dependencies=[TrainScope],
     responses=responses(404, 409),
 )
-def delete_version(env: Env, name: Name, version: Number) -> None:
+def delete_version(env: Env, name: ModelName, version: Number) -> None:
     """Delete a version and its artifact. Refused while an alias or a router names it."""
     service.delete_version(env, name, version)
 
@@ -94,14 +96,15 @@ def delete_version(env: Env, name: Name, version: Number) -> None:
     dependencies=[ReadScope],
     response_class=FileResponse,
     responses={
-        **responses(404),
+        **responses(404, 416),
         200: {
+            "headers": {"ETag": {}},
             "description": "The artifact's bytes.",
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         },
     },
 )
-def download_artifact(env: Env, name: Name, version: Number) -> FileResponse:
+def download_artifact(env: Env, name: ModelName, version: Number) -> FileResponse:
     """Download the file that a version is; its SHA-256 is the `ETag`."""
     path, shown = service.artifact_path(env, name, version)
     return FileResponse(
@@ -112,12 +115,16 @@ def download_artifact(env: Env, name: Name, version: Number) -> FileResponse:
     )
 
 
-@router.put("/models/{name}/aliases/{alias}", dependencies=[TrainScope], responses=responses(404, 412))
+@router.put(
+    "/models/{name}/aliases/{alias}",
+    dependencies=[TrainScope],
+    responses={**responses(404, 412), **headed(200, "ETag")},
+)
 def put_alias(
     env: Env,
     response: Response,
-    name: Name,
-    alias: Name,
+    name: ModelName,
+    alias: AliasName,
     body: AliasPut,
     if_match: Annotated[
         str | None, Header(description="The `ETag` that the alias must still have.", max_length=200)
@@ -135,12 +142,12 @@ def put_alias(
     dependencies=[TrainScope],
     responses=responses(404, 409),
 )
-def delete_alias(env: Env, name: Name, alias: Name) -> None:
+def delete_alias(env: Env, name: ModelName, alias: AliasName) -> None:
     """Delete an alias. Refused while a router serves by it."""
     service.delete_alias(env.db, name, alias)
 
 
 @router.post("/models/{name}/predict", dependencies=[PredictScope], responses=responses(404))
-def predict(env: Env, loaded: Loaded, name: Name, body: PredictRequest) -> PredictAnswer:
+def predict(env: Env, loaded: Loaded, name: ModelName, body: PredictRequest) -> PredictAnswer:
     """Predict label sets and rankings for up to some hundred documents with one version."""
     return predicting.predict(env, loaded, name, body)

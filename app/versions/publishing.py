@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version as installed
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
@@ -13,7 +13,7 @@ from app.db import tables
 from app.db.session import Transaction
 from app.errors import Invalid
 from app.storage import Stored
-from app.training.schemas import PromoteIfBetter
+from app.training.schemas import PromoteIfBetter, PromotionRule
 from app.version import __version__
 from models.pipeline import Pipeline
 
@@ -57,9 +57,7 @@ class NewVersion:
     timings: dict[str, float]
 
 
-def publish(
-    tx: Transaction, new: NewVersion, promote: Literal["if_first", "always", "never"] | PromoteIfBetter
-) -> int:
+def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIfBetter) -> int:
     """Insert the version under the model's next number, and move ``live`` if asked to.
 
     Returns:
@@ -118,7 +116,7 @@ def _model(tx: Transaction, name: str) -> tables.Model:
 
 def _promotes(
     tx: Transaction,
-    promote: Literal["if_first", "always", "never"] | PromoteIfBetter,
+    promote: PromotionRule | PromoteIfBetter,
     new: NewVersion,
     live: tables.ModelAlias | None,
 ) -> bool:

@@ -220,6 +220,7 @@ class WhenHas(_Spelling):
     """Holds for examples with a label."""
 
     has: str
+    """The label."""
 
     def compile(self, index: dict[str, int]) -> Condition:
         """The condition in terms of label indices."""
@@ -234,6 +235,7 @@ class WhenHasNot(_Spelling):
     """Holds for examples without a label."""
 
     has_not: str
+    """The label."""
 
     def compile(self, index: dict[str, int]) -> Condition:
         """The condition in terms of label indices."""
@@ -248,6 +250,7 @@ class WhenAny(_Spelling):
     """Holds for examples with at least one of the labels."""
 
     any: LabelNames
+    """The labels."""
 
     def compile(self, index: dict[str, int]) -> Condition:
         """The condition in terms of label indices."""
@@ -262,6 +265,7 @@ class WhenEvery(_Spelling):
     """Holds for examples with all of the labels."""
 
     every: LabelNames
+    """The labels."""
 
     def compile(self, index: dict[str, int]) -> Condition:
         """The condition in terms of label indices."""
@@ -276,8 +280,9 @@ class LabelCount(_Spelling):
     """A number of labels, bounded on one side or on both."""
 
     at_least: NonNegativeInt = 0
+    """The fewest labels."""
     at_most: NonNegativeInt | None = None
-    """No bound if left out."""
+    """The most labels; no bound if left out."""
 
     @model_validator(mode="after")
     def _bounded(self) -> LabelCount:
@@ -292,6 +297,7 @@ class WhenCount(_Spelling):
     """Holds for examples with so many labels."""
 
     count: LabelCount
+    """How many."""
 
     def compile(self, index: dict[str, int]) -> Condition:
         """The condition in terms of label indices."""
@@ -323,6 +329,7 @@ class EachOf(_ElementSpelling):
     """One element for each of the labels."""
 
     each: LabelNames
+    """The labels."""
 
     def compile(self, index: dict[str, int]) -> Element:
         """The elements in terms of label indices."""
@@ -337,6 +344,7 @@ class AllOf(_ElementSpelling):
     """One element that ties the labels."""
 
     all: LabelNames
+    """The labels."""
 
     def compile(self, index: dict[str, int]) -> Element:
         """The element in terms of label indices."""
@@ -351,6 +359,7 @@ class Positives(_ElementSpelling):
     """The example's relevant labels: one element that ties them, or one each."""
 
     positives: Literal["all", "each"]
+    """`all` ties them into one element, `each` makes one of each."""
 
     def compile(self, index: dict[str, int]) -> Element:  # noqa: ARG002 - holds whatever labels there are
         """The elements in terms of label indices."""
@@ -361,6 +370,7 @@ class Negatives(_ElementSpelling):
     """The example's irrelevant labels: one element that ties them, or one each."""
 
     negatives: Literal["all", "each"]
+    """`all` ties them into one element, `each` makes one of each."""
 
     def compile(self, index: dict[str, int]) -> Element:  # noqa: ARG002 - holds whatever labels there are
         """The elements in terms of label indices."""
@@ -529,6 +539,7 @@ class LabelGroup(_Spelling):
     """Labels tied into one element."""
 
     labels: LabelNames
+    """The labels."""
     weight: Weight = 1
     """How often the element is repeated."""
 
@@ -538,6 +549,7 @@ class GroupsCovering(_Covering):
 
     kind: Literal["groups"]
     groups: Annotated[tuple[LabelGroup, ...], Field(min_length=1)]
+    """The groups; together they hold every label."""
 
     def named(self) -> Iterator[Named]:
         """The labels that the covering names and where."""
@@ -561,7 +573,9 @@ class CoverRule(_Spelling):
     """A cover for the examples that meet a condition."""
 
     when: When
+    """The condition."""
     cover: Annotated[tuple[CoverElement, ...], Field(min_length=1)]
+    """The elements; together they hold every label of every such example."""
 
 
 class RulesCovering(_Covering):

@@ -1,0 +1,423 @@
+"""The OpenAPI document is what client teams hold in their hands: it is true, complete and clean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.openapi.models import OpenAPI
+from openapi_python_client.schema import OpenAPI as GeneratorsOpenAPI
+from pydantic import BaseModel, TypeAdapter
+from stack import Stack
+
+from app.datasets.schemas import DatasetCreate, DatasetPatch
+from app.keys.schemas import ApiKeyCreate
+from app.main import create_app
+from app.openapi import HEADERS, TAGS, written
+from app.routing.schemas import Feedback, MessageJson, RouterPut
+from app.settings import Settings
+from app.training.schemas import TrainingJobCreate
+from app.versions.schemas import AliasPut, PredictRequest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT: dict[str, Any] = json.loads((ROOT / "openapi.json").read_text())
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+
+OPERATIONS = {
+    "api_keys_create": "POST /v1/api-keys",
+    "api_keys_delete": "DELETE /v1/api-keys/{key_id}",
+    "api_keys_list": "GET /v1/api-keys",
+    "datasets_create": "POST /v1/datasets",
+    "datasets_delete": "DELETE /v1/datasets/{dataset_id}",
+    "datasets_get": "GET /v1/datasets/{dataset_id}",
+    "datasets_list": "GET /v1/datasets",
+    "datasets_list_examples": "GET /v1/datasets/{dataset_id}/examples",
+    "datasets_list_labels": "GET /v1/datasets/{dataset_id}/labels",
+    "datasets_update": "PATCH /v1/datasets/{dataset_id}",
+    "datasets_upload_content": "PUT /v1/datasets/{dataset_id}/content",
+    "decisions_get": "GET /v1/decisions/{decision_id}",
+    "decisions_give_feedback": "POST /v1/decisions/{decision_id}/feedback",
+    "health_live": "GET /health/live",
+    "health_metrics": "GET /metrics",
+    "health_ready": "GET /health/ready",
+    "learners_list": "GET /v1/learners",
+    "models_delete": "DELETE /v1/models/{name}",
+    "models_delete_alias": "DELETE /v1/models/{name}/aliases/{alias}",
+    "models_delete_version": "DELETE /v1/models/{name}/versions/{version}",
+    "models_download_artifact": "GET /v1/models/{name}/versions/{version}/artifact",
+    "models_get": "GET /v1/models/{name}",
+    "models_get_version": "GET /v1/models/{name}/versions/{version}",
+    "models_import_version": "POST /v1/models/{name}/versions",
+    "models_list": "GET /v1/models",
+    "models_list_versions": "GET /v1/models/{name}/versions",
+    "models_predict": "POST /v1/models/{name}/predict",
+    "models_put_alias": "PUT /v1/models/{name}/aliases/{alias}",
+    "routers_delete": "DELETE /v1/routers/{name}",
+    "routers_get": "GET /v1/routers/{name}",
+    "routers_list": "GET /v1/routers",
+    "routers_list_decisions": "GET /v1/routers/{name}/decisions",
+    "routers_put": "PUT /v1/routers/{name}",
+    "routers_route_message": "POST /v1/routers/{name}/messages",
+    "training_jobs_cancel": "POST /v1/training-jobs/{job_id}/cancel",
+    "training_jobs_create": "POST /v1/training-jobs",
+    "training_jobs_get": "GET /v1/training-jobs/{job_id}",
+    "training_jobs_list": "GET /v1/training-jobs",
+    "training_jobs_list_curve": "GET /v1/training-jobs/{job_id}/curve",
+    "training_jobs_list_events": "GET /v1/training-jobs/{job_id}/events",
+}
+"""Frozen: clients call functions of these names. Add to it; never change or remove a line."""
+
+REQUESTS: list[type[BaseModel]] = [
+    AliasPut,
+    ApiKeyCreate,
+    DatasetCreate,
+    DatasetPatch,
+    Feedback,
+    MessageJson,
+    PredictRequest,
+    RouterPut,
+    TrainingJobCreate,
+]
+
+
+MAPS = {"properties", "schemas", "paths", "responses", "headers", "content"}
+"""Keys of objects whose own keys are names, not words of the specification."""
+VALUES = {"example", "examples", "default", "enum", "const", "mapping"}
+
+
+def operations() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def parts(part: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(part, dict):
+        yield place, part
+        for key, value in part.items():
+            if key in MAPS and isinstance(value, dict):
+                for name, inner in value.items():
+                    yield from parts(inner, f"{place}/{key}/{name}")
+            elif key not in VALUES:
+                yield from parts(value, f"{place}/{key}")
+    elif isinstance(part, list):
+        for i, value in enumerate(part):
+            yield from parts(value, f"{place}/{i}")
+
+
+def references(part: Any) -> Iterator[str]:
+    for _, node in parts(part):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        mapping = node.get("discriminator", {})
+        if isinstance(mapping, dict):
+            yield from mapping.get("mapping", {}).values()
+
+
+def resolved(reference: str) -> Any:
+    node: Any = DOCUMENT
+    for key in reference.removeprefix("#/").split("/"):
+        node = node[key]
+    return node
+
+
+def reachable(roots: list[str]) -> set[str]:
+    waiting, seen = list(roots), set[str]()
+    while waiting:
+        if (reference := waiting.pop()) not in seen:
+            seen.add(reference)
+            waiting += references(resolved(reference))
+    return seen
+
+
+def response(operation: dict[str, Any], status: str) -> dict[str, Any]:
+    found: dict[str, Any] = operation["responses"][status]
+    return resolved(found["$ref"]) if "$ref" in found else found
+
+
+def test_the_committed_document_is_the_one_that_the_app_makes() -> None:
+    made = written(create_app(Settings()))
+    assert made == (ROOT / "openapi.json").read_text(), "run `make openapi` and look at the difference"
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("stack")
+def test_the_committed_document_is_the_one_that_is_served(stack: Stack) -> None:
+    assert stack.call("GET", "/openapi.json", 200) == DOCUMENT
+    assert "swagger" in stack.http.get("/docs").text.lower()
+
+
+def test_it_is_valid() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    OpenAPI.model_validate(DOCUMENT)
+    GeneratorsOpenAPI.model_validate(DOCUMENT)
+
+
+def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
+    used = reachable(list(references(DOCUMENT["paths"])))
+    kept = {
+        f"#/components/{kind}/{name}"
+        for kind in ("schemas", "responses", "headers")
+        for name in DOCUMENT["components"][kind]
+    }
+    assert used == kept
+
+
+def test_every_schema_uses_only_words_of_json_schema() -> None:
+    words = {
+        *("$ref", "type", "title", "description", "default", "examples", "enum", "const", "format"),
+        *("properties", "required", "additionalProperties", "propertyNames", "discriminator"),
+        *("items", "prefixItems", "minItems", "maxItems", "oneOf", "anyOf"),
+        *("minLength", "maxLength", "pattern"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    }
+    types = {"string", "number", "integer", "boolean", "object", "array", "null"}
+    for place, schema in parts({"schemas": SCHEMAS}):
+        if place == "" or place.endswith(("/discriminator", "/propertyNames")):
+            continue
+        assert schema.keys() <= words, place
+        assert schema.get("type", "object") in types, place
+        for bound in ("minItems", "maxItems", "minLength", "maxLength"):
+            assert isinstance(schema.get(bound, 0), int), place
+        if schema.get("type") == "integer":
+            for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+                assert isinstance(schema.get(bound, 0), int), f"{place}: {bound} of whole numbers is whole"
+        assert schema.keys() & {"$ref", "type", "oneOf", "anyOf", "enum", "const"}, f"{place} says nothing"
+        required = set(schema.get("required", ()))
+        assert required <= schema.get("properties", {}).keys(), place
+
+
+def test_operation_ids_are_unique_and_frozen() -> None:
+    listed = [(operation["operationId"], place) for place, operation in operations()]
+    assert len(listed) == len({name for name, _ in listed})
+    assert dict(listed) == OPERATIONS
+    for name, place in OPERATIONS.items():
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", name), place
+
+
+def test_operations_are_named_after_their_only_tag() -> None:
+    tags = {tag["name"]: tag["description"] for tag in DOCUMENT["tags"]}
+    assert tags == TAGS
+    used = set()
+    for _, operation in operations():
+        (tag,) = operation["tags"]
+        assert operation["operationId"].startswith(f"{tag}_")
+        used.add(tag)
+    assert used == set(tags)
+
+
+def test_names_of_schemas_are_words_that_a_person_would_choose() -> None:
+    for name, schema in SCHEMAS.items():
+        assert re.fullmatch(r"[A-Z][A-Za-z0-9]*", name), name
+        assert not re.search(r"(Input|Output|Union|Type\d|Inner|Model\d|Validation|Body_)", name), name
+        assert "title" not in schema, f"{name} has a title beside its name"
+    for place, schema in parts({"schemas": SCHEMAS}):
+        assert "title" not in schema, f"{place} has an invented title"
+
+
+def test_everything_is_described() -> None:
+    undescribed = [f"schema {name}" for name, schema in SCHEMAS.items() if not schema.get("description")]
+    undescribed += [
+        f"{name}.{field}"
+        for name, schema in SCHEMAS.items()
+        for field, inner in schema.get("properties", {}).items()
+        if not inner.get("description")
+    ]
+    for place, operation in operations():
+        if not operation.get("description") or not operation.get("summary"):
+            undescribed.append(place)
+        undescribed += [
+            f"{place}: {parameter['name']}"
+            for parameter in operation.get("parameters", ())
+            if not parameter.get("description")
+        ]
+        undescribed += [
+            f"{place}: {status}"
+            for status in operation["responses"]
+            if not response(operation, status).get("description")
+        ]
+    assert undescribed == []
+    summaries = [operation["summary"] for _, operation in operations()]
+    assert len(summaries) == len(set(summaries))
+
+
+def test_there_is_one_shape_of_errors() -> None:
+    for place, operation in operations():
+        for status in operation["responses"]:
+            content = response(operation, status).get("content", {})
+            if status >= "400":
+                assert content == {
+                    "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+                }, f"{place}: {status}"
+            else:
+                assert "application/problem+json" not in content
+    problem = SCHEMAS["Problem"]
+    assert set(problem["required"]) == {"type", "title", "status", "detail", "code"}
+    assert set(problem["properties"]) == {*problem["required"], "errors", "records", "request_id"}
+
+
+def test_operations_tell_the_errors_that_they_answer_with() -> None:
+    for place, operation in operations():
+        if not place.split(" ")[1].startswith("/v1"):
+            continue
+        statuses = set(operation["responses"])
+        assert {"401", "403", "500", "503"} <= statuses, place
+        assert sum(status < "400" for status in statuses) == 1, place
+        assert ({"400", "413", "415"} <= statuses) == ("requestBody" in operation), place
+        assert ("422" in statuses) == ("requestBody" in operation or "parameters" in operation), place
+        makes = place in {"PUT /v1/routers/{name}", "POST /v1/models/{name}/versions"}
+        assert "404" in statuses or "{" not in place or makes, place
+
+
+def test_answers_tell_their_headers() -> None:
+    for place, operation in operations():
+        for status in operation["responses"]:
+            headers = set(response(operation, status)["headers"])
+            assert "X-Request-ID" in headers, place
+            assert ("WWW-Authenticate" in headers) == (status == "401"), place
+            assert ("Retry-After" in headers) == (status in {"429", "503"}), place
+    location = {
+        operation["operationId"]
+        for _, operation in operations()
+        if any("Location" in response(operation, status)["headers"] for status in operation["responses"])
+    }
+    assert location == {"api_keys_create", "datasets_create", "models_import_version", "training_jobs_create"}
+    for operation_id in ("models_put_alias", "models_download_artifact"):
+        _, operation = next(pair for pair in operations() if pair[1]["operationId"] == operation_id)
+        assert "ETag" in response(operation, "200")["headers"]
+    assert set(DOCUMENT["components"]["headers"]) == set(HEADERS)
+
+
+def test_a_creating_post_takes_an_idempotency_key() -> None:
+    taking = {
+        operation["operationId"]
+        for _, operation in operations()
+        if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
+    }
+    assert taking == {"datasets_create", "training_jobs_create"}
+
+
+def test_a_key_is_documented_and_optional() -> None:
+    assert DOCUMENT["security"] == [{}, {"ApiKey": []}]
+    scheme = DOCUMENT["components"]["securitySchemes"]["ApiKey"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    scopes = {}
+    for place, operation in operations():
+        if place.split(" ")[1].startswith("/v1"):
+            assert "security" not in operation, f"{place} is as open as the others"
+            (scope,) = re.findall(r"\n\nScope: `(\w+)`\.$", operation["description"])
+            scopes[operation["operationId"]] = scope
+        else:
+            assert operation["security"] == []
+    for operation_id, scope in scopes.items():
+        place = OPERATIONS[operation_id]
+        if operation_id.startswith("api_keys_"):
+            assert scope == "admin", place
+        elif place.startswith("GET "):
+            assert scope == "read", place
+        else:
+            assert scope in {"predict", "train"}, place
+
+
+def test_unions_are_told_apart() -> None:
+    for place, schema in parts({"schemas": SCHEMAS}):
+        branches = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
+        objects = [SCHEMAS[b["$ref"].rsplit("/", 1)[-1]] for b in branches if "$ref" in b]
+        objects = [found for found in objects if found.get("type") == "object"]
+        if len(objects) < 2:
+            continue
+        if "discriminator" in schema:
+            key, mapping = schema["discriminator"]["propertyName"], schema["discriminator"]["mapping"]
+            assert sorted(mapping.values()) == sorted(branch["$ref"] for branch in branches), place
+            for literal, reference in mapping.items():
+                branch = resolved(reference)
+                assert branch["properties"][key]["const"] == literal, place
+                assert key in branch["required"], f"{place}: {literal} need not be said"
+        else:
+            # Without a common literal each branch has a required field that no other branch knows.
+            for found in objects:
+                others = [set(other["properties"]) for other in objects if other is not found]
+                assert set(found["required"]) - set().union(*others), place
+                assert found["additionalProperties"] is False, place
+
+
+def test_a_literal_is_always_required() -> None:
+    for name, schema in SCHEMAS.items():
+        for field, inner in schema.get("properties", {}).items():
+            if "const" in inner:
+                assert field in schema["required"], f"{name}.{field}"
+                assert "default" not in inner, f"{name}.{field}"
+
+
+def test_answers_leave_out_null_and_defaults_are_no_objects() -> None:
+    bodies = [operation["requestBody"] for _, operation in operations() if "requestBody" in operation]
+    sent = reachable(list(references(bodies)))
+    for name, schema in SCHEMAS.items():
+        if f"#/components/schemas/{name}" in sent:
+            continue
+        assert {"type": "null"} not in [inner for _, inner in parts(schema)], name
+    for place, schema in parts(DOCUMENT):
+        assert not isinstance(schema.get("default"), dict), f"{place}: generators fail on such a default"
+        assert "default" not in schema or schema["default"] is not None, place
+
+
+def test_bytes_are_binary() -> None:
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    content = {
+        operation["operationId"]: operation["requestBody"]["content"]
+        for _, operation in operations()
+        if "requestBody" in operation
+    }
+    octets = {name for name, kinds in content.items() if "application/octet-stream" in kinds}
+    assert octets == {"datasets_upload_content", "models_import_version", "routers_route_message"}
+    assert all(content[name]["application/octet-stream"] == binary for name in octets)
+    route = content["routers_route_message"]
+    assert route["message/rfc822"] == binary
+    assert route["application/json"] == {"schema": {"$ref": "#/components/schemas/MessageJson"}}
+    _, download = next(p for p in operations() if p[1]["operationId"] == "models_download_artifact")
+    assert response(download, "200")["content"] == {"application/octet-stream": binary}
+    assert not [place for place, schema in parts(DOCUMENT) if "contentMediaType" in schema]
+
+
+def test_lists_are_pages_of_their_own_class() -> None:
+    for place, operation in operations():
+        names = {parameter["name"] for parameter in operation.get("parameters", ())}
+        if "cursor" not in names:
+            continue
+        assert "limit" in names
+        page = resolved(response(operation, "200")["content"]["application/json"]["schema"]["$ref"])
+        assert page["properties"].keys() == {"items", "next_cursor"}, place
+        assert page["required"] == ["items"], place
+
+
+@pytest.mark.parametrize("request_class", REQUESTS)
+def test_the_examples_of_requests_are_requests(request_class: type[BaseModel]) -> None:
+    examples = SCHEMAS[request_class.__name__]["examples"]
+    assert examples
+    for example in examples:
+        TypeAdapter(request_class).validate_python(example)
+
+
+def test_every_json_request_is_listed_for_its_examples() -> None:
+    sent = {
+        content["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1]
+        for _, operation in operations()
+        if "application/json" in (content := operation.get("requestBody", {}).get("content", {}))
+    }
+    assert sent == {request.__name__ for request in REQUESTS}
+
+
+def test_one_enumeration_has_one_name() -> None:
+    seen: dict[tuple[str, ...], str] = {}
+    for place, schema in parts({"schemas": SCHEMAS}):
+        values = schema.get("enum")
+        if isinstance(values, list) and "/properties/" in place and len(values) > 1:
+            key = tuple(map(str, values))
+            named = [name for name, kept in SCHEMAS.items() if kept.get("enum") == values]
+            assert not named, f"{place} repeats {named}"
+            seen[key] = place
+    assert seen
