@@ -15,19 +15,10 @@ from app.errors import Invalid
 from app.storage import Stored
 from app.training.schemas import PromoteIfBetter, PromotionRule
 from app.version import __version__
+from models.measures.directions import DIRECTIONS, is_better
 from models.pipeline import Pipeline
 
 LIVE = "live"
-
-LOWER_IS_BETTER = (
-    "hamming_loss",
-    "subset_zero_one",
-    "one_error",
-    "coverage",
-    "is_error",
-    "error_set_size",
-    "margin",
-)
 
 
 @dataclass(frozen=True)
@@ -130,18 +121,18 @@ def _promotes(
         if before is None or after is None:
             new.warnings.append(f"not promoted: {metric} was not measured on a test part of both versions")
             return False
-        return bool(after < before if metric in LOWER_IS_BETTER else after > before)
+        return is_better(metric, after, before)
     return promote == "always" or (promote == "if_first" and live is None)
 
 
-def check_metric(metric: str, known: set[str]) -> None:
+def check_metric(metric: str) -> None:
     """Refuse a measure to promote by that does not exist.
 
     Raises:
         Invalid: with the pointer.
     """
-    if metric not in known:
-        message = f"there is no measure {metric!r}; choose one of {', '.join(sorted(known))}"
+    if metric not in DIRECTIONS:
+        message = f"there is no measure {metric!r}; choose one of {', '.join(sorted(DIRECTIONS))}"
         raise Invalid(message, errors=[("/promote/if_better/metric", message)])
 
 

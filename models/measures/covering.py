@@ -34,7 +34,12 @@ def covering_error(Y: Labels, predicted: Labels, covering: Any, labels: Sequence
     >>> covering_error(Y, predicted, {"kind": "zero_one"}, names)
     0.5
     """
-    return _mean(_compiled(covering, labels).errors(Y, 2.0 * predicted.toarray() - 1.0))
+    return _mean(covering_errors(Y, predicted, covering, labels))
+
+
+def covering_errors(Y: Labels, predicted: Labels, covering: Any, labels: Sequence[str]) -> Floats:
+    """The covering error of each example, (n,); arguments as for ``covering_error``."""
+    return _compiled(covering, labels).errors(Y, 2.0 * predicted.toarray() - 1.0)
 
 
 def covering_loss(Y: Labels, scores: Floats, covering: Any, labels: Sequence[str]) -> float:

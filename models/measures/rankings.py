@@ -66,6 +66,17 @@ def ranking_measures(Y: Labels, scores: Floats) -> dict[str, float]:
     return {name: _mean(of_examples(relevant)) for name, of_examples in _BY_NAME.items()}
 
 
+def example_ranking_measures(Y: Labels, scores: Floats) -> dict[str, Floats]:
+    """All of them for each example by name, (n,) each; NaN where an example has no relevant label."""
+    labelled = np.diff(Y.indptr) > 0
+    relevant = relevance_by_rank(Y, scores)
+    each = {}
+    for name, of_examples in _BY_NAME.items():
+        each[name] = np.full(Y.shape[0], np.nan)
+        each[name][labelled] = of_examples(relevant)
+    return each
+
+
 def relevance_by_rank(Y: Labels, scores: Floats) -> Bools:
     """Whether the label at each position of the ranking is relevant.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import AnyArray, Bools
+from models.arrays import AnyArray, Bools, Floats
 from models.hierarchy.forest import Forest, Scaling
 
 
@@ -56,13 +56,18 @@ def hierarchical_loss(true: Any, predicted: Any, parents: Any, scaling: Scaling 
     >>> round(hierarchical_loss([[1, 1, 1]], [[1, 0, 0]], chain, "subtree"), 4)
     0.6667
     """
+    return _mean(hierarchical_losses(true, predicted, parents, scaling))
+
+
+def hierarchical_losses(true: Any, predicted: Any, parents: Any, scaling: Scaling = "uniform") -> Floats:
+    """The loss ℓ_H of each example, (n,); arguments as for ``hierarchical_loss``."""
     forest = Forest(parents)
     wrong = _mistakes(true, predicted)[:, forest.order]
     wrong_above = np.zeros_like(wrong)
     for level in forest.levels[1:]:
         above = forest.parent_positions[level]
         wrong_above[:, level] = wrong[:, above] | wrong_above[:, above]
-    return _mean((wrong & ~wrong_above) @ forest.coefficients(scaling)[forest.order])
+    return np.asarray((wrong & ~wrong_above) @ forest.coefficients(scaling)[forest.order])
 
 
 def simplified_hierarchical_loss(
@@ -75,10 +80,17 @@ def simplified_hierarchical_loss(
     >>> simplified_hierarchical_loss([[1, 1, 1]], [[0, 1, 0]], [-1, 0, 1])
     2.0
     """
+    return _mean(simplified_hierarchical_losses(true, predicted, parents, scaling))
+
+
+def simplified_hierarchical_losses(
+    true: Any, predicted: Any, parents: Any, scaling: Scaling = "uniform"
+) -> Floats:
+    """The loss ℓ_H̃ of each example, (n,); arguments as for ``hierarchical_loss``."""
     forest = Forest(parents)
     wrong = _mistakes(true, predicted)
     parent_wrong = wrong[:, forest.parents] & (forest.parents >= 0)
-    return _mean((wrong & ~parent_wrong) @ forest.coefficients(scaling))
+    return np.asarray((wrong & ~parent_wrong) @ forest.coefficients(scaling))
 
 
 def _mistakes(true: Any, predicted: Any) -> Bools:

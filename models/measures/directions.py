@@ -1,0 +1,53 @@
+"""Which way each measure is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+Direction: TypeAlias = Literal["higher", "lower"]
+
+DIRECTIONS: Mapping[str, Direction] = MappingProxyType(
+    {
+        "f1_micro": "higher",
+        "f1_macro": "higher",
+        "f1_macro_zero": "higher",
+        "precision_micro": "higher",
+        "precision_macro": "higher",
+        "recall_micro": "higher",
+        "recall_macro": "higher",
+        "accuracy": "higher",
+        "average_precision": "higher",
+        "hamming_loss": "lower",
+        "subset_zero_one": "lower",
+        "one_error": "lower",
+        "coverage": "lower",
+        "is_error": "lower",
+        "error_set_size": "lower",
+        "margin": "lower",
+        "covering_error": "lower",
+        "covering_loss": "lower",
+        "zero_one": "lower",
+        "symmetric_difference": "lower",
+        "hierarchical": "lower",
+        "hierarchical_sibling": "lower",
+        "hierarchical_subtree": "lower",
+        "simplified_hierarchical": "lower",
+        "simplified_hierarchical_sibling": "lower",
+        "simplified_hierarchical_subtree": "lower",
+    }
+)
+"""Every measure of ``evaluate``; ``margin`` is the papers' ranking loss of that name."""
+
+
+def is_better(measure: str, value: float, other: float) -> bool:
+    """Whether a value of a measure is better than another one.
+
+    Raises:
+        KeyError: there is no such measure.
+
+    >>> is_better("hamming_loss", 0.1, 0.2), is_better("f1_micro", 0.1, 0.2)
+    (True, False)
+    """
+    return value < other if DIRECTIONS[measure] == "lower" else value > other
