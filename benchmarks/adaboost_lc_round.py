@@ -99,6 +99,7 @@ def compare(name: str, X: Any, Y: Any, repeat: int) -> None:
     for kind in KINDS:
         work = (lambda: X @ A, lambda: X.T @ Q, Round(X, Y, kind))
         forward, backward, whole = np.min([[seconds(call) for call in work] for _ in range(repeat)], axis=0)
+        del work  # one training in memory at a time
         product = (forward + backward) / 2
         print(
             f"  {kind:18s} X A {forward:8.4f} s   XT Q {backward:8.4f} s   round {whole:8.4f} s"

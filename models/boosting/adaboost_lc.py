@@ -47,7 +47,7 @@ class AdaBoostLC(Learner):
     A round costs two sparse-dense products, X α and Xᵀ q, and little more: relevant labels are few, so that
     W₊ and W₋ come apart for the price of one product. Beyond X, α and W a training holds the features of each
     example once for each of its labels (up to 3 GiB; where that is not enough they are gathered anew each
-    round, which costs about a third of a product more) and a block of scores, never all scores.
+    round, which costs about a quarter of a product more) and a block of scores, never all scores.
 
     Args:
         rounds: boosting rounds T.
@@ -123,6 +123,9 @@ class AdaBoostLC(Learner):
                 "completed": np.array([completed], dtype=np.int64),
             }
 
+        def scores(X: Matrix) -> Floats:
+            return np.asarray(X @ problem.columns.spread(weights))
+
         found = problem.weigh(weights)
         try:
             while completed < parameters.rounds:
@@ -140,7 +143,7 @@ class AdaBoostLC(Learner):
                 found = problem.weigh(weights)
                 completed += 1
                 measures = {"covering_loss": found.loss, "covering_error": found.error}
-                monitor(Step(completed, parameters.rounds, "rounds", measures, snapshot))
+                monitor(Step(completed, parameters.rounds, "rounds", measures, snapshot, scores))
         finally:
             self.coef_ = problem.columns.spread(weights)
             self.notes_.facts.update(
