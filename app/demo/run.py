@@ -24,9 +24,9 @@ TRAINING: dict[str, Any] = {
         "kind": "text",
         "weighting": "binary",
         "analyzer": {"lowercase": True, "drop_numbers": True, "stop_words": "english", "stemmer": "porter"},
-        "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 48},
+        "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 100},
     },
-    "learner": {"algorithm": "mp_boost", "rounds": 200},
+    "learner": {"algorithm": "mp_boost", "rounds": 50},
 }
 
 SHOWN_MEASURES = (

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 import app.demo
 from app.demo.generate import messages, records
+from app.demo.run import TRAINING
 from models.catalog import FeaturesUnion, LearnerUnion
 from models.data.examples import Examples
 from models.mail import Email, read_message
@@ -30,22 +31,9 @@ def shipped() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def pipeline(shipped: list[dict[str, Any]]) -> Pipeline:
-    features: FeaturesUnion = TypeAdapter(FeaturesUnion).validate_python(
-        {
-            "kind": "text",
-            "weighting": "binary",
-            "analyzer": {
-                "lowercase": True,
-                "drop_numbers": True,
-                "stop_words": "english",
-                "stemmer": "porter",
-            },
-            "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 48},
-        }
-    )
-    learner: LearnerUnion = TypeAdapter(LearnerUnion).validate_python(
-        {"algorithm": "mp_boost", "rounds": 200}
-    )
+    """The model that the demonstration trains."""
+    features: FeaturesUnion = TypeAdapter(FeaturesUnion).validate_python(TRAINING["features"])
+    learner: LearnerUnion = TypeAdapter(LearnerUnion).validate_python(TRAINING["learner"])
     return Pipeline.from_parameters(features, learner).fit(part(shipped, "train"))
 
 
