@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
+from sqlalchemy.exc import IntegrityError
 
 from app.db.session import Database, Transaction
 from app.db.tables import IdempotencyRecord
@@ -42,25 +43,34 @@ class Once:
         with db.write() as tx:
             if self._key is None:
                 return work(tx)
-            first = tx.session.get(IdempotencyRecord, (self._caller, self._key))
-            if first is not None:
-                if first.fingerprint != self._fingerprint:
-                    raise Conflict(
-                        "this Idempotency-Key was used for another request; choose a new one",
-                        code="idempotency_key_reused",
-                    )
-                return made.model_validate(first.answer)
-            answer = work(tx)
-            tx.session.add(
-                IdempotencyRecord(
-                    caller=self._caller,
-                    key=self._key,
-                    fingerprint=self._fingerprint,
-                    answer=answer.model_dump(mode="json", exclude_none=True),
-                    created_at=tx.now,
+            record = self._taken(tx)
+            if record is not None:
+                answer = work(tx)
+                record.answer = answer.model_dump(mode="json", exclude_none=True)
+                return answer
+            first = tx.session.get_one(IdempotencyRecord, (self._caller, self._key))
+            if first.fingerprint != self._fingerprint:
+                raise Conflict(
+                    "this Idempotency-Key was used for another request; choose a new one",
+                    code="idempotency_key_reused",
                 )
-            )
-            return answer
+            return made.model_validate(first.answer)
+
+    def _taken(self, tx: Transaction) -> IdempotencyRecord | None:
+        """Take the key; a second request waits here for the first one's end, and takes it if that failed.
+
+        Returns:
+            the record to write the answer to; None if the key was used before.
+        """
+        record = IdempotencyRecord(
+            caller=self._caller, key=self._key, fingerprint=self._fingerprint, answer={}, created_at=tx.now
+        )
+        try:
+            with tx.session.begin_nested():
+                tx.session.add(record)
+        except IntegrityError:
+            return None
+        return record
 
 
 async def _once(
