@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, Self
@@ -115,10 +115,22 @@ class IncrementalLearner(Learner):
                 self._pass = Tally()
             tally = self._seen if epoch == 0 else self._pass
             for _ in self._chunks(X, Y, order, done, tally, parameters):
+                snapshot = partial(_copied, self)
                 monitor(
-                    Step(self.n_presented_, g * passes, "examples", tally.measures, partial(_copied, self))
+                    Step(
+                        self.n_presented_,
+                        g * passes,
+                        "examples",
+                        tally.measures,
+                        snapshot,
+                        self._scores_so_far(),
+                    )
                 )
         self._describe()
+
+    def _scores_so_far(self) -> Callable[[Matrix], Floats] | None:
+        """How what has been learned so far scores examples; None where that takes the whole training."""
+        return self._scores
 
     def _chunks(
         self, X: Matrix, Y: Labels, order: Ints | None, done: int, tally: Tally, parameters: Any

@@ -66,6 +66,8 @@ class Step:
         measures: numbers that the learner has at hand anyway, by name (for the curve).
         snapshot: copies the whole training state; ``fit(..., resume=state)`` goes on from there and ends
             with the same bits as a training that was never interrupted.
+        scores: the scores that a training stopped here would give, for measures by round; to be called before
+            the monitor returns. None where the learner has none until its end.
     """
 
     completed: int
@@ -73,6 +75,7 @@ class Step:
     unit: str
     measures: Mapping[str, float]
     snapshot: Callable[[], State]
+    scores: Callable[[Matrix], Floats] | None = None
 
 
 class Monitor(Protocol):

@@ -53,6 +53,7 @@ class Progress:
         measures: numbers that the learner has at hand, by name.
         snapshot: copies the whole training state; ``fit(..., resume=state)`` goes on from there and ends
             with the same bits as a training that was never interrupted.
+        scores: while training, what ``Step.scores`` is.
     """
 
     phase: Phase
@@ -61,6 +62,7 @@ class Progress:
     unit: str
     measures: Mapping[str, float]
     snapshot: Callable[[], State]
+    scores: Callable[[Matrix], Floats] | None = None
 
 
 class PipelineMonitor(Protocol):
@@ -167,6 +169,7 @@ class Pipeline:
         tree: LabelTree | None = None,
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
+        matrix: Matrix | None = None,
     ) -> Self:
         """Learn from examples; all statistics come from these alone.
 
@@ -176,6 +179,8 @@ class Pipeline:
             monitor: told of every step.
             resume: a snapshot of an earlier, interrupted call with the same source and parameters. The
                 features are computed again, the learner goes on where it stood.
+            matrix: what ``features.fit_transform`` gave for this very training part, where the features
+                have been fitted on it before; no document is read then.
 
         Raises:
             ParameterError: parameters that cannot be used, alone, together or with this kind of data; or a
@@ -191,7 +196,7 @@ class Pipeline:
         self.kind_, self.labels_, self.tree_ = source.kind, labels, tree
         self.mail_version_ = MAIL_VERSION if source.kind == "email" else None
         self.timings_ = {}
-        _Training(self, source, indicator(label_sets, labels, tree), monitor, resume).run()
+        _Training(self, source, indicator(label_sets, labels, tree), monitor, resume, matrix).run()
         return self
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
@@ -290,11 +295,21 @@ class Pipeline:
             covering: the covering of ``covering_error`` and ``covering_loss``, or its JSON spelling; None:
                 the learner's own, where it has one.
         """
+        return self.measure(source.label_sets(), self.scores(source), covering=covering)
+
+    def measure(
+        self, label_sets: Sequence[tuple[str, ...]], scores: Floats, *, covering: Any = None
+    ) -> Evaluation:
+        """All measures of scores of examples.
+
+        Args:
+            label_sets: the true label set of each of n examples.
+            scores: (n, k) their scores.
+            covering: as in ``evaluate``.
+        """
         if covering is None and isinstance(self.learner, AdaBoostLC):
             covering = self.learner.validated().covering
         labels = self._fitted()
-        label_sets = source.label_sets()
-        scores = self.scores(source)
         Y = indicator(label_sets, labels, self.tree_)
         evaluation = evaluate(Y, self.decide(scores), scores, labels, tree=self.tree_, covering=covering)
         unknown = sorted(set(labels_of(label_sets, self.tree_)) - set(labels))
@@ -384,6 +399,7 @@ class _Training:
         Y: Labels,
         monitor: PipelineMonitor | None,
         resume: Mapping[str, AnyArray] | None,
+        matrix: Matrix | None,
     ) -> None:
         self.pipeline = pipeline
         self.learner = pipeline.learner
@@ -391,11 +407,12 @@ class _Training:
         self.Y = Y
         self.monitor = monitor
         self.resume: Mapping[str, AnyArray] = resume or {}
+        self.matrix = matrix
 
     def run(self) -> None:
         pipeline, features = self.pipeline, self.pipeline.features
         with self._timed("features"):
-            self.X = features.fit_transform(self._documents(), self.Y)
+            self.X = self._features()
         self._refuse_foreign_snapshot()
         self.context = Context(
             labels=pipeline.labels_,
@@ -410,6 +427,13 @@ class _Training:
             thresholds = self._thresholds()
         pipeline.thresholds_ = thresholds
         pipeline.notes_ = self._notes()
+
+    def _features(self) -> Matrix:
+        if self.matrix is None:
+            return self.pipeline.features.fit_transform(self._documents(), self.Y)
+        if self.matrix.shape != (self.Y.shape[0], len(self.pipeline.features.names_)):
+            raise ValueError("the matrix is not that of these features and this training part")
+        return self.matrix
 
     def _documents(self) -> Iterator[Any]:
         completed = 0
@@ -426,7 +450,11 @@ class _Training:
 
         def tell(step: Step, /) -> None:
             snapshot = partial(self._snapshot, {}, step.snapshot)
-            self._tell(Progress("training", step.completed, step.total, step.unit, step.measures, snapshot))
+            self._tell(
+                Progress(
+                    "training", step.completed, step.total, step.unit, step.measures, snapshot, step.scores
+                )
+            )
 
         resume = _unprefixed("learner", self.resume) or None
         self.learner.fit(self.X, self.Y, context=self.context, monitor=tell, resume=resume)

@@ -127,7 +127,9 @@ class Booster(Learner):
                 measures[f"held_out_{p.early_stopping.metric}"], tired = judge.judge(rule)
             if number > replayed:
                 history.append(pivots)
-                monitor(Step(number, p.rounds, "rounds", measures, partial(_snapshot, tuple(history))))
+                snapshot = partial(_snapshot, tuple(history))
+                scores = partial(self._scores_so_far, rules, by_presence)
+                monitor(Step(number, p.rounds, "rounds", measures, snapshot, scores))
             if len(tired):
                 satisfied.extend(tired.tolist())
                 if not self._each_label_alone:
@@ -142,6 +144,10 @@ class Booster(Learner):
         for pivots in history:
             taken += pivots >= 0
         self._note_stops(p.rounds, taken, satisfied, context.labels)
+
+    def _scores_so_far(self, rules: list[Rule], by_presence: bool, X: Matrix) -> Floats:
+        shape = (self.n_features_in_, self.n_labels_)
+        return Hypothesis.compressed(shape, rules, by_presence=by_presence).scores(X)
 
     @abstractmethod
     def _rounds(
