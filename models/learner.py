@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import sparse
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -109,7 +109,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
         n_labels_: number k of labels seen in ``fit``.
-        classes_: the classes, sorted, where ``fit`` was given one class an example instead of label sets.
+        classes_: the classes, sorted, where ``fit`` was given one class an example; else the labels' indices.
+        single_label_: whether it was given one class an example.
         notes_: what the training has to say of itself.
     """
 
@@ -120,6 +121,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     n_features_in_: int
     n_labels_: int
     classes_: AnyArray
+    single_label_: bool = False
     notes_: Notes
 
     def validated(self) -> Any:
@@ -172,11 +174,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             UnsuitableDataError: data that this algorithm cannot learn from.
         """
         parameters = self.validated()
-        if hasattr(self, "classes_"):
-            del self.classes_  # of an earlier call
-        if not sparse.issparse(Y) and np.ndim(Y) == 1:
+        if Y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        Y = Y if sparse.issparse(Y) else np.asarray(Y)
+        self.single_label_ = Y.ndim == 1
+        if self.single_label_:
             self.classes_, Y = as_indicator(Y)
         matrix, labels = as_problem(X, Y)
+        if not self.single_label_:
+            self.classes_ = np.arange(labels.shape[1])
         self.n_features_in_ = matrix.shape[1]
         self.n_labels_ = labels.shape[1]
         self.notes_ = Notes()
@@ -186,8 +192,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def decision_function(self, X: Any) -> Floats:
         """Scores of every label, (n, k) float64, never rounded; (n,) after training on two classes."""
         check_is_fitted(self)
-        scores = self._scores(as_matrix(X, n_features=self.n_features_in_))
-        return scores[:, 0] if hasattr(self, "classes_") and len(self.classes_) == 2 else scores
+        scores = self._scores(as_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__))
+        return scores[:, 0] if self.single_label_ and len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> AnyArray:
         """The label sets under the sign rule (score > 0), (n, k) of 0 and 1.
@@ -196,7 +202,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         above 0.
         """
         scores = self.decision_function(X)
-        if not hasattr(self, "classes_"):
+        if not self.single_label_:
             return (scores > 0).astype(np.int64)
         which = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         classes: AnyArray = self.classes_[which]
@@ -252,8 +258,13 @@ def _no_monitor(step: Step, /) -> None:
     """Look the other way."""
 
 
-def as_matrix(X: Any, *, n_features: int | None = None) -> Matrix:
+def as_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
     """Features as float64 CSR with sorted indices and no explicit zeros; a view where they already are.
+
+    Args:
+        X: the features.
+        n_features: how many there must be.
+        reader: who says so.
 
     Raises:
         ValueError: NaN, infinity, not two-dimensional, or the wrong number of features.
@@ -261,7 +272,7 @@ def as_matrix(X: Any, *, n_features: int | None = None) -> Matrix:
     checked = check_array(X, accept_sparse="csr", dtype=np.float64)
     if n_features is not None and checked.shape[1] != n_features:
         raise ValueError(
-            f"X has {checked.shape[1]} features, but this learner is expecting {n_features} features as input"
+            f"X has {checked.shape[1]} features, but {reader} is expecting {n_features} features as input"
         )
     matrix = csr_array(checked)
     if (matrix.data == 0).any():
@@ -299,6 +310,7 @@ def as_indicator(y: Any) -> tuple[AnyArray, AnyArray]:
     [[0], [1], [0]]
     """
     y = np.asarray(y)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, which = np.unique(y, return_inverse=True)
     if len(classes) < 2:
