@@ -1,4 +1,4 @@
-"""Reuters-21578 through the service: both boosting learners, rounds 5 to 200, beside the MP-Boost paper's table 2.
+"""Reuters-21578 through the service: both boosting learners beside the MP-Boost paper's table 2.
 
 Starts a service of its own, uploads the corpus, trains with all features, and prints micro- and
 macro-averaged F1, the paper's figures, and the memory that the service took.
@@ -161,7 +161,8 @@ def main() -> int:
                 print(
                     f"{algorithm:<12} {n:6}   {test['f1_micro']:8.3f}  ({micro:.3f})"
                     f"   {test['f1_macro']:8.3f}  ({macro:.3f})"
-                    f"   {version['facts']['distinct_pivots']:6.1f}   {version['timings']['fit_seconds']:7.1f}",
+                    f"   {version['facts']['distinct_pivots']:6.1f}"
+                    f"   {version['timings']['fit_seconds']:7.1f}",
                     flush=True,
                 )
         print(f"\n{len(version['labels'])} labels with a training example, {version['facts']['terms']} terms")

@@ -17,4 +17,4 @@ Matrix: TypeAlias = "csr_array[Any, tuple[int, int]]"
 """Examples by features, compressed sparse rows of float64, indices sorted, no explicit zeros."""
 
 Labels: TypeAlias = "csr_array[Any, tuple[int, int]]"
-"""Examples by labels, compressed sparse rows of int8; a stored 1 is a relevant label, nothing else is stored."""
+"""Examples by labels, compressed sparse rows of int8; a stored 1 is a relevant label."""
