@@ -135,10 +135,14 @@ def migrate(
     if not settings.database_url:
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     db = Database(settings.resolved_database_url(), ring=lambda _: None)
-    before = schema.current(db.engine)
-    schema.migrate(db.engine, revision)
-    typer.echo(f"schema: {before or 'none'} -> {schema.current(db.engine) or 'none'}")
-    db.close()
+    try:
+        before = schema.current(db.engine)
+        schema.migrate(db.engine, revision)
+        typer.echo(f"schema: {before or 'none'} -> {schema.current(db.engine) or 'none'}")
+    except schema.SchemaError as error:
+        raise _fail(str(error)) from error
+    finally:
+        db.close()
 
 
 @cli.command("demo")

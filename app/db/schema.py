@@ -46,9 +46,10 @@ def require_head(engine: Engine) -> None:
     """Refuse to work on another schema.
 
     Raises:
-        SchemaError: run ``covey migrate`` first.
+        SchemaError: what to do first.
     """
     found = current(engine)
+    _refuse_newer(found)
     if found != head():
         raise SchemaError(
             f"the database is at revision {found or 'none'}, this release needs {head()}; run `covey migrate`"
@@ -56,16 +57,39 @@ def require_head(engine: Engine) -> None:
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
-    """Bring the schema to a revision, alone: a second one waits until the first has finished."""
+    """Bring the schema to a revision, alone: a second one waits until the first has finished.
+
+    Args:
+        engine: of the database.
+        revision: a revision, older or newer than the database's; ``head`` for the newest, ``base`` for none.
+
+    Raises:
+        SchemaError: there is no such revision, or the database is a newer release's.
+    """
     with _locked(engine) as connection:
         made = config()
         made.attributes["connection"] = connection
         known = MigrationContext.configure(connection).get_current_revision()
-        order = [script.revision for script in ScriptDirectory.from_config(made).walk_revisions()]
-        # Revisions are listed from the newest; going to a later place in the list is going down.
-        target = order[0] if revision == "head" else revision
-        down = known in order and (target == "base" or order.index(target) > order.index(known))
+        _refuse_newer(known)
+        order = _revisions()
+        places = {"base": 0, **{name: place for place, name in enumerate(order, 1)}, "head": len(order)}
+        if revision not in places:
+            raise SchemaError(f"there is no revision {revision!r}; there are {', '.join(places)}")
+        down = places[revision] < places[known or "base"]
         (command.downgrade if down else command.upgrade)(made, revision)
+
+
+def _revisions() -> list[str]:
+    """Every revision, the oldest first."""
+    return [script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()][::-1]
+
+
+def _refuse_newer(found: str | None) -> None:
+    if found is not None and found not in _revisions():
+        raise SchemaError(
+            f"the database is at revision {found}, which this release does not know: "
+            "it was migrated by a newer release; run that one"
+        )
 
 
 @contextmanager
