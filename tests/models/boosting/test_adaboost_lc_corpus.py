@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from corpora import FOLDER, needs
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.measures.covering import covering_error
-from tests.support.corpora import FOLDER, needs
 
 YEAST = "mulan/yeast-train.svm.gz"
 LABELS = [str(label) for label in range(14)]

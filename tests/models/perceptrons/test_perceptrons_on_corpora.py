@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from corpora import FOLDER, needs
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
@@ -14,7 +15,6 @@ from models.baselines.naive_bayes import NaiveBayes
 from models.incremental import IncrementalLearner
 from models.learning_curve import MEASURES, example_measures
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
-from tests.support.corpora import FOLDER, needs
 
 
 def mulan(name: str, part: str, features: int, labels: int) -> tuple[Any, Any]:
