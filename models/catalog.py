@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -67,14 +67,15 @@ class Reading:
         default: the learner's own.
         why: what the scores are, in half a sentence that explains a refusal.
         when: the parameters that this holds for; empty: any.
-        votes: whether scores are votes, of which a label gets k − 1 at most.
+        scale: what a score is measured by. ``zero``: positive for a label and negative against it. ``votes``:
+            never negative, and k − 1 at most. ``order``: nothing but the other scores.
     """
 
     decisions: tuple[DecisionKind, ...]
     default: DecisionKind
     why: str
     when: Mapping[str, Any] = field(default_factory=dict)
-    votes: bool = False
+    scale: Literal["zero", "votes", "order"] = "zero"
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,13 @@ _ORDER_ONLY = Reading(
     decisions=_EVERY_BUT_CALIBRATED,
     default="tuned_threshold",
     why="its scores are trained to put labels in order, with no artificial label among them",
+    scale="order",
 )
 _VOTES = Reading(
     decisions=("tuned_threshold", "top_k", "single_label"),
     default="tuned_threshold",
     why="its scores are votes, never negative, and say nothing about where to stop (unless calibrated)",
-    votes=True,
+    scale="votes",
 )
 _VOTES_WITH_ARTIFICIAL_LABEL = Reading(
     decisions=("sign", "calibrated_label", "at_least_one", "top_k", "tuned_threshold", "single_label"),
@@ -339,7 +341,12 @@ def checked_decision(learner: Learner | LearnerParameters, decision: DecisionUni
 
 def own_threshold(learner: Learner | LearnerParameters, n_labels: int) -> float:
     """The score above which the learner itself holds a label for relevant: 0, or half of k − 1 votes."""
-    return (n_labels - 1) / 2 if _reading(learner).votes else 0.0
+    return (n_labels - 1) / 2 if _reading(learner).scale == "votes" else 0.0
+
+
+def about_zero(learner: Learner | LearnerParameters) -> bool:
+    """Whether a score above 0 speaks for a label, so that 0 is a threshold where none could be tuned."""
+    return _reading(learner).scale == "zero"
 
 
 def closes_sets(learner: Learner, decision: DecisionUnion) -> bool:

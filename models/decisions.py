@@ -51,7 +51,11 @@ class CalibratedLabelDecision(_Decision):
 
 
 class TunedThresholdDecision(_Decision):
-    """Every label whose score is above its own threshold, tuned by F1 on held-out training folds."""
+    """Every label whose score is above its own threshold, tuned by F1 on held-out training folds.
+
+    A label with fewer training examples than folds keeps the learner's own threshold, 0; where scores tell only
+    an order or count votes, it gets its highest held-out score.
+    """
 
     kind: Literal["tuned_threshold"]
     fbr: float = Field(default=0.1, ge=0, le=1)

@@ -460,6 +460,13 @@ class _Training:
         self.learner.fit(self.X, self.Y, context=self.context, monitor=tell, resume=resume)
 
     def _thresholds(self) -> Floats:
+        """The learner's own thresholds, or those tuned on held-out folds.
+
+        A label with fewer positives than folds, or none in the training part of a fold, cannot be tuned. It
+        keeps the learner's own threshold where scores are about zero. Where they tell only an order or count
+        votes there is none that means anything, and the label gets its highest held-out score, as a hopeless
+        label does (SCutFBR). Where no label can be tuned nothing is held out, and all keep their own.
+        """
         n_labels = self.Y.shape[1]
         own = catalog.own_threshold(self.learner, n_labels)
         decision = self.pipeline.decision_
@@ -475,7 +482,8 @@ class _Training:
             tunable &= np.bincount(self.Y[training].indices, minlength=n_labels) > 0
             if fold >= first:
                 scores[~training] = self._held_out_scores(fold, training, scores)
-        return tuned_thresholds(scores, self.Y, tunable, own=own, fbr=decision.fbr)
+        kept = own if catalog.about_zero(self.learner) else None
+        return tuned_thresholds(scores, self.Y, tunable, own=kept, fbr=decision.fbr)
 
     def _held_out_scores(self, fold: int, training: Bools, scores: Floats) -> Floats:
         """Scores of one fold by a learner trained on the others; all labels stay, so that scores compare."""

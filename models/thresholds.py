@@ -7,20 +7,21 @@ import numpy as np
 from models.arrays import Bools, Floats, Labels
 
 
-def tuned_thresholds(scores: Floats, Y: Labels, tunable: Bools, *, own: float, fbr: float) -> Floats:
+def tuned_thresholds(scores: Floats, Y: Labels, tunable: Bools, *, own: float | None, fbr: float) -> Floats:
     """The threshold of each label with the best F1.
 
     Args:
         scores: (g, k) scores of examples that their scorer was not trained on.
         Y: (g, k) true label sets.
         tunable: (k,) false for a label with too few positive examples to tell.
-        own: the threshold that such a label keeps: the learner's own.
+        own: the threshold that such a label keeps, the learner's own; None where the scores have no
+            threshold of their own, only an order: then it is the label's highest score.
         fbr: where a label's best F1 stays under this, its threshold is its highest score.
 
     Returns:
         (k,) thresholds; a label is on where its score is above.
     """
-    thresholds = np.full(Y.shape[1], own)
+    thresholds = scores.max(axis=0) if own is None else np.full(Y.shape[1], own)
     columns = Y.tocsc()
     for j in np.flatnonzero(tunable):
         relevant = np.zeros(Y.shape[0], dtype=bool)

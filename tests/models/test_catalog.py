@@ -143,6 +143,11 @@ def test_own_thresholds() -> None:
     assert catalog.own_threshold(parameters("svm"), 5) == 0.0
     assert catalog.own_threshold(parameters("mlpp"), 5) == 2.0
     assert catalog.own_threshold(parameters("mlpp", calibrated=True), 5) == 0.0
+    assert [name for name in sorted(catalog.ENTRIES) if not catalog.about_zero(parameters(name))] == [
+        "mlpp",
+        "mmp",
+    ]
+    assert catalog.about_zero(parameters("mlpp", calibrated=True))
 
 
 def test_the_catalogue_describes_every_learner() -> None:

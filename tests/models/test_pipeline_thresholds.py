@@ -73,10 +73,27 @@ def test_thresholds_maximise_f1_on_held_out_scores(learner: str, fbr: float) -> 
     fitted = pipeline(learner, seed=2, fbr=fbr).fit(source)
     assert fitted.labels_ == ["ash", "birch", "cedar", "rare", "wood"]
     scores, Y = held_out_scores(fitted, source), indicator(source.labels, fitted.labels_).toarray()
-    own = 2.0 if learner == "mlpp" else 0.0
     for j, label in enumerate(fitted.labels_):
-        expected = own if label == "rare" else best_f1_threshold(scores[:, j], Y[:, j], fbr)
+        if label != "rare":
+            expected = best_f1_threshold(scores[:, j], Y[:, j], fbr)
+        else:
+            expected = scores[:, j].max() if learner in ("mmp", "mlpp") else 0.0
         assert fitted.thresholds_[j] == pytest.approx(expected, abs=1e-12), label
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameters"), [("mmp", {}), ("mlpp", {}), ("mlpp", {"calibrated": True}), ("svm", {})]
+)
+def test_a_label_too_rare_to_tune_is_given_where_its_scores_say_so(
+    learner: str, parameters: dict[str, Any]
+) -> None:
+    """Without a zero that means something, no document that was held out gets the label."""
+    source = drawn(seed=6)
+    fitted = pipeline(learner, **parameters).fit(source)
+    rare = fitted.labels_.index("rare")
+    highest = held_out_scores(fitted, source)[:, rare].max()
+    about_zero = learner == "svm" or parameters.get("calibrated", False)
+    assert fitted.thresholds_[rare] == (0.0 if about_zero else highest)
 
 
 def test_the_learner_in_use_was_trained_on_everything() -> None:

@@ -70,6 +70,13 @@ def test_labels_that_cannot_tell_keep_the_learners_own_threshold() -> None:
     assert tuned.tolist() == [2.0, 0.5]
 
 
+def test_labels_that_cannot_tell_get_their_highest_score_where_scores_are_only_an_order() -> None:
+    scores = np.array([[3.0, -5.0], [1.0, -7.0]])
+    Y = as_labels([[1, 1], [0, 0]])
+    tuned = tuned_thresholds(scores, Y, np.array([True, False]), own=None, fbr=0.1)
+    assert tuned.tolist() == [2.0, -5.0]
+
+
 @pytest.mark.parametrize("n_labels", [1, 5])
 def test_every_label_is_tuned_by_its_own_column(n_labels: int) -> None:
     rng = np.random.default_rng(n_labels)
