@@ -350,7 +350,7 @@ class Pipeline:
         self._fitted()
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; give it documents of that kind")
-        return self.features.transform(_read(documents))
+        return self.features.transform(read_documents(documents))
 
     def _scores(self, X: Matrix) -> Floats:
         if not X.shape[0]:  # no example at all is more likely a mistake elsewhere, and learners refuse it
@@ -438,7 +438,7 @@ class _Training:
     def _documents(self) -> Iterator[Any]:
         completed = 0
         for batch in self.source.batches():
-            yield _read(batch.documents)
+            yield read_documents(batch.documents)
             completed += batch.n_examples
             self._tell(Progress("features", completed, self.source.n_examples, "examples", {}, dict))
 
@@ -559,7 +559,7 @@ class _Training:
         self.pipeline.timings_[phase] = time.perf_counter() - started
 
 
-def _read(documents: Documents | Sequence[MailDocument]) -> Any:
+def read_documents(documents: Documents | Sequence[MailDocument]) -> Any:
     """Documents as features want them: mail is read, everything else is there already."""
     if isinstance(documents, FeatureRows):
         return documents

@@ -132,3 +132,6 @@ _BY_NAME: Mapping[str, Callable[[Bools], Floats | Ints | Bools]] = {
     "error_set_size": _misordered_pairs,
     "margin": _margins,
 }
+
+RANKING_MEASURES = tuple(_BY_NAME)
+"""Their names."""
