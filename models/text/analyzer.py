@@ -65,6 +65,8 @@ class AnalyzerParameters(BaseModel):
 class WordAnalysis:
     """What becomes of one word in one language; no memory, so that it costs its price every time.
 
+    Not to be called by two threads at a time, since stemmers are not.
+
     Args:
         parameters: the analyzer's.
         language: the language that ``auto`` stands for.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from threading import Lock
 from typing import Literal, TypeAlias
 
 import snowballstemmer
@@ -79,16 +78,12 @@ def stop_list(name: str) -> frozenset[str]:
 def stemmer(name: str) -> Callable[[str], str]:
     """A function from a word to its stem; for ``none`` and languages without a stemmer, ``str`` itself.
 
+    A stemmer keeps the word it works on in itself: one may not be used by two threads at a time.
+
     >>> stemmer("porter")("invoices")
     'invoic'
     """
     if name not in snowballstemmer.algorithms():
         return str
-    stem_word = snowballstemmer.stemmer(name).stemWord
-    lock = Lock()
-
-    def stem(word: str) -> str:
-        with lock:  # a Snowball stemmer keeps the word it works on in itself
-            return str(stem_word(word))
-
+    stem: Callable[[str], str] = snowballstemmer.stemmer(name).stemWord
     return stem

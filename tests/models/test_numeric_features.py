@@ -186,3 +186,11 @@ def test_nothing_is_dense() -> None:
     fitted = features(scaling="standard", interactions=2)
     X = fitted.fit_transform([named], labels(100_000))
     assert X.nnz == 5 * 100_000
+
+
+def test_stored_zeros_are_no_values() -> None:
+    stored = csr_array((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
+    fitted = features(interactions=2)
+    X = fitted.fit_transform([FeatureRows(["a", "b"], stored)], labels(1))
+    assert fitted.names_ == ["a", "b", "b^2"]
+    assert X.data.tolist() == [2.0, 4.0]

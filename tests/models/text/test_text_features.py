@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -170,11 +171,18 @@ def test_nothing_is_dense() -> None:
 
 
 def test_threads_make_no_difference() -> None:
-    texts, others = corpus(50), [corpus(30, seed=s) for s in range(3, 11)]
-    fitted = features(analyzer=ENGLISH)
-    fitted.fit_transform([texts], labels(50))
-    alone = [fitted.transform(some) for some in others]
-    fresh = features(analyzer=ENGLISH).set_state(fitted.get_state())
-    with ThreadPoolExecutor(4) as pool:
-        for mine, other in zip(alone, pool.map(fresh.transform, others), strict=True):
-            assert_same(mine, other)
+    """Many threads meet the same new words at the same time, and the stemmer can hold only one."""
+    texts = [" ".join(f"stor{letter}{i}ings" for i in range(200)) for letter in "abcdefgh"]
+    fitted = features(weighting="pivoted", analyzer=ENGLISH)
+    fitted.fit_transform([texts[:4]], labels(4))
+    alone = fitted.transform(texts)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(5):
+            fresh = features(weighting="pivoted", analyzer=ENGLISH).set_state(fitted.get_state())
+            with ThreadPoolExecutor(8) as pool:
+                for found in pool.map(fresh.transform, [texts] * 8):
+                    assert_same(found, alone)
+    finally:
+        sys.setswitchinterval(before)

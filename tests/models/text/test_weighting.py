@@ -92,10 +92,13 @@ def test_light_fields_never_make_a_weight_negative() -> None:
         language = None
 
         def learning_parts(self) -> list[tuple[str, float]]:
-            return [("a b", 0.1)]
+            return [("a a a a b", 0.3)]
 
-    X = features("pivoted").fit_transform([[Light(), "c"]], no_labels(2))
-    assert (X.data > 0).all()
+    X = features("pivoted").fit_transform([[Light(), "c d"]], no_labels(2)).toarray()
+    mean = (1.2 + 0.3) / 2
+    assert X[0].tolist() == pytest.approx(
+        [log(2) * (1 + log(1.2)) / mean, log(2) * 0.3 / mean, 0, 0], rel=1e-9
+    )
 
 
 def test_unit_scaling_gives_length_one_after_selection() -> None:
