@@ -168,6 +168,8 @@ def put_alias(db: Database, name: str, alias: str, body: AliasPut, if_match: str
 def delete_alias(db: Database, name: str, alias: str) -> None:
     """Delete an alias, unless a router serves by it."""
     with db.write() as tx:
+        # The model's row is locked first, as when a version is published.
+        tx.session.get(tables.Model, name, with_for_update=True)
         _model(tx.session, name)
         row = tx.session.get(tables.ModelAlias, (name, alias), with_for_update=True)
         if row is None:

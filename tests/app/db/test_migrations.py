@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from contenders import race
@@ -121,7 +122,7 @@ def test_several_may_migrate_at_once(empty_url: str) -> None:
 def test_a_migration_that_fails_leaves_the_schema_as_it_was(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail_after(config: object, revision: str) -> None:
+    def fail_after(config: Config, revision: str) -> None:
         upgrade(config, revision)
         raise ZeroDivisionError
 
