@@ -1,0 +1,79 @@
+"""Every setting is described, documented and used."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import settings_page
+from pydantic import ValidationError
+
+from app.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+OF_TESTS = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    written = settings_page.PAGE.read_text(encoding="utf-8")
+    assert written == settings_page.page(), "run: .venv/bin/python tests/support/settings_page.py"
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_a_setting_has_a_sentence(name: str) -> None:
+    sentence = settings_page.sentence(Settings.model_fields[name])
+    assert re.fullmatch(r"[A-Z].{15,}\.", sentence), sentence
+    assert "|" not in sentence, "it would break the table"
+
+
+def test_every_setting_has_an_effect() -> None:
+    used = {
+        node.attr
+        for package in ("app", "workers")
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert set(Settings.model_fields) - used == set()
+
+
+def test_every_variable_that_is_spoken_of_exists() -> None:
+    variables = {settings_page.variable(name) for name in Settings.model_fields} | OF_TESTS
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts += [path for package in ("app", "workers") for path in (ROOT / package).rglob("*.py")]
+    spoken_of = {
+        (variable, path.name)
+        for path in texts
+        for variable in re.findall(r"\bCOVEY_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+    }
+    assert {(variable, name) for variable, name in spoken_of if variable not in variables} == set()
+
+
+def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COVEY_WORKER_CONCURRENCY", "7")
+    assert Settings().worker_concurrency == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COVEY_PORT", "70000"),
+        ("COVEY_WORKER_CONCURRENCY", "0"),
+        ("COVEY_LEASE_SECONDS", "-1"),
+        ("COVEY_LOG_LEVEL", "loud"),
+        ("COVEY_MAX_BODY_BYTES", "a lot"),
+    ],
+)
+def test_a_value_without_sense_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValidationError, match=name.removeprefix("COVEY_").lower()):
+        Settings()
+
+
+def test_storage_is_a_folder(tmp_path: Path) -> None:
+    assert Settings(data_dir=tmp_path).resolved_storage_root() == tmp_path / "storage"
+    assert Settings(storage_url=f"file://{tmp_path}").resolved_storage_root() == tmp_path
+    with pytest.raises(ValueError, match="COVEY_STORAGE_URL must be a file:// URL"):
+        Settings(storage_url="s3://bucket").resolved_storage_root()
