@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Matrix
+from models.arrays import Bools, Floats, Ints, Matrix
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Stumps:
     by_presence: bool
     features: Ints
     thresholds: Floats
-    documents: AnyArray
+    documents: Ints
     starts: Ints
     lengths: Ints
     lists_absent: Bools
@@ -44,7 +44,7 @@ class Stumps:
     def __len__(self) -> int:
         return len(self.features)
 
-    def listed(self, candidate: int) -> AnyArray:
+    def listed(self, candidate: int) -> Ints:
         """The listed documents of a candidate."""
         start = self.starts[candidate]
         return self.documents[start : start + self.lengths[candidate]]
@@ -52,11 +52,10 @@ class Stumps:
     def matrix(self) -> Matrix:
         """(n, g) ones where a document is listed; for presence, whose lists do not overlap in memory."""
         starts = np.append(self.starts, len(self.documents))
-        if len(self.documents) <= np.iinfo(np.int32).max:
-            starts = starts.astype(np.int32)
-        return csr_array(
-            (np.ones(len(self.documents)), self.documents, starts), shape=(len(self), self.n_documents)
-        )
+        documents = self.documents
+        if len(documents) <= np.iinfo(np.int32).max:
+            starts, documents = starts.astype(np.int32), documents.astype(np.int32)
+        return csr_array((np.ones(len(documents)), documents, starts), shape=(len(self), self.n_documents))
 
 
 def presence_stumps(X: Matrix) -> Stumps:
@@ -89,7 +88,7 @@ def presence_stumps(X: Matrix) -> Stumps:
         by_presence=True,
         features=features,
         thresholds=np.zeros(len(features)),
-        documents=documents[np.repeat(within, np.diff(pointers))],
+        documents=documents[np.repeat(within, np.diff(pointers))].astype(np.int64),
         starts=starts,
         lengths=lengths,
         lists_absent=np.zeros(len(features), dtype=np.bool_),
@@ -146,7 +145,7 @@ def threshold_stumps(X: Matrix) -> Stumps:
         by_presence=False,
         features=owner[ends],
         thresholds=thresholds[by_candidate],
-        documents=documents,
+        documents=documents.astype(np.int64),
         starts=start_of_side[ends],
         lengths=ends - start_of_side[ends] + 1,
         lists_absent=values[ends] < 0,
