@@ -30,6 +30,7 @@ from models.measures.evaluation import Evaluation, evaluate
 from models.numeric import NumericFeatures
 from models.perceptrons import MLPP
 from models.rankings import ranking
+from models.state import held
 from models.targets import indicator, labels_of
 from models.text import TextFeatures
 from models.thresholds import tuned_thresholds
@@ -238,6 +239,7 @@ class Pipeline:
         Raises:
             ParameterError: documents of another kind; ``quick`` without ``top``, or of a learner that does
                 not vote.
+            UnsuitableDataError: values so large that a score is not finite.
         """
         X = self._matrix(documents)
         products: Sequence[int | None] = [None] * X.shape[0]
@@ -338,7 +340,7 @@ class Pipeline:
         """Take the arrays of ``get_state`` back; the other fitted attributes are set by the loader."""
         self.features.set_state(_unprefixed("features", state))
         self.learner.set_state(_unprefixed("learner", state))
-        self.thresholds_ = state["decision.thresholds"]
+        self.thresholds_ = held(state, "decision.thresholds", "float64", (None,))
         return self
 
     def _fitted(self) -> list[str]:
@@ -355,7 +357,10 @@ class Pipeline:
     def _scores(self, X: Matrix) -> Floats:
         if not X.shape[0]:  # no example at all is more likely a mistake elsewhere, and learners refuse it
             return np.empty((0, len(self.labels_)))
-        return self.learner.decision_function(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.learner.decision_function(X)
+        _refuse_infinite(scores)
+        return scores
 
     def _quick_scores(self, X: Matrix, top: int | None) -> tuple[Floats, Ints, list[int]]:
         """Scores of the top labels (−∞ for the others), the labels by falling score, and the cost."""
@@ -366,12 +371,16 @@ class Pipeline:
         scores = np.full((X.shape[0], len(self.labels_)), -np.inf)
         if not X.shape[0]:
             return scores, np.empty((0, min(top, scores.shape[1])), dtype=np.int64), []
-        votes = self.learner.quick_top(X, top)
+        with np.errstate(over="ignore", invalid="ignore"):
+            votes = self.learner.quick_top(X, top)
+        _refuse_infinite(votes.scores)
         np.put_along_axis(scores, votes.labels, votes.scores, axis=1)
         return scores, votes.labels, votes.products.tolist()
 
     def _explanation(self, x: Matrix, label: int, n_terms: int) -> Explanation:
-        features, weights = self.learner.explain(x, label)
+        with np.errstate(over="ignore", invalid="ignore"):
+            features, weights = self.learner.explain(x, label)
+        _refuse_infinite(weights)
         weightiest = np.argsort(-np.abs(weights), kind="stable")[:n_terms]
         names = self.features.names_
         return Explanation(
@@ -564,6 +573,11 @@ def read_documents(documents: Documents | Sequence[MailDocument]) -> Any:
     if isinstance(documents, FeatureRows):
         return documents
     return [read_email(document) if isinstance(document, Email) else document for document in documents]
+
+
+def _refuse_infinite(numbers: Floats) -> None:
+    if not np.isfinite(numbers).all():
+        raise UnsuitableDataError("the values of a document are so large that its scores are not finite")
 
 
 def _prefixed(prefix: str, state: Mapping[str, AnyArray]) -> State:
