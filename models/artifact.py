@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray
-from models.catalog import FeaturesUnion, LearnerUnion, checked_decision
+from models.catalog import FeaturesUnion, LearnerUnion, check_features, checked_decision
 from models.data.examples import Kind
 from models.decisions import DecisionUnion
 from models.errors import ArtifactError
@@ -309,30 +309,55 @@ def _pipeline(manifest: Manifest, state: State, *, prove: bool) -> Pipeline:
         )
     if sorted(set(manifest.labels)) != manifest.labels:
         raise ArtifactError("the labels are not in order, or one is there twice")
+    if prove:
+        _refuse_non_numbers(state)
     try:
         pipeline = Pipeline.from_parameters(
             manifest.features, manifest.learner, manifest.decision, seed=manifest.seed
         )
+        check_features(manifest.features, manifest.learner, manifest.kind)
         checked_decision(manifest.learner, manifest.decision)
-        pipeline.set_state(state)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pipeline.set_state(state)
+        pipeline.kind_, pipeline.labels_ = manifest.kind, manifest.labels
         pipeline.tree_ = LabelTree(manifest.label_tree) if manifest.label_tree is not None else None
+        pipeline.mail_version_, pipeline.decision_ = manifest.mail_version, manifest.decision
+        pipeline.notes_, pipeline.timings_ = Notes(manifest.warnings, manifest.facts), {}
         sizes = (len(pipeline.thresholds_), pipeline.learner.n_labels_, pipeline.learner.n_features_in_)
         if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features.names_)):
             raise ArtifactError("the arrays are not for these labels and features")
         if prove:
-            # Checksums tell nothing of a forgery: use every array once, on a document with every feature.
-            pipeline.learner.decision_function(csr_array(np.ones((1, pipeline.learner.n_features_in_))))
+            _prove(pipeline, state)
     except ArtifactError:
         raise
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
         raise ArtifactError(f"the arrays are not those of {manifest.learner.algorithm}: {error}") from error
-    pipeline.kind_ = manifest.kind
-    pipeline.labels_ = manifest.labels
-    pipeline.mail_version_ = manifest.mail_version
-    pipeline.decision_ = manifest.decision
-    pipeline.notes_ = Notes(manifest.warnings, manifest.facts)
-    pipeline.timings_ = {}
     return pipeline
+
+
+def _prove(pipeline: Pipeline, state: State) -> None:
+    """Refuse a forgery, of which checksums tell nothing.
+
+    Each ``set_state`` has checked types, shapes and indices. Here: no array that nothing asks for, and a
+    document with every feature, which uses every array once.
+    """
+    unknown = state.keys() - pipeline.get_state().keys()
+    if unknown:
+        raise ArtifactError(f"there are arrays that nothing asks for: {', '.join(sorted(unknown))}")
+    everything = csr_array(np.ones((1, pipeline.learner.n_features_in_)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = pipeline.learner.decision_function(everything)
+    if not np.isfinite(scores).all():
+        raise ArtifactError("the arrays give scores that are not finite")
+
+
+def _refuse_non_numbers(state: State) -> None:
+    for name, array in state.items():
+        flat, step = array.reshape(-1), 2**20  # a few megabytes at a time: an array may be large
+        if array.dtype.kind == "f" and not all(
+            np.isfinite(flat[start : start + step]).all() for start in range(0, flat.size, step)
+        ):
+            raise ArtifactError(f"array {name!r} holds NaN or an infinity")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -53,8 +53,8 @@ class CalibratedLabelDecision(_Decision):
 class TunedThresholdDecision(_Decision):
     """Every label whose score is above its own threshold, tuned by F1 on held-out training folds.
 
-    A label with fewer training examples than folds keeps the learner's own threshold, 0; where scores tell only
-    an order or count votes, it gets its highest held-out score.
+    A label with fewer training examples than folds keeps the learner's own threshold, 0; where scores tell
+    only an order or count votes, it gets its highest held-out score.
     """
 
     kind: Literal["tuned_threshold"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any, Self
@@ -15,6 +15,8 @@ from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.errors import ParameterError, UnsuitableDataError
 from models.learner import Context, Learner, Monitor, Notes, State, Step, as_problem
 from models.learning_curve import MEASURES, Tally
+from models.state import held, held_number, require
+from models.text.packed import unpack
 
 CHUNK = 2_000
 """Examples between two calls of the monitor: a fraction of a second, for the slowest of these learners."""
@@ -235,19 +237,29 @@ class IncrementalLearner(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner whose state this was."""
-        self.label_counts_, self.learning_curve_ = state["label_counts"], state["curve"]
+        width = 1 + len(MEASURES)
+        self.label_counts_ = held(state, "label_counts", "int64", (None,))
+        self.learning_curve_ = held(state, "curve", "float64", (None, width))
         self.n_labels_ = len(self.label_counts_)
-        self.n_examples_, self.n_presented_ = int(state["n_examples"]), int(state["n_presented"])
-        self._seen, self._pass = (Tally(sums.copy()) for sums in state["curve_sums"])
-        self.labels_ = None
-        if "label_ends" in state:
-            text, ends = state["label_bytes"].tobytes(), state["label_ends"].tolist()
-            self.labels_ = [text[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
+        self.n_examples_ = held_number(state, "n_examples", least=1)
+        self.n_presented_ = held_number(state, "n_presented", least=1)
+        within = (self.label_counts_ >= 0) & (self.label_counts_ <= self.n_examples_)
+        require(bool(within.all()), "a label has more examples than there are, or fewer than none")
+        self._seen, self._pass = (
+            Tally(sums.copy()) for sums in held(state, "curve_sums", "float64", (2, width))
+        )
+        self.labels_ = self._held_names(state) if "label_ends" in state else None
         if not hasattr(self, "notes_"):
             self.notes_ = Notes()
-        self._set_learned({name: state[name] for name in self._learned_names()})
+        self._set_learned(self._held_learned(state))
         self._lent = True
         return self
+
+    def _held_names(self, state: Mapping[str, AnyArray]) -> list[str]:
+        ends = held(state, "label_ends", "int64", (self.n_labels_,))
+        names = unpack(held(state, "label_bytes", "uint8", (None,)), np.concatenate([[0], ends]))
+        require(all(a < b for a, b in pairwise(names)), "the label names are not in order")
+        return names
 
     def _always_on(self) -> Bools:
         """(k,) labels that every example seen has."""
@@ -273,8 +285,8 @@ class IncrementalLearner(Learner):
         """Refuse data that the algorithm cannot learn from."""
 
     @abstractmethod
-    def _learned_names(self) -> Sequence[str]:
-        """The names of the arrays of ``_learned``."""
+    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
+        """The arrays of ``_learned`` from a saved state, which counts ``n_labels_`` labels."""
 
     @abstractmethod
     def _learned(self) -> State:
@@ -282,7 +294,7 @@ class IncrementalLearner(Learner):
 
     @abstractmethod
     def _set_learned(self, arrays: State) -> None:
-        """Take over arrays named as in ``_learned``."""
+        """Take over the arrays of ``_learned``."""
 
     @abstractmethod
     def _initial(self, r: int, k: int, parameters: Any, /) -> State:

@@ -219,8 +219,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             indices of the features that count, and their additive weights in the score, same length; a
             learner whose score is not such a sum gives the nearest linear reading and says so in its
             docstring.
+
+        Raises:
+            ParameterError: with these parameters the scores have no such reading.
         """
-        raise NotImplementedError(f"{self.algorithm} cannot explain its scores")
+        raise ParameterError(f"{self.algorithm} cannot explain its scores; leave explain out", "/explain")
 
     @abstractmethod
     def _fit(

@@ -15,6 +15,7 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
 from models.learner import Notes, State
+from models.state import held, require, require_range
 from models.text.columns import renumbered, stacked, unit_rows
 from models.text.packed import pack, unpack
 
@@ -116,11 +117,16 @@ class NumericFeatures:
         """Become the fitted features whose ``get_state`` this was."""
         self.candidates_ = None
         self.notes_ = Notes()
-        self._become(
-            unpack(state["names"], state["name_offsets"]),
-            np.asarray(state["scale"], dtype=np.float64),
-            np.asarray(state["products"], dtype=np.int64),
-        )
+        names = unpack(held(state, "names", "uint8", (None,)), held(state, "name_offsets", "int64", (None,)))
+        require(all(a < b for a, b in pairwise(names)), "the names are not in order")
+        scale = held(state, "scale", "float64", (len(names),))
+        require(bool((scale > 0).all()), "a scale is not positive")
+        products = held(state, "products", "int64", (None,))
+        require_range(products, len(names) ** 2, "products")
+        require(bool((np.diff(products) > 0).all()), "the products are not in order")
+        one, other = np.divmod(products, max(1, len(names)))
+        require(bool((one <= other).all()), "a product is there in another order of its features")
+        self._become(names, scale, products)
         return self
 
     def _become(self, base: list[str], scale: Floats, products: Ints) -> None:

@@ -7,17 +7,18 @@ Bayes algorithm", on tf-idf values in place of counts) and of the multi-class bo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from models.arrays import Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.errors import UnsuitableDataError
 from models.incremental import IncrementalLearner
 from models.learner import LearnerParameters, State
 from models.memory import refuse_oversize
+from models.state import held, require
 
 _LOG_OF_ZERO = float(np.log(np.finfo(np.float64).tiny))
 """Stands for the logarithm of a prior that is 0, so that every score is a real number."""
@@ -127,8 +128,11 @@ class NaiveBayes(IncrementalLearner):
         ratios = rows[:, label] - (rows.mean(axis=1) if self.label_mode == "single_label" else 0.0)
         return x.indices.astype(np.int64), x.data * ratios
 
-    def _learned_names(self) -> Sequence[str]:
-        return ("feature_totals", "all_totals")
+    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
+        feature_totals = held(state, "feature_totals", "float64", (None, self.n_labels_))
+        all_totals = held(state, "all_totals", "float64", feature_totals.shape[:1])
+        require(not ((feature_totals < 0).any() or (all_totals < 0).any()), "a total is negative")
+        return {"feature_totals": feature_totals, "all_totals": all_totals}
 
     def _learned(self) -> State:
         return {"feature_totals": self.feature_totals_, "all_totals": self.all_totals_}

@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.state import held
 
 
 class SVMParameters(LearnerParameters):
@@ -157,8 +158,9 @@ class SVM(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with these weights and intercepts."""
-        self.coef_, self.intercept_ = state["coef"], state["intercept"]
+        self.coef_ = held(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
+        self.intercept_ = held(state, "intercept", "float64", (self.n_labels_,))
         return self
 
 

@@ -17,6 +17,7 @@ from models.boosting.covering_weights import CoveringProblem
 from models.boosting.templates import InfiniteWeightError, Templates, TemplateSpelling
 from models.errors import ParameterError
 from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.state import held
 
 
 class AdaBoostLCParameters(LearnerParameters):
@@ -168,7 +169,7 @@ class AdaBoostLC(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> AdaBoostLC:
         """Become the fitted learner whose ``get_state`` this was."""
-        self.coef_ = state["coef"]
+        self.coef_ = held(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         return self
 

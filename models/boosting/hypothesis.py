@@ -10,6 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
+from models.memory import refuse_oversize
+from models.state import held, require, require_range
 
 State = dict[str, AnyArray]
 
@@ -112,10 +114,29 @@ class Hypothesis:
 
     @classmethod
     def from_state(cls, state: Mapping[str, AnyArray]) -> Hypothesis:
-        """The hypothesis whose ``state`` this was."""
-        features, labels, by_presence = (int(number) for number in state["shape"])
-        arrays = [state[name] for name in ("labels", "features", "thresholds", "absent", "present")]
-        return cls((features, labels), bool(by_presence), *arrays)
+        """The hypothesis whose ``state`` this was.
+
+        Raises:
+            ArtifactError: pivots out of range or out of order.
+            UnsuitableDataError: too many questions to hold what each adds to every label.
+        """
+        r, k, by_presence = held(state, "shape", "int64", (3,)).tolist()
+        labels = held(state, "labels", "int64", (None,))
+        features = held(state, "features", "int64", labels.shape)
+        thresholds, absent, present = (
+            held(state, name, "float64", labels.shape) for name in ("thresholds", "absent", "present")
+        )
+        require_range(features, r, "features")
+        require_range(labels, k, "labels")
+        require(by_presence in (0, 1), "pivots are asked for neither by presence nor by thresholds")
+        require(not (by_presence and thresholds.any()), "presence knows no thresholds")
+        step = np.stack([np.diff(features), np.sign(np.diff(thresholds)), np.diff(labels)])
+        first = np.take_along_axis(step, (step != 0).argmax(axis=0)[np.newaxis], axis=0)
+        require(bool((first > 0).all()), "the pivots are not in order, or one is there twice")
+        found = cls((r, k), bool(by_presence), labels, features, thresholds, absent, present)
+        questions = len(found._cell_features)
+        refuse_oversize(questions * k, 8, f"{questions:,} answers about {k:,} labels")
+        return found
 
     # A feature with t thresholds cuts the line in t + 1 cells; within a cell the scores are the same.
     # Presence has one cell. A cell's row of `_added` holds its difference from the cell of 0.

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
-from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
@@ -29,6 +28,7 @@ from models.hierarchy.kernels import (
 from models.hierarchy.losses import EdgeLoss
 from models.hierarchy.problem import forest_of
 from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.state import held, held_number, held_rows, require
 
 TRAINING_BYTES = 4 * 2**30
 """What a training keeps may take this much memory."""
@@ -242,7 +242,7 @@ class HM3(Learner):
         the reading holds for this example.
 
         Raises:
-            NotImplementedError: the kernel is not linear.
+            ParameterError: the kernel is not linear.
         """
         if self.support_ is not None:
             return super().explain(x, label)
@@ -273,20 +273,19 @@ class HM3(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with these weights."""
-        self.forest_ = Forest(state["parents"])
+        self.forest_ = Forest(held(state, "parents", "int64", (None,)))
         self.n_labels_ = self.forest_.n_labels
-        self.edge_weights_ = state["edge_weights"]
+        self.edge_weights_ = held(state, "edge_weights", "float64", (None, 4, self.n_labels_))
         self.n_features_in_ = len(self.edge_weights_)
         self.support_, self.kernel_ = None, LinearKernel()
         if "support.data" in state:
-            shape = (int(state["support.shape"][0]), int(state["support.shape"][1]))
-            arrays = tuple(state[f"support.{name}"] for name in ("data", "indices", "indptr"))
-            self.support_ = csr_array(arrays, shape=shape)
-            self.n_features_in_ = shape[1]
+            s, self.n_features_in_ = held(state, "support.shape", "int64", (2,)).tolist()
+            require(s == len(self.edge_weights_), "there are not as many weights as support examples")
+            self.support_ = held_rows(state, "support", self.n_features_in_, n_rows=s)
             self.kernel_ = (
-                PolynomialKernel(degree=int(state["degree"]))
+                PolynomialKernel(degree=held_number(state, "degree"))
                 if "degree" in state
-                else RBFKernel(gamma=float(state["gamma"]))
+                else RBFKernel(gamma=float(held(state, "gamma", "float64", ())))
             )
         return self
 

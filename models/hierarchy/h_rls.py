@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
@@ -18,6 +17,7 @@ from models.errors import UnsuitableDataError
 from models.hierarchy.forest import Forest
 from models.hierarchy.problem import forest_of
 from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.state import held, held_number, held_rows, require, require_range
 
 FACTOR_BYTES = 2 * 2**30
 """The triangular factors of one training together may take this much memory."""
@@ -186,9 +186,11 @@ class HRLS(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with this forest and these families."""
-        self.forest_ = Forest(state["parents"])
-        self.ridge_ = float(state["ridge"])
-        self.n_features_in_, self.n_labels_ = int(state["n_features"]), self.forest_.n_labels
+        self.forest_ = Forest(held(state, "parents", "int64", (None,)))
+        self.ridge_ = float(held(state, "ridge", "float64", ()))
+        require(self.ridge_ > 0, "the ridge is not positive")
+        self.n_features_in_ = held_number(state, "n_features", least=1)
+        self.n_labels_ = self.forest_.n_labels
         self._set_families(state)
         return self
 
@@ -206,14 +208,18 @@ class HRLS(Learner):
 
     def _set_families(self, state: Mapping[str, AnyArray]) -> None:
         self.families_ = []
-        for number in range(int(state["families"])):
-            factor = state[f"{number}.factor"]
-            support: Any = None
+        for number in range(held_number(state, "families")):
+            children = held(state, f"{number}.children", "int64", (None,))
+            require_range(children, self.forest_.n_labels, f"{number}.children")
+            require(bool((np.diff(children) > 0).all()), f"the children of family {number} are not in order")
+            support, order = None, self.n_features_in_
             if f"{number}.data" in state:
-                arrays = tuple(state[f"{number}.{name}"] for name in ("data", "indices", "indptr"))
-                support = csr_array(arrays, shape=(len(factor), self.n_features_in_))
-            family = Family(state[f"{number}.children"], factor, state[f"{number}.solution"], support)
-            self.families_.append(family)
+                support = held_rows(state, str(number), self.n_features_in_)
+                order = support.shape[0]
+            factor = held(state, f"{number}.factor", "float64", (order, order))
+            require(bool((factor.diagonal() > 0).all()), f"factor {number} is singular")
+            solution = held(state, f"{number}.solution", "float64", (order, len(children)))
+            self.families_.append(Family(children, factor, solution, support))
 
 
 def _learn_family(S: Matrix, signs: Floats, children: Ints, ridge: float) -> Family:

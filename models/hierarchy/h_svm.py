@@ -13,6 +13,7 @@ from models.baselines.svm import SVM
 from models.hierarchy.forest import Forest
 from models.hierarchy.problem import forest_of
 from models.learner import Context, LearnerParameters, Monitor, State
+from models.state import held
 
 
 class HSVMParameters(LearnerParameters):
@@ -92,5 +93,6 @@ class HSVM(SVM):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with these weights, intercepts and parents."""
-        self.forest_ = Forest(state["parents"])
-        return super().set_state(state)
+        super().set_state(state)
+        self.forest_ = Forest(held(state, "parents", "int64", (self.n_labels_,)))
+        return self

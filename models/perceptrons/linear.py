@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Matrix
+from models.arrays import AnyArray, Floats, Ints, Matrix
 from models.incremental import IncrementalLearner
 from models.learner import State
 from models.memory import refuse_oversize
+from models.state import held
 
 
 class LinearPerceptrons(IncrementalLearner):
@@ -33,8 +34,11 @@ class LinearPerceptrons(IncrementalLearner):
         """The terms w_f·x_f of the label's inner product; the score is their sum."""
         return x.indices.astype(np.int64), x.data * self.weights_[x.indices, label]
 
-    def _learned_names(self) -> Sequence[str]:
-        return ("weights", "operations")
+    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
+        return {
+            "weights": held(state, "weights", "float64", (None, self.n_labels_)),
+            "operations": held(state, "operations", "int64", (2,)),
+        }
 
     def _learned(self) -> State:
         return {"weights": self.weights_, "operations": np.array([self.operations_, self.updates_])}

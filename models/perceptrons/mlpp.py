@@ -7,7 +7,7 @@ Multilabel Classification and Ranking" (2006).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from models.learner import LearnerParameters, State, as_matrix
 from models.memory import GIB, refuse_oversize
 from models.perceptrons.pairs import Pairs, Voting, gains, pairs_of, votes
 from models.perceptrons.quick_voting import Promise, QuickVotes, quick_vote
+from models.state import held, require
 
 DOUBLE_LIMIT = 1 * GIB
 """Bytes of weights up to which they are float64; above they are float32."""
@@ -182,8 +183,16 @@ class MLPP(IncrementalLearner):
             weights = weights + self.boundary_weights_[x.indices, label]
         return x.indices.astype(np.int64), weights * x.data
 
-    def _learned_names(self) -> Sequence[str]:
-        return ("pair_weights", "boundary_weights", "operations")
+    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
+        k = self.n_labels_
+        pair_weights = held(state, "pair_weights", ("float64", "float32"), (None, k * (k - 1) // 2))
+        require(len(pair_weights) > 0, "there are no features")
+        boundary = (len(pair_weights), k if self.calibrated else 0)
+        return {
+            "pair_weights": pair_weights,
+            "boundary_weights": held(state, "boundary_weights", str(pair_weights.dtype), boundary),
+            "operations": held(state, "operations", "int64", (2,)),
+        }
 
     def _learned(self) -> State:
         return {

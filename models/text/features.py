@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.errors import NotFittedError, UnsuitableDataError
 from models.learner import Notes, State
+from models.state import held, require
 from models.text.analyzer import Analyzer, AnalyzerParameters
 from models.text.columns import first_columns, renumbered, stacked, unit_rows
 from models.text.documents import TextDocument, parts_of
@@ -137,11 +139,13 @@ class TextFeatures:
         """Become the fitted features whose ``get_state`` this was."""
         self.candidates_ = None
         self.notes_ = Notes()
-        self._become(
-            unpack(state["terms"], state["term_offsets"]),
-            np.asarray(state["idf"], dtype=np.float64),
-            float(state["mean_distinct"][0]),
-        )
+        names = unpack(held(state, "terms", "uint8", (None,)), held(state, "term_offsets", "int64", (None,)))
+        require(all(a < b for a, b in pairwise(names)), "the terms are not in order")
+        mean_distinct = float(held(state, "mean_distinct", "float64", (1,))[0])
+        require(1e-12 < mean_distinct < 1e12, "the mean number of a document's terms cannot be")
+        idf = held(state, "idf", "float64", (len(names),))
+        require(bool(((idf >= 0) & (idf < 64)).all()), "an inverse document frequency cannot be")
+        self._become(names, idf, mean_distinct)
         return self
 
     def _become(self, names: list[str], idf: Floats, mean_distinct: float) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import AnyArray
+from models.state import require
 
 
 def pack(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -25,7 +26,15 @@ def pack(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def unpack(buffer: AnyArray, offsets: AnyArray) -> list[str]:
-    """The strings that :func:`pack` packed."""
-    data = buffer.astype(np.uint8).tobytes()
+    """The strings that :func:`pack` packed.
+
+    Raises:
+        ArtifactError: the offsets do not cut the buffer into strings.
+    """
+    data = buffer.tobytes()
     bounds = offsets.tolist()
+    require(
+        len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(data) and bounds == sorted(bounds),
+        "offsets do not cut the buffer into strings",
+    )
     return [data[a:b].decode() for a, b in pairwise(bounds)]
