@@ -208,7 +208,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         classes: AnyArray = self.classes_[which]
         return classes
 
-    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+    @property
+    def explains(self) -> bool:
+        """Whether ``explain`` has an answer, with these parameters."""
+        return True
+
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:  # noqa: ARG002 - a learner may have none
         """The features of one example and what each adds to the score of a label.
 
         Args:

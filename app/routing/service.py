@@ -201,6 +201,7 @@ def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDec
 
 
 def _predict(pipeline: Pipeline, mail: MailDocument, *, explain: bool) -> Prediction:
+    explain = explain and pipeline.learner.explains  # no mail is refused for want of an explanation
     if pipeline.kind_ == "email":
         return pipeline.predict([mail], explain=explain)[0]
     if pipeline.kind_ == "text":

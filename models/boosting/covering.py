@@ -21,7 +21,7 @@ array([3.])
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -445,15 +445,48 @@ class _Covering(_Spelling):
         Raises:
             ParameterError: it names a label that is not among ``labels``, or leaves labels uncovered.
         """
+        self._refuse_unknown(labels, "the training examples", pointer)
         index = {label: column for column, label in enumerate(labels)}
+        return CompiledCovering(len(index), tuple(self.rules_for(index, labels, pointer)))
+
+    def check(
+        self, certain: Sequence[str], possible: Sequence[str], *, pointer: str = "/learner/covering"
+    ) -> None:
+        """Refuse a covering that will not compile, before it is known for which labels.
+
+        What depends on labels that may be there or not is left for ``compile`` to say.
+
+        Args:
+            certain: labels that are sure to have a training example.
+            possible: all labels that may have one.
+            pointer: JSON pointer of the covering in the request, for errors.
+
+        Raises:
+            ParameterError: it names a label that is not among ``possible``, or leaves labels uncovered that
+                it names or that are ``certain``.
+        """
+        self._refuse_unknown(possible, "the data set", pointer)
+        labels = sorted({*certain, *(label for _, label in self.named())})
+        # A number of labels says less of each label, the more labels there are.
+        if len(labels) == len(possible) or not self.counts_labels:
+            index = {label: column for column, label in enumerate(labels)}
+            for _ in self.rules_for(index, labels, pointer):
+                pass
+
+    def _refuse_unknown(self, labels: Collection[str], whose: str, pointer: str) -> None:
+        known = frozenset(labels)
         for where, label in self.named():
-            if label not in index:
+            if label not in known:
                 raise ParameterError(
-                    f"the covering names {label!r}, which is not a label of the training examples; "
+                    f"the covering names {label!r}, which is not a label of {whose}; "
                     "remove it or correct its spelling",
                     pointer + where,
                 )
-        return CompiledCovering(len(index), tuple(self.rules_for(index, labels, pointer)))
+
+    @property
+    def counts_labels(self) -> bool:
+        """Whether a condition asks for a number of labels."""
+        return False
 
     def named(self) -> Iterator[Named]:
         """The labels that the covering names and where."""
@@ -595,6 +628,11 @@ class RulesCovering(_Covering):
                     f'rule {position} is for "otherwise", so that no later rule can match; put it last'
                 )
         return self
+
+    @property
+    def counts_labels(self) -> bool:
+        """Whether a condition asks for a number of labels."""
+        return any(isinstance(rule.when, WhenCount) for rule in self.rules)
 
     def named(self) -> Iterator[Named]:
         """The labels that the covering names and where."""

@@ -234,6 +234,11 @@ class HM3(Learner):
                 flat = self.kernel_.of(X, self.support_) @ weights
         return np.asarray(flat).reshape(X.shape[0], 4, self.n_labels_)
 
+    @property
+    def explains(self) -> bool:
+        """Whether the kernel is linear."""
+        return self.support_ is None
+
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """What each feature adds to the score, which is their exact sum, for a linear kernel.
 

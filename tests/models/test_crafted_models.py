@@ -83,7 +83,7 @@ def use(name: str, model: Pipeline) -> None:
     some = documents(name)
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
-        model.predict(some, explain=not name.startswith("h_m3 "))  # these kernels explain nothing
+        model.predict(some, explain=model.learner.explains)
         if model.learner.algorithm == "mlpp":
             model.predict(some, quick=True, top=2)
 

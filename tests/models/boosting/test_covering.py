@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
@@ -217,6 +220,66 @@ def test_unknown_labels_are_refused_with_their_place(covering: Any, pointer: str
     with pytest.raises(ParameterError, match="'tennis'") as raised:
         AdaBoostLC(covering=covering).fit(np.eye(4), np.eye(4, dtype=int), context=Context(labels=LABELS))
     assert raised.value.pointer == f"/learner/covering/{pointer}"
+
+
+GROUPS = {"kind": "groups", "groups": [{"labels": ["currencies", "markets"]}, {"labels": ["football"]}]}
+
+
+def refused(covering: Any, certain: Sequence[str], possible: Sequence[str]) -> str | None:
+    try:
+        parse_covering(covering).check(certain, possible)
+    except ParameterError as error:
+        return error.pointer
+    return None
+
+
+def test_before_the_training_labels_are_known_only_what_is_surely_wrong_is_refused() -> None:
+    named = ["currencies", "football", "markets"]
+    assert refused(GROUPS, [], named) is None
+    assert refused(GROUPS, named, LABELS) is None  # basketball may have no training example
+    assert refused(GROUPS, ["basketball"], LABELS) == "/learner/covering/groups"
+    assert refused(GROUPS, [], ["currencies", "football"]) == "/learner/covering/groups/0/labels/1"
+    assert refused({"kind": "zero_one"}, LABELS, LABELS) is None
+
+
+def test_a_number_of_labels_is_judged_only_where_all_labels_are_known() -> None:
+    every = {"when": {"count": {"at_least": 4}}, "cover": [{"positives": "all"}]}
+    covering = rules(every, {"when": "otherwise", "cover": [{"positives": "each"}, {"negatives": "each"}]})
+    five = [*LABELS, "tennis"]
+    assert refused(covering, LABELS, LABELS) is None
+    assert refused(covering, LABELS, five) is None  # four of four, or of five
+    assert refused(covering, five, five) == "/learner/covering/rules/0/cover"
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_what_is_refused_early_would_not_have_compiled(data: st.DataObject) -> None:
+    labels = [*LABELS, "tennis"]
+    some = st.lists(st.sampled_from(labels), min_size=1, max_size=3, unique=True)
+    when = st.one_of(
+        st.builds(lambda label: {"has": label}, st.sampled_from(labels)),
+        st.builds(lambda label: {"has_not": label}, st.sampled_from(labels)),
+        st.builds(lambda names: {"any": names}, some),
+        st.builds(lambda names: {"every": names}, some),
+        st.builds(lambda n: {"count": {"at_least": n}}, st.integers(0, 5)),
+        st.builds(lambda n: {"count": {"at_most": n}}, st.integers(0, 5)),
+    )
+    element = st.one_of(
+        st.builds(lambda names: {"all": names}, some),
+        st.builds(lambda how: {"positives": how}, st.sampled_from(["all", "each"])),
+        st.builds(lambda how: {"negatives": how}, st.sampled_from(["all", "each"])),
+    )
+    cover = st.lists(element, min_size=1, max_size=3)
+    first = data.draw(st.lists(st.builds(lambda w, c: {"when": w, "cover": c}, when, cover), max_size=2))
+    covering = rules(*first, {"when": "otherwise", "cover": data.draw(cover)})
+    certain = data.draw(st.lists(st.sampled_from(labels), unique=True))
+    others = [label for label in labels if label not in certain]
+    trained = sorted(
+        {*certain, *data.draw(st.lists(st.sampled_from(others), unique=True) if others else st.just([]))}
+    )
+    if trained and refused(covering, certain, labels) is not None:
+        with pytest.raises(ParameterError):
+            parse_covering(covering).compile(trained)
 
 
 def test_labels_without_names_are_numbers() -> None:

@@ -274,8 +274,11 @@ def test_explanation_adds_up_to_the_score() -> None:
         features, weights = learner.explain(as_matrix(X[[i]]), label)
         assert features.tolist() == X[[i]].indices.tolist()
         assert weights.sum() == pytest.approx(scores[i, label], abs=1e-9)
+    assert learner.explains
+    other = HM3(kernel="rbf", passes=1).fit(X, Y, context=context)
+    assert not other.explains
     with pytest.raises(ParameterError, match="h_m3"):
-        HM3(kernel="rbf", passes=1).fit(X, Y, context=context).explain(as_matrix(X[[0]]), 0)
+        other.explain(as_matrix(X[[0]]), 0)
 
 
 def test_awkward_examples_train() -> None:
