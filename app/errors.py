@@ -12,6 +12,7 @@ The tree, with status and code:
       PreconditionFailed  412 precondition_failed
       TooLarge            413 too_large
       Unsupported         415 unsupported_media_type
+      RangeNotSatisfiable 416 range_not_satisfiable
       Invalid             422 invalid_request
       NotReady            503 not_ready
 """
@@ -162,6 +163,12 @@ class Unsupported(ApiError):
     status, code = 415, "unsupported_media_type"
 
 
+class RangeNotSatisfiable(ApiError):
+    """A part of a file that it does not have."""
+
+    status, code = 416, "range_not_satisfiable"
+
+
 class Invalid(ApiError):
     """Well formed, and not possible as asked."""
 
@@ -187,11 +194,19 @@ def make_problem(
         type=f"urn:covey:problem:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=detail,
+        detail=_sendable(detail),
         code=code,
-        errors=[ProblemItem(pointer=pointer, message=message) for pointer, message in errors] or None,
+        errors=[
+            ProblemItem(pointer=_sendable(pointer), message=_sendable(message)) for pointer, message in errors
+        ]
+        or None,
         request_id=request_id,
     )
+
+
+def _sendable(text: str) -> str:
+    """A text without halves of surrogate pairs, which JSON can say and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def from_learning(error: CoveyError) -> ApiError:

@@ -9,11 +9,12 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from app.errors import PROBLEM_JSON, ApiError, Invalid, NotReady, Problem, make_problem
+from app.json_body import escaped
 
 log = structlog.get_logger()
 
@@ -35,6 +36,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(OperationalError, _database_away)
+    app.add_exception_handler(DataError, _unstorable)
     app.add_exception_handler(ClientDisconnect, _client_left)
     app.add_exception_handler(Exception, _fault)
 
@@ -83,6 +85,14 @@ async def _database_away(request: Request, error: Exception) -> Response:
     return answer(away.problem(_request_id(request)), away.headers)
 
 
+async def _unstorable(request: Request, error: Exception) -> Response:
+    # PostgreSQL keeps no NUL in a text; ids in paths and names are the places where one can come.
+    assert isinstance(error, DataError)  # noqa: S101 - registered for this class
+    log.warning("request.unstorable", reason=str(error.orig))
+    refusal = Invalid("the request holds a value that the database cannot keep or compare, such as NUL")
+    return answer(refusal.problem(_request_id(request)))
+
+
 async def _client_left(request: Request, error: Exception) -> Response:  # noqa: ARG001
     # Nobody reads this; it only keeps a hang-up from being logged as a fault of ours.
     return Response(status_code=400)
@@ -107,8 +117,10 @@ def pointer(item: Mapping[str, Any], body: Any) -> str:
     '/query/limit'
     """
     head, *location = item["loc"]
+    if head == "header":
+        return f"/header/{header_name(str(location[0]))}"
     if head != "body":
-        return "".join(f"/{_escaped(part)}" for part in item["loc"])
+        return "".join(f"/{escaped(part)}" for part in item["loc"])
     found: list[Any] = []
     place = body
     for i, part in enumerate(location):
@@ -119,11 +131,16 @@ def pointer(item: Mapping[str, Any], body: Any) -> str:
         elif not (item["type"] == "missing" and i == len(location) - 1):
             continue
         found.append(part)
-    return "".join(f"/{_escaped(part)}" for part in found)
+    return "".join(f"/{escaped(part)}" for part in found)
 
 
-def _escaped(part: Any) -> str:
-    return str(part).replace("~", "~0").replace("/", "~1")
+def header_name(name: str) -> str:
+    """A header's name as it is written in its specification.
+
+    >>> header_name("last-event-id"), header_name("if-match")
+    ('Last-Event-ID', 'If-Match')
+    """
+    return "-".join(part.upper() if part == "id" else part.capitalize() for part in name.split("-"))
 
 
 def _message(item: dict[str, Any]) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from app.environment import Environment
 from app.errors import PROBLEM_JSON, Problem
+from app.json_body import expect_json
 from app.keys.guard import require
 from app.versions.loaded import LoadedModels
 
@@ -34,11 +35,22 @@ AdminScope = Depends(require("admin"))
 
 
 class LeanRoute(APIRoute):
-    """A route whose answers leave out fields that have no value."""
+    """A route whose answers leave out fields that have no value, and whose JSON bodies are read strictly."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         options["response_model_exclude_none"] = True
         super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request."""
+        handler = super().get_route_handler()
+        if self.body_field is None:
+            return handler
+
+        async def strict(request: Request) -> Response:
+            return await handler(await expect_json(request))
+
+        return strict
 
 
 def resource(tag: str) -> APIRouter:

@@ -18,6 +18,7 @@ from fastapi.routing import iter_route_contexts
 from pydantic import TypeAdapter
 
 from app.datasets.schemas import DatasetFormat, DatasetState, ExampleKind, ExampleSplit
+from app.handlers import header_name
 from app.http import SAID, AdminScope, PredictScope, ReadScope, TrainScope
 from app.keys.schemas import Scope
 from app.routing.schemas import Disposition, MessageJson
@@ -227,7 +228,7 @@ def _tidy(schema: dict[str, Any]) -> None:
         _leave_out_null({"properties": {"": schema["schema"]}})  # a parameter is there or it is not
         schema["schema"].pop("description", None)
         if schema["in"] == "header":
-            schema["name"] = _header_name(schema["name"])
+            schema["name"] = header_name(schema["name"])
     if isinstance(schema.get("title"), str) and "type" in schema:
         schema.pop("title")
     for bound in ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"):
@@ -248,10 +249,6 @@ def _tidy_default(schema: dict[str, Any]) -> None:
         schema.pop("default")
         told = f"By default `{json.dumps(default)}`." if len(default) < 3 else "By default all its defaults."
         schema["description"] = f"{schema.get('description', '')}\n\n{told}".strip()
-
-
-def _header_name(name: str) -> str:
-    return "-".join(part.upper() if part == "id" else part.capitalize() for part in name.split("-"))
 
 
 def _name(document: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ Row = TypeVar("Row")
 
 DEFAULT_LIMIT = 50
 LARGEST_LIMIT = 500
+_LONGEST_NUMBER = 18  # decimal digits that fit a column
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Page:
         """
         if self.after is None:
             return -1
-        if not self.after.isdecimal():
+        if not self.after.isdecimal() or len(self.after) > _LONGEST_NUMBER:
             raise _bad_cursor()
         return int(self.after)
 
@@ -61,9 +62,12 @@ def _page(
     if cursor is None:
         return Page(limit, None)
     try:
-        return Page(limit, base64.urlsafe_b64decode(cursor.encode("ascii")).decode())
+        after = base64.urlsafe_b64decode(cursor.encode("ascii")).decode()
     except (binascii.Error, UnicodeError) as error:
         raise _bad_cursor() from error
+    if "\0" in after:
+        raise _bad_cursor()
+    return Page(limit, after)
 
 
 PageQuery = Annotated[Page, Depends(_page)]

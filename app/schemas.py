@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
 
 class Request(BaseModel):
@@ -38,8 +38,18 @@ KeyId: TypeAlias = Annotated[str, Path(description="The key's id.")]
 ModelName: TypeAlias = Annotated[Name, Path(description="The model's name.")]
 RouterName: TypeAlias = Annotated[Name, Path(description="The router's name.")]
 
-Title: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Description: TypeAlias = Annotated[str, StringConstraints(max_length=10_000)]
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL, which not every database can keep")
+    return text
+
+
+WithoutNul = AfterValidator(_without_nul)
+
+Title: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
+Description: TypeAlias = Annotated[str, StringConstraints(max_length=10_000), WithoutNul]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 NextCursor: TypeAlias = Annotated[
     str | None, Field(description="`cursor` of the next page; left out on the last one.")

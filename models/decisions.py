@@ -34,7 +34,7 @@ class TopKDecision(_Decision):
     """The k labels with the highest scores, whatever the scores are."""
 
     kind: Literal["top_k"]
-    k: int = Field(ge=1)
+    k: int = Field(ge=1, le=2**31 - 1)
     """How many labels every document gets; all labels where there are fewer."""
 
 

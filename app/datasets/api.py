@@ -95,6 +95,8 @@ async def upload_content(
     encoding = (content_encoding or "identity").strip().lower()
     if encoding not in (*ENCODINGS, "identity"):
         raise Unsupported(f"Content-Encoding {encoding} is not read here; send gzip, zstd or none")
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        raise Unsupported("a form is not read here; send the content itself as the body")
     await to_thread.run_sync(service.expect_content, env.db, dataset_id)
     key = service.upload_key(dataset_id)
     await receive(

@@ -7,14 +7,16 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from app.errors import Problem
-from app.schemas import Answer, Description, NextCursor, Request, Timestamp, Title
+from app.schemas import Answer, Description, NextCursor, Request, Timestamp, Title, WithoutNul
 from models.data.formats import OptionsUnion
 
 DatasetFormat: TypeAlias = Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"]
 DatasetState: TypeAlias = Literal["awaiting_content", "ingesting", "ready", "failed"]
 ExampleKind: TypeAlias = Literal["text", "features", "email"]
 ExampleSplit: TypeAlias = Literal["train", "test"]
-Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
+
+ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
 
 
 class EmailParts(Request):
@@ -35,7 +37,7 @@ class EmailParts(Request):
 class Example(Request):
     """One labelled example; exactly one of text, features, email and raw_email."""
 
-    id: str | None = None
+    id: ExampleId | None = None
     """The client's own name for it; by default its place in the data set."""
     text: str | None = None
     """A plain text."""
@@ -88,7 +90,7 @@ class DatasetCreate(Request):
     """What the file itself does not say: which column is what, how labels are separated."""
     label_tree: dict[Label, Label] | None = None
     """Child to parent. Every document's labels are closed under ancestors."""
-    max_bad_records: int = Field(default=0, ge=0)
+    max_bad_records: int = Field(default=0, ge=0, le=2**31 - 1)
     """Go on without up to so many records that cannot be read."""
     examples: list[Example] | None = Field(default=None, min_length=1)
     """A small set inline instead of an upload."""

@@ -92,11 +92,15 @@ def attach_content(env: Environment, dataset_id: str, key: str, encoding: str | 
         with env.db.write() as tx:
             row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
             row = _open_for_content(row, dataset_id)
+            failed = row.upload_key
             start_ingesting(tx, row, key, encoding)
-            return shown(row)
+            made = shown(row)
     except ApiError:
         env.storage.delete(key)
         raise
+    if failed is not None:
+        env.storage.delete(failed)
+    return made
 
 
 def start_ingesting(tx: Transaction, row: tables.Dataset, key: str, encoding: str | None) -> None:
@@ -194,12 +198,9 @@ def ready(env: Environment, dataset_id: str, *, pointer: str | None = None) -> t
     with env.db.read() as session:
         row = _found(session.get(tables.Dataset, dataset_id), dataset_id, pointer=pointer)
         if row.state != "ready":
-            raise Conflict(
-                f"data set {dataset_id} is {row.state}; wait until it is ready"
-                if row.state == "ingesting"
-                else f"data set {dataset_id} is {row.state}; give it content first",
-                code="dataset_not_ready",
-            )
+            remedy = "wait until it is ready" if row.state == "ingesting" else "give it content first"
+            message = f"data set {dataset_id} is {row.state}; {remedy}"
+            raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
         return row
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from datetime import UTC, datetime
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
 from app.schemas import Answer, NextCursor, Request, Timestamp, Title
 
 Scope: TypeAlias = Literal["read", "predict", "train", "admin"]
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("is not a moment of the years 1 to 9999 in UTC") from error
+
+
+Moment: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class ApiKeyCreate(Request):
@@ -26,7 +37,7 @@ class ApiKeyCreate(Request):
     """What it is for."""
     scopes: list[Scope] = Field(min_length=1)
     """`read` looks, `predict` predicts and routes, `train` changes data and models, `admin` does all."""
-    expires_at: Timestamp | None = None
+    expires_at: Moment | None = None
     """When it stops opening anything; never by default."""
 
 

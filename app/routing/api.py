@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from typing import Annotated
 
 from anyio import to_thread
@@ -10,8 +10,9 @@ from fastapi import BackgroundTasks, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from app.errors import Invalid, Unsupported
+from app.errors import TooLarge, Unsupported
 from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, resource, responses
+from app.json_body import parse, refuse_encoding
 from app.paging import PageQuery
 from app.routing import service
 from app.routing.schemas import (
@@ -61,7 +62,7 @@ def delete(env: Env, name: RouterName) -> None:
 @router.post(
     "/routers/{name}/messages",
     dependencies=[PredictScope],
-    responses=responses(404, 415),
+    responses=responses(404),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -88,9 +89,10 @@ async def route_message(
     Mail is never dropped: what cannot be read goes to the fallback, with its defects. The same message
     (by Message-ID and body) posted again gets the same decision.
     """
+    refuse_encoding(request)
     kind = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
-    body = await _up_to(request, env.settings.max_message_bytes)
-    mail = await to_thread.run_sync(_read, kind, body)
+    body, cut = await _up_to(request, env.settings.max_message_bytes)
+    mail = await to_thread.run_sync(_read, kind, body, cut)
     decision, new = await to_thread.run_sync(lambda: service.route(env, loaded, name, mail, explain=explain))
     if new:
         background.add_task(service.shadow, env, loaded, decision.decision_id, mail)
@@ -115,30 +117,34 @@ def give_feedback(env: Env, decision_id: DecisionId, body: Feedback) -> Recorded
     return service.give_feedback(env.db, decision_id, body)
 
 
-async def _up_to(request: Request, limit: int) -> bytes:
-    """The first bytes of a body; the rest is received and let go.
+async def _up_to(request: Request, limit: int) -> tuple[bytes, bool]:
+    """The first bytes of a body, and whether there were more; the rest is received and let go.
 
     A message that is too long is still routed by its beginning: mail is never dropped.
     """
     kept = bytearray()
+    received = 0
     async for chunk in request.stream():
+        received += len(chunk)
         kept += chunk[: limit - len(kept)]
-    return bytes(kept)
+    return bytes(kept), received > limit
 
 
-def _read(kind: str, body: bytes) -> MailDocument:
+def _read(kind: str, body: bytes, cut: bool) -> MailDocument:
     if kind == "application/json":
+        if cut:
+            raise TooLarge(f"a message as JSON may take {len(body):,} bytes; send it raw, as message/rfc822")
         return service.read_json(_parsed(body))
     if kind not in _RAW:
         raise Unsupported(f"{kind} is not read here; send message/rfc822, application/octet-stream or JSON")
-    return read_message(body)
+    mail = read_message(body)
+    if cut:
+        mail = replace(mail, truncated=True, defects=(*mail.defects, f"message beyond {len(body)} bytes"))
+    return mail
 
 
 def _parsed(body: bytes) -> MessageJson:
-    try:
-        given = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"the body is not JSON: {error}", errors=[("", str(error))]) from error
+    given = parse(body, mend=True)
     try:
         return MessageJson.model_validate(given)
     except ValidationError as error:

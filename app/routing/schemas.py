@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from app.datasets.schemas import EmailParts, Label
-from app.schemas import Answer, Name, NextCursor, Request, Timestamp
+from app.schemas import Answer, Count, Name, NextCursor, Request, Timestamp, WithoutNul
 from app.versions.schemas import LabelExplanation, RankedLabel, VersionRef
 
-Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), WithoutNul]
 """Where a department's messages go: an address, a queue's name, whatever the caller understands."""
 
 Disposition: TypeAlias = Literal["routed", "review", "fallback"]
@@ -44,7 +44,7 @@ class RouterPut(Request):
     """Where messages go for which no department is found, and those that cannot be read."""
     review_below: float | None = Field(default=None, ge=0)
     """A message is put up for review when the score of a chosen department exceeds its threshold by less."""
-    at_most: int | None = Field(default=None, ge=1)
+    at_most: Count | None = None
     """At most so many departments, the best ones."""
     shadow: VersionRef | None = None
     """A second version that decides too, for comparison only."""

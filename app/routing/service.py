@@ -48,9 +48,10 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
     """Make or replace a router; what it names must exist."""
     with db.write() as tx:
         try:
-            versions.resolve(tx.session, body.model, body.version)
+            _expect_mail(versions.resolve(tx.session, body.model, body.version), "/model")
             if body.shadow is not None:
-                versions.resolve(tx.session, body.model, body.shadow, pointer="/shadow")
+                shadow = versions.resolve(tx.session, body.model, body.shadow, pointer="/shadow")
+                _expect_mail(shadow, "/shadow")
         except NotFound as error:
             places = error.errors or [("/model", error.detail)]
             raise Invalid(error.detail, code="unknown_version", errors=places) from error
@@ -198,6 +199,14 @@ def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDec
         row.feedback_at = tx.now
         tx.session.flush()
         return _recorded(row)
+
+
+def _expect_mail(version: tables.ModelVersion, pointer: str) -> None:
+    if version.description["features"]["kind"] == "numeric":
+        message = (
+            f"version {version.version} of {version.model} was trained on named numbers; it reads no mail"
+        )
+        raise Invalid(message, errors=[(pointer, message)])
 
 
 def _predict(pipeline: Pipeline, mail: MailDocument, *, explain: bool) -> Prediction:

@@ -65,7 +65,7 @@ def list_events(
     job_id: JobId,
     page: PageQuery,
     last_event_id: Annotated[
-        str | None, Header(description="The last event received, to go on after it.", max_length=20)
+        str | None, Header(description="The last event received, to go on after it.", max_length=18)
     ] = None,
 ) -> JobEventPage | StreamingResponse:
     """List what happened to a job; with `Accept: text/event-stream` as a stream that ends with the job."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from anyio import to_thread
 from fastapi import Header, Path, Request, Response
 from fastapi.responses import FileResponse
 
+from app.errors import RangeNotSatisfiable
 from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, headed, resource, responses
+from app.json_body import refuse_encoding
 from app.paging import PageQuery
 from app.schemas import ModelName, Name
 from app.uploads import receive
@@ -67,6 +70,7 @@ def list_versions(env: Env, name: ModelName, page: PageQuery) -> ModelVersionPag
 )
 async def import_version(env: Env, request: Request, response: Response, name: ModelName) -> ModelVersion:
     """Import an artifact, as downloaded from this or another service, as the model's next version."""
+    refuse_encoding(request)
     key = service.artifact_key()
     await receive(env.storage, key, request.stream(), limit=env.settings.max_artifact_bytes, what="artifact")
     made = await to_thread.run_sync(service.import_version, env, name, key)
@@ -102,17 +106,43 @@ def delete_version(env: Env, name: ModelName, version: Number) -> None:
             "description": "The artifact's bytes.",
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         },
+        206: {
+            "description": "The part of the bytes that was asked for.",
+            "headers": {"ETag": {}},
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        },
     },
 )
-def download_artifact(env: Env, name: ModelName, version: Number) -> FileResponse:
-    """Download the file that a version is; its SHA-256 is the `ETag`."""
+def download_artifact(
+    env: Env,
+    name: ModelName,
+    version: Number,
+    range_: Annotated[
+        str | None, Header(alias="range", description="A part of the file, such as `bytes=1000-`.")
+    ] = None,
+) -> FileResponse:
+    """Download the file that a version is; its SHA-256 is the `ETag`.
+
+    A download that broke off goes on with a `Range`.
+    """
     path, shown = service.artifact_path(env, name, version)
+    if range_ is not None:
+        _expect_one_range(range_, shown.artifact.size_bytes)
     return FileResponse(
         path,
         media_type="application/octet-stream",
         filename=f"{name}-{version}.covey",
         headers={"ETag": f'"{shown.artifact.sha256}"'},
     )
+
+
+def _expect_one_range(value: str, size: int) -> None:
+    found = re.fullmatch(r"bytes=(\d{1,18})-(\d{0,18})", value.strip())
+    if found is None or int(found[1]) >= size or (found[2] and int(found[2]) < int(found[1])):
+        raise RangeNotSatisfiable(
+            f"Range: {value[:100]} is no part of {size} bytes; ask for one, such as bytes=1000-",
+            headers={"Content-Range": f"bytes */{size}"},
+        )
 
 
 @router.put(

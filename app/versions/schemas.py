@@ -7,7 +7,7 @@ from typing import Annotated, Self, TypeAlias
 from pydantic import ConfigDict, Field, model_validator
 
 from app.datasets.schemas import EmailParts
-from app.schemas import Answer, JsonObject, Name, NextCursor, Request, Timestamp
+from app.schemas import Answer, Count, JsonObject, Name, NextCursor, Request, Timestamp
 from app.training.schemas import PartMetrics
 
 VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -167,7 +167,7 @@ class PredictRequest(Request):
     """The documents; answered in this order."""
     version: VersionRef = "live"
     """A number or an alias."""
-    top: int | None = Field(default=None, ge=1)
+    top: Count | None = None
     """Length of the rankings; every label by default."""
     explain: bool = False
     """Name the terms that decided for each predicted label."""

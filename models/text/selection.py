@@ -41,10 +41,10 @@ class InformationGain(_SelectionParameters):
     """`round_robin`: the best terms of each label, pooled. `local`: the same, and a label may use only its
     own (for `mp_boost`). `max`: the terms whose best score over all labels is highest."""
 
-    per_label: Annotated[int, Field(ge=1)] = 48
+    per_label: Annotated[int, Field(ge=1, le=2**31 - 1)] = 48
     """Terms taken for each label, by `round_robin` and `local`."""
 
-    count: Annotated[int, Field(ge=1)] | None = None
+    count: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     """Terms taken in all; needed by `max`, refused elsewhere."""
 
     @model_validator(mode="after")
@@ -61,7 +61,7 @@ class Rocchio(_SelectionParameters):
 
     kind: Literal["rocchio"]
 
-    per_label: Annotated[int, Field(ge=1)] = 100
+    per_label: Annotated[int, Field(ge=1, le=2**31 - 1)] = 100
     """Terms taken for each label, if that many have a positive score."""
 
 
@@ -70,7 +70,7 @@ class DocumentFrequency(_SelectionParameters):
 
     kind: Literal["document_frequency"]
 
-    count: Annotated[int, Field(ge=1)] = 25_000
+    count: Annotated[int, Field(ge=1, le=2**31 - 1)] = 25_000
     """Terms taken in all."""
 
 

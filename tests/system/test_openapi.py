@@ -257,7 +257,7 @@ def test_there_is_one_shape_of_errors() -> None:
                 assert "application/problem+json" not in content
     problem = SCHEMAS["Problem"]
     assert set(problem["required"]) == {"type", "title", "status", "detail", "code"}
-    assert set(problem["properties"]) == {*problem["required"], "errors", "records", "request_id"}
+    assert set(problem["properties"]) >= {*problem["required"], "errors", "records", "request_id"}
 
 
 def test_operations_tell_the_errors_that_they_answer_with() -> None:
@@ -266,7 +266,8 @@ def test_operations_tell_the_errors_that_they_answer_with() -> None:
             continue
         statuses = set(operation["responses"])
         assert {"401", "403", "500", "503"} <= statuses, place
-        assert sum(status < "400" for status in statuses) == 1, place
+        good = {status for status in statuses if status < "400"}
+        assert len(good) == 1 or good == {"200", "206"}, place
         assert ({"400", "413", "415"} <= statuses) == ("requestBody" in operation), place
         assert ("422" in statuses) == ("requestBody" in operation or "parameters" in operation), place
         makes = place in {"PUT /v1/routers/{name}", "POST /v1/models/{name}/versions"}

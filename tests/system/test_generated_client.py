@@ -1,0 +1,333 @@
+"""A client that openapi-python-client makes from the document does the main job: this is what users hold."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stack import Stack, departments
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+MESSAGE = b"""\
+From: Ann <ann@example.com>
+Subject: Late parcel
+Message-ID: <generated-client@example.com>
+
+The courier says the parcel is late. Where is the delivery?
+"""
+
+PROGRAM = '''\
+"""A user's program, as a type checker sees it."""
+
+from covey_client import Client
+from covey_client.api.models import models_predict
+from covey_client.api.routers import routers_route_message
+from covey_client.api.training_jobs import training_jobs_create
+from covey_client.models import (
+    AdaBoostLCParameters,
+    AllOf,
+    CoverRule,
+    Decision,
+    EachOf,
+    EmailParts,
+    InformationGain,
+    Instance,
+    JobState,
+    MessageJson,
+    MPBoostParameters,
+    Negatives,
+    NegativesNegatives,
+    Positives,
+    PositivesPositives,
+    PredictAnswer,
+    PredictRequest,
+    Problem,
+    RulesCovering,
+    TextFeaturesParameters,
+    TrainingJob,
+    TrainingJobCreate,
+    WhenHas,
+)
+
+
+def train(client: Client, dataset_id: str) -> TrainingJob:
+    covering = RulesCovering(
+        kind="rules",
+        rules=[
+            CoverRule(when=WhenHas(has="billing"), cover=[EachOf(each=["billing"]), AllOf(all_=["sales"])]),
+            CoverRule(
+                when="otherwise",
+                cover=[
+                    Positives(positives=PositivesPositives.ALL, weight=2),
+                    Negatives(negatives=NegativesNegatives.EACH),
+                ],
+            ),
+        ],
+    )
+    body = TrainingJobCreate(
+        model="helpdesk",
+        dataset_id=dataset_id,
+        learner=AdaBoostLCParameters(algorithm="adaboost_lc", rounds=5, covering=covering),
+        features=TextFeaturesParameters(kind="text", selection=InformationGain(kind="information_gain")),
+    )
+    job = training_jobs_create.sync(client=client, body=body)
+    if not isinstance(job, TrainingJob):
+        raise RuntimeError(job)
+    assert job.state is JobState.QUEUED
+    return job
+
+
+def labels(client: Client, text: str) -> list[str]:
+    body = PredictRequest(instances=[Instance(text=text)], version=1, top=3)
+    answer = models_predict.sync("helpdesk", client=client, body=body)
+    if isinstance(answer, PredictAnswer):
+        return answer.predictions[0].labels
+    if isinstance(answer, Problem):
+        raise RuntimeError(answer.code)
+    return []
+
+
+def route(client: Client, subject: str) -> Decision | Problem | None:
+    message = MessageJson(email=EmailParts(subject=subject, from_="ann@example.com"))
+    return routers_route_message.sync("frontdesk", client=client, body=message)
+
+
+other = MPBoostParameters(algorithm="mp_boost", rounds=200)
+'''
+
+
+def generate(folder: Path, *options: str) -> str:
+    """Generate the client; gives all that the generator said."""
+    done = subprocess.run(
+        [
+            BIN / "openapi-python-client",
+            "generate",
+            *("--path", ROOT / "openapi.json"),
+            *("--output-path", folder / "covey_client"),
+            *("--meta", "none"),
+            *options,
+        ],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("client")
+    said = generate(folder, "--config", str(ROOT / "docs" / "python-client.yaml"))
+    assert "warning" not in said.lower(), said
+    assert "unsupported" not in said.lower(), said
+    assert "unable" not in said.lower(), said
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+    for name in [name for name in sys.modules if name.split(".")[0] == "covey_client"]:
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def models(generated: Path) -> Any:
+    return importlib.import_module("covey_client.models")
+
+
+def operations() -> dict[str, str]:
+    """Every operation's id and tag."""
+    document = json.loads((ROOT / "openapi.json").read_text())
+    return {
+        operation["operationId"]: operation["tags"][0]
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+
+
+def test_every_operation_becomes_a_function(generated: Path) -> None:
+    for operation_id, tag in operations().items():
+        module = importlib.import_module(f"covey_client.api.{tag}.{operation_id}")
+        assert callable(module.sync_detailed), operation_id
+        assert callable(module.asyncio_detailed), operation_id
+
+
+def test_without_a_configuration_only_the_type_of_raw_mail_is_not_known(tmp_path: Path) -> None:
+    said = generate(tmp_path)
+    assert said.count("WARNING") == 1, said
+    assert "Unsupported content type message/rfc822" in said
+    made = (tmp_path / "covey_client/api/routers/routers_route_message.py").read_text()
+    assert 'headers["Content-Type"] = "application/octet-stream"' in made
+
+
+def test_every_schema_becomes_a_class_of_its_name(generated: Path, models: Any) -> None:
+    document = json.loads((ROOT / "openapi.json").read_text())
+    for name, schema in document["components"]["schemas"].items():
+        if schema.get("type") == "object" and "properties" in schema:
+            assert hasattr(models, name), name
+        if "enum" in schema and len(schema["enum"]) > 1:
+            assert hasattr(models, name), name
+
+
+@pytest.fixture
+def client(stack: Stack, generated: Path) -> Iterator[Any]:
+    module = importlib.import_module("covey_client")
+    with module.Client(base_url=stack.url, timeout=60.0, raise_on_unexpected_status=True) as client:
+        yield client
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("stack")
+def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
+    types = importlib.import_module("covey_client.types")
+
+    def call(operation_id: str, *arguments: Any, **options: Any) -> Any:
+        module = importlib.import_module(f"covey_client.api.{operations()[operation_id]}.{operation_id}")
+        answer = module.sync_detailed(*arguments, client=client, **options)
+        assert answer.parsed is not None or answer.status_code == 204, answer
+        return answer.parsed
+
+    def sent(content: bytes) -> Any:
+        return types.File(payload=BytesIO(content))
+
+    dataset = call("datasets_create", body=models.DatasetCreate(name="by the client"))
+    assert dataset.state is models.DatasetState.AWAITING_CONTENT
+    content = "".join(json.dumps(example) + "\n" for example in departments(80)).encode()
+    call("datasets_upload_content", dataset.id, body=sent(content))
+    while (dataset := call("datasets_get", dataset.id)).state is models.DatasetState.INGESTING:
+        time.sleep(0.05)
+    assert dataset.state is models.DatasetState.READY
+    assert (dataset.n_examples, dataset.n_labels) == (80, 4)
+    assert dataset.splits.test == 20
+    page = call("datasets_list_labels", dataset.id, limit=3)
+    assert [item.label for item in page.items] == ["billing", "sales", "shipping"]
+    rest = call("datasets_list_labels", dataset.id, cursor=page.next_cursor)
+    assert isinstance(rest.next_cursor, types.Unset)
+
+    request = models.TrainingJobCreate(
+        model="by-the-client",
+        dataset_id=dataset.id,
+        learner=models.MPBoostParameters(algorithm="mp_boost", rounds=8),
+        features=models.TextFeaturesParameters(
+            kind="text",
+            weighting=models.Weighting.BINARY,
+            analyzer=models.AnalyzerParameters(stemmer=models.Stemmer.PORTER),
+            selection=models.InformationGain(kind="information_gain", per_label=20),
+        ),
+        decision=models.AtLeastOneDecision(kind="at_least_one"),
+        promote=models.PromoteIfBetter(if_better=models.IfBetter(metric="f1_micro")),
+    )
+    job = call("training_jobs_create", body=request, idempotency_key="by-the-client-1")
+    assert call("training_jobs_create", body=request, idempotency_key="by-the-client-1").id == job.id
+    while (job := call("training_jobs_get", job.id)).state in (
+        models.JobState.QUEUED,
+        models.JobState.RUNNING,
+    ):
+        time.sleep(0.05)
+    assert job.state is models.JobState.SUCCEEDED, job
+    assert job.result.metrics.test["f1_micro"] > 0.8
+    assert [event.type_ for event in call("training_jobs_list_events", job.id).items][-1] == "succeeded"
+    assert len(call("training_jobs_list_curve", job.id).items) == 8
+
+    call("models_put_alias", "by-the-client", "candidate", body=models.AliasPut(version=1))
+    answer = call(
+        "models_predict",
+        "by-the-client",
+        body=models.PredictRequest(
+            instances=[models.Instance(text="parcel courier late")], version="candidate", top=2, explain=True
+        ),
+    )
+    assert answer.predictions[0].labels == ["shipping"]
+    assert len(answer.predictions[0].ranking) == 2
+    assert answer.predictions[0].explanation[0].terms
+
+    destinations = models.RouterPutDestinations.from_dict({"shipping": "ship@example.org"})
+    router = models.RouterPut(
+        model="by-the-client", version=1, destinations=destinations, fallback="front@example.org"
+    )
+    call("routers_put", "by-the-client", body=router)
+    decision = call("routers_route_message", "by-the-client", body=sent(MESSAGE))
+    assert decision.disposition is models.Disposition.ROUTED
+    assert decision.destinations == ["ship@example.org"]
+    assert decision.message.message_id == "generated-client@example.com"
+    parts = models.MessageJson(
+        email=models.EmailParts(subject="refund", text="my invoice payment was charged")
+    )
+    assert call("routers_route_message", "by-the-client", body=parts, explain=True).explanation
+    feedback = models.Feedback(labels=["shipping"])
+    assert call("decisions_give_feedback", decision.decision_id, body=feedback).feedback == ["shipping"]
+    listed = call("routers_list_decisions", "by-the-client").items
+    assert decision.decision_id in [item.decision_id for item in listed]
+
+    artifact = call("models_download_artifact", "by-the-client", 1)
+    copied = call("models_import_version", "by-the-client-2", body=sent(artifact.payload.read()))
+    assert copied.labels == ["billing", "sales", "shipping", "support"]
+
+    problem = call("datasets_get", "ds_nope")
+    assert isinstance(problem, models.Problem)
+    assert (problem.status, problem.code) == (404, "not_found")
+    wrong = models.TrainingJobCreate(
+        model="by-the-client",
+        dataset_id=dataset.id,
+        learner=models.MPBoostParameters(algorithm="mp_boost", rounds=0),
+    )
+    problem = call("training_jobs_create", body=wrong)
+    assert isinstance(problem, models.Problem)
+    assert (problem.status, problem.code) == (422, "invalid_request")
+    assert [item.pointer for item in problem.errors] == ["/learner/rounds"]
+    assert problem.request_id.startswith("req_")
+    assert {item.algorithm for item in call("learners_list").items} >= {"mp_boost", "adaboost_lc", "mmp"}
+
+    call("routers_delete", "by-the-client")
+    for model in ("by-the-client", "by-the-client-2"):
+        call("models_delete", model)
+    call("datasets_delete", dataset.id)
+
+
+def test_a_users_program_type_checks(generated: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", program],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(generated)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_users_program_that_is_wrong_does_not(generated: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        PROGRAM.replace("rounds=200", 'rounds="many"').replace('algorithm="mp_boost"', 'algorithm="mp"')
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", program],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(generated)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("[arg-type]") == 2, done.stdout
