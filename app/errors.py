@@ -8,6 +8,7 @@ The tree, with status and code:
       Forbidden           403 forbidden
       NotFound            404 not_found
       MethodNotAllowed    405 method_not_allowed
+      NotAcceptable       406 not_acceptable
       Conflict            409 conflict, or a more telling code
       PreconditionFailed  412 precondition_failed
       TooLarge            413 too_large
@@ -137,6 +138,12 @@ class MethodNotAllowed(ApiError):
     """The path exists, the method does not."""
 
     status, code = 405, "method_not_allowed"
+
+
+class NotAcceptable(ApiError):
+    """None of the forms that there are is accepted."""
+
+    status, code = 406, "not_acceptable"
 
 
 class Conflict(ApiError):

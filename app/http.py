@@ -70,6 +70,7 @@ SAID = {
     403: "The key lacks the scope.",
     404: "There is no such thing.",
     405: "The path exists, the method does not.",
+    406: "There is no form of it that the client accepts.",
     409: "Not in this state.",
     412: "If-Match names another revision.",
     413: "More than a limit allows.",

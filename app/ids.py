@@ -6,7 +6,7 @@ import secrets
 import time
 from typing import Literal, TypeAlias
 
-Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr"]
+Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr", "evl"]
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 

@@ -11,6 +11,8 @@ from app import handlers, logs, openapi
 from app.datasets import api as datasets
 from app.db import schema
 from app.environment import Environment
+from app.evaluations import api as evaluations
+from app.experiments import api as experiments
 from app.health import api as health
 from app.keys import api as keys
 from app.keys.guard import is_loopback
@@ -54,7 +56,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in (
         datasets.router,
         training.router,
+        experiments.router,
         versions.router,
+        evaluations.router,
         routing.router,
         routing.decisions,
         learners.router,

@@ -18,6 +18,8 @@ from fastapi.routing import iter_route_contexts
 from pydantic import TypeAdapter
 
 from app.datasets.schemas import DatasetFormat, DatasetState, ExampleKind, ExampleSplit
+from app.evaluations.schemas import EvaluatedPart
+from app.experiments.schemas import ExperimentSplit
 from app.handlers import header_name
 from app.http import SAID, AdminScope, PredictScope, ReadScope, TrainScope
 from app.keys.schemas import Scope
@@ -31,6 +33,7 @@ from models.catalog import FeaturesUnion, LearnerUnion
 from models.data.formats import OptionsUnion
 from models.decisions import DecisionKind, DecisionUnion
 from models.hierarchy.kernels import Kernel, KernelName
+from models.measures.directions import Direction
 from models.text.languages import Stemmer, StopWords
 from models.text.selection import SelectionParameters
 from models.text.weighting import Weights
@@ -49,7 +52,9 @@ Every error is a problem document (RFC 9457) with a stable `code`, those of unkn
 TAGS = {
     "datasets": "Labelled examples, uploaded once and immutable once ready.",
     "training_jobs": "Trainings, done by workers: from a data set to a version of a model.",
+    "experiments": "Configurations tried on the same splits of a data set, and compared.",
     "models": "Models, their immutable versions, the aliases that name them, and what they predict.",
+    "evaluations": "What a version is worth: by label, by score, by document.",
     "routers": "Where messages go: a model's labels as departments with destinations.",
     "decisions": "What was decided about messages, and what would have been right.",
     "learners": "What can be trained, with every parameter.",
@@ -72,6 +77,9 @@ NAMED: Mapping[str, tuple[Any, str]] = {
     "Scope": (Scope, "What a key opens; `admin` opens everything."),
     "Disposition": (Disposition, "Whether a message was routed, needs a person's eye, or fell back."),
     "Split": (SplitUnion, "Which examples are held out of training, told apart by `kind`."),
+    "ExperimentSplit": (ExperimentSplit, "Which examples are held out, and how often, told apart by `kind`."),
+    "EvaluatedPart": (EvaluatedPart, "Which examples of a data set are measured."),
+    "Direction": (Direction, "Which way a measure is better."),
     "Promotion": (PromotionRule, "When the alias `live` moves, whatever the measures say."),
     "VersionRef": (VersionRef, "A version's number, or an alias."),
     "Features": (FeaturesUnion, "How documents become numbers, told apart by `kind`."),
@@ -110,6 +118,7 @@ _ERROR_NAMES = {
     "401": "Unauthorized",
     "403": "Forbidden",
     "404": "NotFound",
+    "406": "NotAcceptable",
     "409": "Conflict",
     "412": "PreconditionFailed",
     "413": "TooLarge",

@@ -90,6 +90,9 @@ class Settings(BaseSettings):
     max_instances: PositiveInt = 1000
     """Most instances of one prediction request."""
 
+    max_experiment_cells: PositiveInt = 1000
+    """Most cells of one experiment: its configurations times its folds."""
+
     max_message_bytes: PositiveInt = 25 * MIB
     """Largest message that is routed; what is longer is read up to here and flagged as truncated."""
 

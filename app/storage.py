@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -32,6 +33,19 @@ class Stored:
     key: str
     sha256: str
     size_bytes: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that is there.
+
+    Attributes:
+        key: its key.
+        modified: when it was last written to.
+    """
+
+    key: str
+    modified: datetime
 
 
 class Storage(Protocol):
@@ -55,6 +69,10 @@ class Storage(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove a file; one that is gone already is no error."""
+        ...
+
+    def files(self, folder: str) -> Iterator[Found]:
+        """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
         ...
 
     def scratch(self, suffix: str = "") -> AbstractContextManager[Path]:
@@ -122,6 +140,18 @@ class FolderStorage:
         """Remove a file; one that is gone already is no error."""
         with suppress(FileNotFoundError):
             self._path(key).unlink()
+
+    def files(self, folder: str) -> Iterator[Found]:
+        """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
+        try:
+            entries = os.scandir(self.root / folder)
+        except FileNotFoundError:
+            return
+        with entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    modified = datetime.fromtimestamp(entry.stat().st_mtime, UTC)
+                    yield Found(f"{folder}/{entry.name}", modified)
 
     @contextmanager
     def scratch(self, suffix: str = "") -> Iterator[Path]:

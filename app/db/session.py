@@ -14,9 +14,13 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
+from sqlalchemy import exc as errors
 from sqlalchemy.orm import Session
 
 log = structlog.get_logger()
+
+DATABASE_AWAY = (errors.OperationalError, errors.InterfaceError, errors.TimeoutError)
+"""What is raised while the database does not answer, or not in time."""
 
 BUSY_SECONDS = 30
 """How long a SQLite writer waits for another one."""

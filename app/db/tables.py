@@ -11,6 +11,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
@@ -202,6 +203,63 @@ class ModelAlias(Base):
     version: Mapped[int] = mapped_column(Integer)
     revision: Mapped[int] = mapped_column(Integer, default=1)
     updated_at: Mapped[datetime]
+
+
+class Evaluation(Base):
+    """What a version is worth on some examples: those of its training, or of another data set."""
+
+    __tablename__ = "evaluations"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["model", "version"], ["model_versions.model", "model_versions.version"], ondelete="CASCADE"
+        ),
+        Index(None, "model", "version", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int] = mapped_column(Integer)
+    job_id: Mapped[str] = mapped_column(String(40), index=True)
+    """The job that measures, or the training that measured its own parts."""
+    of_training: Mapped[bool]
+    dataset_id: Mapped[str] = mapped_column(String(40))
+    request: Mapped[dict[str, Any]]
+    content: Mapped[dict[str, Any] | None]
+    """By the name of the part; see ``app.evaluations.measuring``."""
+    created_at: Mapped[datetime]
+
+
+class Experiment(Base):
+    """Several learners tried on the same splits of a data set."""
+
+    __tablename__ = "experiments"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str | None] = mapped_column(String(200))
+    dataset_id: Mapped[str] = mapped_column(String(40), index=True)
+    dataset_sha256: Mapped[str | None] = mapped_column(String(64))
+    request: Mapped[dict[str, Any]]
+    """With every default filled in, and a grid written out."""
+    state: Mapped[str] = mapped_column(String(20), index=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    """The job that shares the examples out and queues the cells."""
+    error: Mapped[dict[str, Any] | None]
+    cancel_requested_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class ExperimentCell(Base):
+    """One configuration on one fold; what becomes of it is told by its job."""
+
+    __tablename__ = "experiment_cells"
+
+    experiment_id: Mapped[str] = mapped_column(
+        ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True
+    )
+    configuration: Mapped[int] = mapped_column(Integer, primary_key=True)
+    fold: Mapped[int] = mapped_column(Integer, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
 
 
 class Router(Base):

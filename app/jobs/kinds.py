@@ -8,6 +8,8 @@ from app.datasets.work import Ingestion
 from app.db.session import Transaction
 from app.db.tables import Job
 from app.environment import Environment
+from app.evaluations.work import Evaluating
+from app.experiments.work import Planning, Trying
 from app.jobs import ledger
 from app.jobs.ledger import Claim
 from app.jobs.reporter import Reporter
@@ -31,7 +33,13 @@ class Work(Protocol):
         ...
 
 
-KINDS: dict[str, Work] = {"ingest": Ingestion(), "train": Training()}
+KINDS: dict[str, Work] = {
+    "ingest": Ingestion(),
+    "train": Training(),
+    "evaluate": Evaluating(),
+    "experiment": Planning(),
+    "cell": Trying(),
+}
 
 
 def fail(env: Environment, claim: Claim, error: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from app.db.session import Database, Transaction
 from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
 
-Kind: TypeAlias = Literal["ingest", "train"]
+Kind: TypeAlias = Literal["ingest", "train", "evaluate", "experiment", "cell"]
 End: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 FINISHED = ("succeeded", "failed", "cancelled")

@@ -47,8 +47,15 @@ def require(scope: Scope) -> Callable[..., None]:
         if scope not in key.scopes and "admin" not in key.scopes:
             raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(key.scopes)}")
         request.state.key_id = key.id
+        request.state.scopes = key.scopes
 
     return guard
+
+
+def has_scope(request: Request, scope: Scope) -> bool:
+    """Whether the request, which a guard has let pass, could also pass the guard of another scope."""
+    scopes = getattr(request.state, "scopes", None)  # None: the service is open
+    return scopes is None or scope in scopes or "admin" in scopes
 
 
 def is_loopback(host: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from app.db import tables
 from app.db.session import Transaction
 from app.environment import Environment
+from app.evaluations.measuring import measure_part
 from app.jobs import ledger
 from app.jobs.ledger import Claim
 from app.jobs.reporter import Reporter
@@ -17,7 +18,6 @@ from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
 from app.versions import publishing
 from app.versions.publishing import NewVersion
 from models import artifact
-from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
 from models.labels import LabelTree
@@ -53,10 +53,11 @@ class Training:
         fitted = time.perf_counter()
         warnings = list(pipeline.notes_.warnings)
         metrics: dict[str, dict[str, float]] = {}
+        measured: dict[str, dict[str, Any]] = {}
         for done, (name, part) in enumerate([("train", training_part), ("test", test_part)]):
             report("evaluating", done, 2, "parts")
             if part is not None:
-                evaluation = pipeline.evaluate(part)
+                evaluation, measured[name] = measure_part(pipeline, part)
                 metrics[name] = evaluation.measures
                 warnings += [f"{name} part: {warning}" for warning in evaluation.warnings]
         evaluated = time.perf_counter()
@@ -74,6 +75,7 @@ class Training:
             dataset_id=dataset.id,
             dataset_sha256=dataset.sha256,
             training_job_id=claim.job_id,
+            evaluation=measured,
             timings={
                 **{f"{phase}_seconds": seconds for phase, seconds in pipeline.timings_.items()},
                 "fit_seconds": fitted - clock,
@@ -89,7 +91,7 @@ class Training:
         """Nothing else changes: there is no version, and the data set is as it was."""
 
 
-def parts(stored: StoredExamples, request: TrainingJobCreate) -> tuple[ExampleSource, ExampleSource | None]:
+def parts(stored: StoredExamples, request: TrainingJobCreate) -> tuple[StoredExamples, StoredExamples | None]:
     """The training part, and the held-out part where there is one.
 
     Raises:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from app.db import tables
 from app.db.session import Transaction
 from app.errors import Invalid
+from app.ids import new_id
 from app.storage import Stored
 from app.training.schemas import PromoteIfBetter, PromotionRule
 from app.version import __version__
@@ -35,6 +36,7 @@ class NewVersion:
         dataset_sha256: that content's digest.
         training_job_id: the job that made it.
         timings: seconds by phase.
+        evaluation: what was measured by part, see ``app.evaluations.measuring``; None for an import.
     """
 
     model: str
@@ -46,6 +48,7 @@ class NewVersion:
     dataset_sha256: str | None
     training_job_id: str | None
     timings: dict[str, float]
+    evaluation: dict[str, Any] | None = None
 
 
 def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIfBetter) -> int:
@@ -70,6 +73,21 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
     )
     tx.session.add(row)
     tx.session.flush()
+    if new.evaluation is not None:
+        tx.session.add(
+            tables.Evaluation(
+                id=new_id("evl"),
+                model=new.model,
+                version=number,
+                job_id=new.training_job_id,
+                of_training=True,
+                dataset_id=new.dataset_id,
+                request={},
+                content=new.evaluation,
+                created_at=tx.now,
+            )
+        )
+        tx.session.flush()
     live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
     if _promotes(tx, promote, new, live):
         set_alias(tx, new.model, LIVE, number)

@@ -49,7 +49,7 @@ def delete_model(env: Environment, name: str) -> None:
         ).first()
         if job is not None:
             raise Conflict(
-                f"model {name} is being trained by job {job}; cancel it or wait for its end",
+                f"model {name} is needed by job {job}; cancel it or wait for its end",
                 code="model_in_use",
             )
         mine = tables.ModelVersion.model == name
@@ -107,6 +107,20 @@ def delete_version(env: Environment, name: str, version: int) -> None:
                     f"version {version} of {name} is used by router {router.name}; change that first",
                     code="version_in_use",
                 )
+        measuring = tx.session.scalars(
+            select(tables.Job.id)
+            .join(tables.Evaluation, tables.Evaluation.job_id == tables.Job.id)
+            .where(
+                tables.Evaluation.model == name,
+                tables.Evaluation.version == version,
+                tables.Job.state.not_in(FINISHED),
+            )
+        ).first()
+        if measuring is not None:
+            raise Conflict(
+                f"version {version} of {name} is being measured by job {measuring}; wait for its end",
+                code="version_in_use",
+            )
         key = row.artifact_key
         tx.session.delete(row)
     env.storage.delete(key)

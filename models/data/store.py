@@ -293,6 +293,10 @@ class StoredExamples:
         part._keep = whole
         return part
 
+    def positions(self) -> Ints:
+        """Where each example stands in the whole data set, (n_examples,)."""
+        return np.arange(self.n_examples) if self._keep is None else np.flatnonzero(self._keep)
+
     def page(self, start: int, size: int) -> Examples:
         """Up to ``size`` examples from number ``start`` (from 0) on; reads only their row groups."""
         keep = np.zeros(self.n_examples, dtype=np.bool_)

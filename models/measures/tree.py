@@ -9,6 +9,18 @@ import numpy as np
 from models.arrays import AnyArray, Bools, Floats
 from models.hierarchy.forest import Forest, Scaling
 
+TREE_LOSSES = (
+    "zero_one",
+    "symmetric_difference",
+    "hierarchical",
+    "hierarchical_sibling",
+    "hierarchical_subtree",
+    "simplified_hierarchical",
+    "simplified_hierarchical_sibling",
+    "simplified_hierarchical_subtree",
+)
+"""The measures that only data with a label tree has, by the names that ``evaluate`` gives them."""
+
 
 def zero_one_loss(true: Any, predicted: Any) -> float:
     """Share of examples whose label set is not exactly right, ℓ_0/1.

@@ -15,6 +15,8 @@ from pydantic import BaseModel, TypeAdapter
 from stack import Stack
 
 from app.datasets.schemas import DatasetCreate, DatasetPatch
+from app.evaluations.schemas import EvaluationCreate
+from app.experiments.schemas import ExperimentCreate
 from app.keys.schemas import ApiKeyCreate
 from app.main import create_app
 from app.openapi import HEADERS, TAGS, written
@@ -41,6 +43,15 @@ OPERATIONS = {
     "datasets_upload_content": "PUT /v1/datasets/{dataset_id}/content",
     "decisions_get": "GET /v1/decisions/{decision_id}",
     "decisions_give_feedback": "POST /v1/decisions/{decision_id}/feedback",
+    "evaluations_create": "POST /v1/models/{name}/versions/{version}/evaluations",
+    "evaluations_get": "GET /v1/models/{name}/versions/{version}/evaluations/{evaluation_id}",
+    "evaluations_get_of_training": "GET /v1/models/{name}/versions/{version}/evaluation",
+    "evaluations_list": "GET /v1/models/{name}/versions/{version}/evaluations",
+    "experiments_cancel": "POST /v1/experiments/{experiment_id}/cancel",
+    "experiments_create": "POST /v1/experiments",
+    "experiments_get": "GET /v1/experiments/{experiment_id}",
+    "experiments_get_report": "GET /v1/experiments/{experiment_id}/report",
+    "experiments_list": "GET /v1/experiments",
     "health_live": "GET /health/live",
     "health_metrics": "GET /metrics",
     "health_ready": "GET /health/ready",
@@ -76,6 +87,8 @@ REQUESTS: list[type[BaseModel]] = [
     ApiKeyCreate,
     DatasetCreate,
     DatasetPatch,
+    EvaluationCreate,
+    ExperimentCreate,
     Feedback,
     MessageJson,
     PredictRequest,
@@ -286,7 +299,10 @@ def test_answers_tell_their_headers() -> None:
         for _, operation in operations()
         if any("Location" in response(operation, status)["headers"] for status in operation["responses"])
     }
-    assert location == {"api_keys_create", "datasets_create", "models_import_version", "training_jobs_create"}
+    assert location == {
+        *("api_keys_create", "datasets_create", "models_import_version"),
+        *("evaluations_create", "experiments_create", "training_jobs_create"),
+    }
     for operation_id in ("models_put_alias", "models_download_artifact"):
         _, operation = next(pair for pair in operations() if pair[1]["operationId"] == operation_id)
         assert "ETag" in response(operation, "200")["headers"]
@@ -299,7 +315,7 @@ def test_a_creating_post_takes_an_idempotency_key() -> None:
         for _, operation in operations()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
     }
-    assert taking == {"datasets_create", "training_jobs_create"}
+    assert taking == {"datasets_create", "evaluations_create", "experiments_create", "training_jobs_create"}
 
 
 def test_a_key_is_documented_and_optional() -> None:

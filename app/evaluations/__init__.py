@@ -1,0 +1,1 @@
+"""Evaluations: what a version is worth, on the examples of its training and on others."""

@@ -1,0 +1,167 @@
+"""What happens to evaluations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from app.datasets import service as datasets
+from app.db import tables
+from app.db.session import Database, Transaction
+from app.environment import Environment
+from app.errors import Invalid, NotFound
+from app.evaluations.schemas import (
+    Evaluation,
+    EvaluationCreate,
+    EvaluationPage,
+    PartEvaluation,
+    TrainingEvaluation,
+)
+from app.idempotency import Once
+from app.ids import new_id
+from app.jobs import ledger
+from app.paging import Page, newest_first
+from app.versions import service as versions
+from models.data.examples import Examples
+from models.data.store import StoredExamples
+from models.mail import read_email
+from models.mail.source import Email
+
+LONGEST_TEXT = 2_000
+"""Characters of a document that are shown."""
+
+
+def create(env: Environment, name: str, version: int, body: EvaluationCreate, once: Once) -> Evaluation:
+    """Queue the measuring of a version on a data set."""
+    dataset = datasets.ready(env, body.dataset_id, pointer="/dataset_id")
+    splits = (dataset.report or {}).get("splits", {})
+    if body.part != "all" and not splits.get(body.part):
+        message = f"the data set has no {body.part} part; measure on all of it"
+        raise Invalid(message, errors=[("/part", message)])
+
+    def work(tx: Transaction) -> Evaluation:
+        _refuse_other_kind(versions.resolve(tx.session, name, version), dataset)
+        job = ledger.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
+        row = tables.Evaluation(
+            id=new_id("evl"),
+            model=name,
+            version=version,
+            job_id=job.id,
+            of_training=False,
+            dataset_id=dataset.id,
+            request=body.model_dump(mode="json"),
+            created_at=tx.now,
+        )
+        tx.session.add(row)
+        tx.session.flush()
+        return shown(row, job, whole=True)
+
+    return once.run(env.db, Evaluation, work)
+
+
+def of_training(env: Environment, name: str, version: int, *, texts: bool) -> TrainingEvaluation:
+    """What a version was worth on the parts of its own training."""
+    with env.db.read() as session:
+        versions.resolve(session, name, version)
+        row = session.scalars(
+            _of_version(name, version, of_training=True).order_by(tables.Evaluation.id.desc())
+        ).first()
+    if row is None or row.content is None:
+        message = (
+            f"version {version} of {name} was imported; post to …/evaluations to measure it on a data set"
+        )
+        raise NotFound(message, code="not_evaluated")
+    parts = {part: PartEvaluation.model_validate(content) for part, content in row.content.items()}
+    if texts:
+        for part, content in row.content.items():
+            _add_texts(env, row.dataset_id, parts[part], content)
+    return TrainingEvaluation(
+        model=row.model,
+        version=row.version,
+        dataset_id=row.dataset_id,
+        training_job_id=row.job_id,
+        created_at=row.created_at,
+        train=parts["train"],
+        test=parts.get("test"),
+    )
+
+
+def get(env: Environment, name: str, version: int, evaluation_id: str, *, texts: bool) -> Evaluation:
+    """One evaluation that was asked for."""
+    with env.db.read() as session:
+        row = session.get(tables.Evaluation, evaluation_id)
+        if row is None or (row.model, row.version) != (name, version) or row.of_training:
+            raise NotFound(f"version {version} of {name} has no evaluation {evaluation_id}")
+        found = shown(row, session.get_one(tables.Job, row.job_id), whole=True)
+    if texts and found.result is not None and row.content is not None:
+        _add_texts(env, row.dataset_id, found.result, row.content["all"])
+    return found
+
+
+def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
+    """A page of evaluations that were asked for, the newest first."""
+    with db.read() as session:
+        versions.resolve(session, name, version)
+        statement = _of_version(name, version, of_training=False)
+        rows, cursor = newest_first(session, statement, tables.Evaluation.id, page)
+        items = [shown(row, session.get_one(tables.Job, row.job_id), whole=False) for row in rows]
+        return EvaluationPage(items=items, next_cursor=cursor)
+
+
+def _refuse_other_kind(version: tables.ModelVersion, dataset: tables.Dataset) -> None:
+    numeric = version.description["features"]["kind"] == "numeric"
+    kind = (dataset.report or {})["kind"]
+    if numeric != (kind == "features"):
+        wanted = "features" if numeric else "text or e-mail"
+        message = f"the version was trained on {wanted}, and the data set holds {kind}"
+        raise Invalid(message, errors=[("/dataset_id", message)])
+
+
+def _of_version(name: str, version: int, *, of_training: bool) -> Any:
+    return select(tables.Evaluation).where(
+        tables.Evaluation.model == name,
+        tables.Evaluation.version == version,
+        tables.Evaluation.of_training.is_(of_training),
+    )
+
+
+def _add_texts(env: Environment, dataset_id: str, part: PartEvaluation, content: dict[str, Any]) -> None:
+    """Put the beginnings of the worst documents' texts beside them, if the data set is still there."""
+    with env.db.read() as session:
+        dataset = session.get(tables.Dataset, dataset_id)
+    if dataset is None or dataset.storage_key is None:
+        return
+    try:
+        stored = StoredExamples(env.storage.local(dataset.storage_key))
+    except FileNotFoundError:  # deleted between the look at the database and the look at the disk
+        return
+    for document, kept in zip(part.worst, content["worst"], strict=True):
+        document.text = _text(stored.page(kept["position"], 1))
+
+
+def _text(example: Examples) -> str | None:
+    if example.kind == "features":
+        return None
+    document: Any = example.documents[0]  # type: ignore[index]  # numbers were left out above
+    if isinstance(document, Email):
+        document = "\n".join(text for text, _ in read_email(document).learning_parts())
+    return str(document)[:LONGEST_TEXT]
+
+
+def shown(row: tables.Evaluation, job: tables.Job, *, whole: bool) -> Evaluation:
+    """A row as clients see it."""
+    fields: dict[str, Any] = {
+        "id": row.id,
+        "model": row.model,
+        "version": row.version,
+        "dataset_id": row.dataset_id,
+        "part": row.request["part"],
+        "state": job.state,
+        "created_at": row.created_at,
+        "finished_at": job.finished_at,
+        "error": job.error,
+    }
+    if whole and row.content is not None:
+        fields["result"] = row.content["all"]
+    return Evaluation.model_validate(fields)

@@ -1,0 +1,1 @@
+"""Experiments: learners tried on the same splits of a data set, and compared."""
