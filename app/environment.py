@@ -9,7 +9,7 @@ from app.bell import Bell
 from app.broker import broker_url
 from app.db.session import Database
 from app.settings import Settings
-from app.storage import FolderStorage, Storage
+from app.storage import Storage, open_storage
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Environment:
         return cls(
             settings=settings,
             db=Database(settings.resolved_database_url(), bell.ring),
-            storage=FolderStorage(settings.resolved_storage_root()),
+            storage=open_storage(settings),
             bell=bell,
         )
 

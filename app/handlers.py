@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from app.errors import PROBLEM_JSON, ApiError, Invalid, NotReady, Problem, make_problem
 from app.json_body import escaped
+from app.storage import StorageAwayError
 
 log = structlog.get_logger()
 
@@ -37,6 +38,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(OperationalError, _database_away)
     app.add_exception_handler(DataError, _unstorable)
+    app.add_exception_handler(StorageAwayError, _storage_away)
     app.add_exception_handler(ClientDisconnect, _client_left)
     app.add_exception_handler(Exception, _fault)
 
@@ -91,6 +93,12 @@ async def _unstorable(request: Request, error: Exception) -> Response:
     log.warning("request.unstorable", reason=str(error.orig))
     refusal = Invalid("the request holds a value that the database cannot keep or compare, such as NUL")
     return answer(refusal.problem(_request_id(request)))
+
+
+async def _storage_away(request: Request, error: Exception) -> Response:
+    log.error("storage.away", reason=str(error))
+    away = NotReady("the storage does not answer; try again", headers={"Retry-After": "5"})
+    return answer(away.problem(_request_id(request)), away.headers)
 
 
 async def _client_left(request: Request, error: Exception) -> Response:  # noqa: ARG001

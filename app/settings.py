@@ -31,7 +31,15 @@ class Settings(BaseSettings):
     """Celery URL of the broker (Redis, Valkey or RabbitMQ); empty: the bundled server on a socket."""
 
     storage_url: str = ""
-    """Where files live, as a file:// URL; empty: a folder in the data folder."""
+    """Where files live: ``file:///folder``, or a bucket, ``s3://bucket/prefix?endpoint=…&region=…``, with
+    credentials from the environment (``AWS_ACCESS_KEY_ID`` and the like); empty: a folder in the data
+    folder."""
+
+    storage_cache_dir: Path | None = None
+    """Folder for local copies of files in a bucket; by default one in the data folder."""
+
+    storage_cache_bytes: PositiveInt = 20 * GIB
+    """Most that local copies take up; those in use are never removed and may exceed it."""
 
     host: str = "127.0.0.1"
     """Address to listen on. Anything but loopback is refused until an API key exists."""
@@ -111,14 +119,6 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """The database's URL, the embedded default filled in."""
         return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
-
-    def resolved_storage_root(self) -> Path:
-        """The folder of the storage."""
-        if not self.storage_url:
-            return self.data_dir.resolve() / "storage"
-        if not self.storage_url.startswith("file://"):
-            raise ValueError("COVEY_STORAGE_URL must be a file:// URL")
-        return Path(self.storage_url.removeprefix("file://"))
 
 
 @lru_cache(maxsize=1)

@@ -70,10 +70,3 @@ def test_a_value_without_sense_is_refused(monkeypatch: pytest.MonkeyPatch, name:
     monkeypatch.setenv(name, value)
     with pytest.raises(ValidationError, match=name.removeprefix("COVEY_").lower()):
         Settings()
-
-
-def test_storage_is_a_folder(tmp_path: Path) -> None:
-    assert Settings(data_dir=tmp_path).resolved_storage_root() == tmp_path / "storage"
-    assert Settings(storage_url=f"file://{tmp_path}").resolved_storage_root() == tmp_path
-    with pytest.raises(ValueError, match="COVEY_STORAGE_URL must be a file:// URL"):
-        Settings(storage_url="s3://bucket").resolved_storage_root()

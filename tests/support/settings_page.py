@@ -43,7 +43,7 @@ def sentence(field: FieldInfo) -> str:
 
 def _default(field: FieldInfo) -> str:
     value: Any = field.default
-    if value == "":
+    if value in ("", None):
         return "(empty)"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

@@ -1,87 +1,21 @@
-"""Files: uploads, data sets and artifacts, under keys that the service itself makes.
-
-No key ever comes from a client. A file appears whole or not at all: it is written aside, flushed to the
-disk and renamed.
-"""
+"""Storage in a local folder, or in one that several machines share."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import secrets
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
-_KEY = re.compile(r"[a-z]+/[A-Za-z0-9_.-]+")
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A file that has been stored.
-
-    Attributes:
-        key: its key.
-        sha256: digest of its content, hexadecimal.
-        size_bytes: its size.
-    """
-
-    key: str
-    sha256: str
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """A file that is there.
-
-    Attributes:
-        key: its key.
-        modified: when it was last written to.
-    """
-
-    key: str
-    modified: datetime
-
-
-class Storage(Protocol):
-    """Where files live."""
-
-    def create(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """A new file to write; it appears under its key when the block ends well."""
-        ...
-
-    def put(self, key: str, path: Path) -> Stored:
-        """Store a finished local file under a key; the local file may be moved away."""
-        ...
-
-    def local(self, key: str) -> Path:
-        """A local path to read the file from.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-        ...
-
-    def delete(self, key: str) -> None:
-        """Remove a file; one that is gone already is no error."""
-        ...
-
-    def files(self, folder: str) -> Iterator[Found]:
-        """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
-        ...
-
-    def scratch(self, suffix: str = "") -> AbstractContextManager[Path]:
-        """A path for a temporary local file on the same disk, removed when the block ends."""
-        ...
+from app.storage.files import Found, Stored, checked
 
 
 class FolderStorage:
-    """Files in a local folder.
+    """Files in a folder. One is written aside, flushed to the disk and renamed.
 
     Args:
         root: the folder; made when missing.
@@ -93,9 +27,7 @@ class FolderStorage:
         self._aside.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def _path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise ValueError(f"not a storage key: {key!r}")
-        return self.root / key
+        return self.root / checked(key)
 
     @contextmanager
     def create(self, key: str) -> Iterator[BinaryIO]:
@@ -109,7 +41,7 @@ class FolderStorage:
                 os.fsync(file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True)
             aside.replace(path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         finally:
             aside.unlink(missing_ok=True)
 
@@ -122,7 +54,7 @@ class FolderStorage:
         size = path.stat().st_size
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         return Stored(key, sha256, size)
 
     def local(self, key: str) -> Path:
@@ -153,6 +85,12 @@ class FolderStorage:
                     modified = datetime.fromtimestamp(entry.stat().st_mtime, UTC)
                     yield Found(f"{folder}/{entry.name}", modified)
 
+    def everything(self) -> Iterator[Found]:
+        """All files; of those that come or go meanwhile, any."""
+        for folder in sorted(self.root.iterdir()):
+            if folder.is_dir() and folder != self._aside:
+                yield from self.files(folder.name)
+
     @contextmanager
     def scratch(self, suffix: str = "") -> Iterator[Path]:
         """A path for a temporary file on the storage's own disk, removed when the block ends."""
@@ -163,7 +101,8 @@ class FolderStorage:
             path.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make what was renamed in a folder last, whatever happens to the machine."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,0 +1,220 @@
+"""Files in a folder and in a bucket behave alike."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import bucket
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.settings import Settings
+from app.storage import BucketStorage, FolderStorage, Storage, StorageAwayError, open_storage
+
+MIB = 1024 * 1024
+LARGE = random.Random(0).randbytes(20 * MIB + 7)  # noqa: S311 - content, no secret
+
+
+@pytest.fixture(scope="module")
+def buckets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bucket.BucketServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in bucket.CREDENTIALS.items():
+            patch.setenv(name, value)
+        with bucket.server(tmp_path_factory.mktemp("bucket") / "log") as server:
+            yield server
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "folder":
+        return f"file://{tmp_path}/a%20folder"
+    server: bucket.BucketServer = request.getfixturevalue("buckets")
+    return server.make()
+
+
+@pytest.fixture
+def storage(url: str, tmp_path: Path) -> Storage:
+    return open_storage(Settings(data_dir=tmp_path / "data", storage_url=url))
+
+
+def write(storage: Storage, key: str, content: bytes) -> None:
+    with storage.create(key) as file:
+        file.write(content)
+
+
+def test_what_is_written_is_read(storage: Storage) -> None:
+    with storage.create("uploads/one") as file:
+        for start in range(0, len(LARGE), 100_000):
+            file.write(LARGE[start : start + 100_000])
+    write(storage, "uploads/empty", b"")
+    assert storage.local("uploads/one").read_bytes() == LARGE
+    assert storage.local("uploads/empty").read_bytes() == b""
+
+
+def test_a_finished_file_is_taken_over(storage: Storage) -> None:
+    for content in (b"some bytes", LARGE):
+        key = f"artifacts/{len(content)}.covey"
+        with storage.scratch(".covey") as path:
+            path.write_bytes(content)
+            stored = storage.put(key, path)
+        assert not path.exists()
+        assert (stored.key, stored.size_bytes) == (key, len(content))
+        assert stored.sha256 == hashlib.sha256(content).hexdigest()
+        assert storage.local(key).read_bytes() == content
+
+
+@pytest.mark.parametrize("written", [0, 100, 9 * MIB])
+def test_nothing_appears_when_the_writer_gives_up(
+    storage: Storage, url: str, written: int, request: pytest.FixtureRequest
+) -> None:
+    def fail() -> None:
+        with storage.create("uploads/half") as file:
+            file.write(LARGE[:written])
+            raise RuntimeError("gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        fail()
+    with pytest.raises(FileNotFoundError):
+        storage.local("uploads/half")
+    assert list(storage.files("uploads")) == []
+    if isinstance(storage, BucketStorage):
+        server: bucket.BucketServer = request.getfixturevalue("buckets")
+        assert server.unfinished(url) == 0
+
+
+def test_what_is_deleted_is_gone_and_may_be_deleted_again(storage: Storage) -> None:
+    write(storage, "uploads/one", b"1")
+    write(storage, "uploads/two", b"2")
+    for _ in range(2):
+        storage.delete("uploads/one")
+    with pytest.raises(FileNotFoundError):
+        storage.local("uploads/one")
+    assert storage.local("uploads/two").read_bytes() == b"2"
+
+
+def test_the_files_of_a_folder_are_listed_with_their_time(storage: Storage) -> None:
+    keys = ["checkpoints/job_1.1.1.safetensors", "checkpoints/job_1.1.2.safetensors"]
+    for key in [*keys, "checkpointsx/other", "datasets/other"]:
+        write(storage, key, b"content")
+    found = list(storage.files("checkpoints"))
+    assert sorted(file.key for file in found) == keys
+    for file in found:
+        assert abs(file.modified - datetime.now(UTC)) < timedelta(minutes=5)
+    assert list(storage.files("nothing")) == []
+    everything = sorted(file.key for file in storage.everything())
+    assert everything == [*keys, "checkpointsx/other", "datasets/other"]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "one", "a/b/c", "../covey.db", "uploads/../../x", "uploads/", "/etc/passwd", "UP/x", "a/b\n"]
+)
+def test_no_key_leads_elsewhere(storage: Storage, key: str) -> None:
+    uses: list[Callable[[], object]] = [
+        lambda: storage.local(key),
+        lambda: storage.delete(key),
+        lambda: write(storage, key, b""),
+        lambda: storage.put(key, Path("/dev/null")),
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match="not a storage key"):
+            use()
+
+
+USES = st.tuples(st.sampled_from(["write", "put", "delete"]), st.sampled_from("abc"), st.binary(max_size=50))
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(USES, max_size=8))
+def test_any_order_of_uses_leaves_what_a_table_would(
+    storage: Storage, uses: list[tuple[str, str, bytes]]
+) -> None:
+    table: dict[str, bytes] = {}
+    for name in "abc":
+        storage.delete(f"uploads/{name}")
+    for use, name, content in uses:
+        key = f"uploads/{name}"
+        if use == "delete":
+            storage.delete(key)
+            table.pop(key, None)
+            continue
+        if use == "write":
+            write(storage, key, content)
+        else:
+            with storage.scratch() as path:
+                path.write_bytes(content)
+                storage.put(key, path)
+        table[key] = content
+    assert {file.key: storage.local(file.key).read_bytes() for file in storage.files("uploads")} == table
+
+
+def test_a_forked_process_can_use_what_its_parent_used(storage: Storage, url: str, tmp_path: Path) -> None:
+    """As jobs' processes do: forked from a process that cleans up, with storage of their own."""
+    write(storage, "uploads/one", b"before")
+    assert storage.local("uploads/one").read_bytes() == b"before"
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            own = open_storage(Settings(data_dir=tmp_path / "data", storage_url=url))
+            write(own, "uploads/two", own.local("uploads/one").read_bytes() + LARGE)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert storage.local("uploads/two").read_bytes() == b"before" + LARGE
+
+
+@pytest.mark.parametrize("absent", ["server", "bucket"])
+def test_a_bucket_that_is_away_is_an_error_of_the_system(
+    absent: str, buckets: bucket.BucketServer, tmp_path: Path
+) -> None:
+    """And one that a job's process recognises: it lets the job be tried again."""
+    endpoint = buckets.url if absent == "bucket" else "http://127.0.0.1:9"
+    url = f"s3://absent/x?endpoint={endpoint}&region=us-east-1"
+    away = open_storage(Settings(data_dir=tmp_path, storage_url=url))
+    with away.scratch() as path:
+        path.write_bytes(LARGE)
+        uses: list[Callable[[], object]] = [
+            lambda: write(away, "uploads/one", LARGE),
+            lambda: away.put("uploads/one", path),
+            lambda: list(away.files("uploads")),
+            lambda: away.delete("uploads/one"),
+        ]
+        for use in uses:
+            with pytest.raises(StorageAwayError) as raised:
+                use()
+            assert raised.value.errno == errno.EIO
+        assert path.read_bytes() == LARGE
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("s3://key:secret@bucket", "no credentials"),
+        ("s3://bucket?endpoint=http://x&secret=y", "takes endpoint and region, not secret"),
+        ("s3:///prefix", "s3://bucket/prefix"),
+        ("file://host/folder", "COVEY_STORAGE_URL must be"),
+        ("ftp://host/folder", "COVEY_STORAGE_URL must be"),
+        ("/folder", "COVEY_STORAGE_URL must be"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused(url: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=reason):
+        open_storage(Settings(data_dir=tmp_path, storage_url=url))
+
+
+def test_without_a_url_files_are_in_the_data_folder(tmp_path: Path) -> None:
+    storage = open_storage(Settings(data_dir=tmp_path, storage_url=""))
+    assert isinstance(storage, FolderStorage)
+    write(storage, "uploads/one", b"1")
+    assert (tmp_path / "storage" / "uploads" / "one").read_bytes() == b"1"
+    shutil.rmtree(tmp_path / "storage")
+    storage.delete("uploads/one")

@@ -1,0 +1,64 @@
+"""The main job with its files in a bucket."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import bucket
+import pytest
+from stack import Stack, departments
+
+from app.settings import Settings
+from app.storage import open_storage
+
+pytestmark = pytest.mark.system
+
+QUESTION = {"instances": [{"text": "parcel late courier delivery"}], "explain": True}
+
+
+@pytest.fixture
+def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bucket.BucketServer]:
+    for name, value in bucket.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    with bucket.server(tmp_path / "bucket.log") as server:
+        yield server
+
+
+def test_files_in_a_bucket_are_as_good_as_in_a_folder(buckets: bucket.BucketServer, tmp_path: Path) -> None:
+    url = buckets.make()
+    stack = Stack(tmp_path / "data", {"COVEY_STORAGE_URL": url}).start()
+    try:
+        there = open_storage(Settings(data_dir=tmp_path / "looks", storage_url=url))
+        dataset = stack.dataset(departments(80))
+        assert [file.key.split("/")[0] for file in there.everything()] == ["datasets"]
+        assert len(stack.call("GET", f"/v1/datasets/{dataset['id']}/examples?limit=5", 200)["items"]) == 5
+        ended = stack.finished(stack.train(dataset["id"], model="kept")["id"])
+        assert ended["state"] == "succeeded", ended
+        before = stack.http.post("/v1/models/kept/predict", json=QUESTION)
+        assert before.status_code == 200
+
+        # Nothing on this machine matters.
+        assert stack.stop() == 0
+        shutil.rmtree(stack.data / "storage-cache")
+        assert not (stack.data / "storage").exists()
+        stack.start()
+        assert stack.http.post("/v1/models/kept/predict", json=QUESTION).content == before.content
+        artifact = stack.http.get("/v1/models/kept/versions/1/artifact").content
+        stack.call("POST", "/v1/models/copy/versions", 201, content=artifact)
+
+        stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
+        assert {file.key.split("/")[0] for file in there.everything()} == {"artifacts"}
+
+        # A bucket that is away costs what needs it, and nothing else.
+        buckets.process.send_signal(signal.SIGKILL)
+        buckets.process.wait()
+        assert stack.http.post("/v1/models/kept/predict", json=QUESTION).content == before.content
+        made = stack.call("POST", "/v1/datasets", 201, json={"name": "later"})
+        problem = stack.call("PUT", f"/v1/datasets/{made['id']}/content", 503, content=b"{}\n")
+        assert problem["code"] == "not_ready"
+        assert stack.call("GET", f"/v1/datasets/{made['id']}", 200)["state"] == "awaiting_content"
+    finally:
+        assert stack.stop() == 0
