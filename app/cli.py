@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 import uvicorn
 from rich.console import Console
 
+from app import backup as backups
 from app import logs
 from app.db import schema
 from app.db.session import Database
@@ -24,6 +26,7 @@ from app.keys.schemas import ApiKeyCreate
 from app.main import create_app
 from app.openapi import written
 from app.settings import Settings
+from app.storage import Storage, open_storage
 from app.version import __version__
 
 cli = typer.Typer(
@@ -143,6 +146,45 @@ def migrate(
         raise _fail(str(error)) from error
     finally:
         db.close()
+
+
+BackupFile = Annotated[Path, typer.Argument(help="The backup, one file; .tar.zst by custom.")]
+
+
+@cli.command()
+def backup(file: BackupFile, data: Data = None) -> None:
+    """Write everything, database and storage, to one new file. The service may run on meanwhile.
+
+    The file holds the data sets, models and decisions, and digests of the API keys: keep it safe.
+    """
+    settings = settings_with(data_dir=data.resolve() if data else None)
+    _back_up_or_restore(settings, lambda db, storage: backups.back_up(db, storage, file), "backed up")
+
+
+@cli.command()
+def restore(file: BackupFile, data: Data = None) -> None:
+    """Fill an empty database and an empty storage from a backup. Start the service afterwards.
+
+    They need not be of the kind that the backup was made from.
+    """
+    settings = settings_with(data_dir=data.resolve() if data else None)
+    if not settings.database_url:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _back_up_or_restore(settings, lambda db, storage: backups.restore(db, storage, file), "restored")
+
+
+def _back_up_or_restore(
+    settings: Settings, do: Callable[[Database, Storage], backups.Summary], done: str
+) -> None:
+    logs.configure(settings)
+    db = Database(settings.resolved_database_url(), ring=lambda _: None)
+    try:
+        made = do(db, open_storage(settings))
+    except (backups.BackupError, schema.SchemaError, OSError, ValueError) as error:
+        raise _fail(str(error)) from error
+    finally:
+        db.close()
+    typer.echo(f"{done}: {made.rows:,} rows, {made.files:,} files of {made.bytes:,} bytes")
 
 
 @cli.command("demo")
