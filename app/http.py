@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -11,7 +11,8 @@ from fastapi.routing import APIRoute
 from app.environment import Environment
 from app.errors import PROBLEM_JSON, Problem
 from app.json_body import expect_json
-from app.keys.guard import require
+from app.keys.guard import admit, require
+from app.keys.schemas import Scope
 from app.versions.loaded import LoadedModels
 
 
@@ -33,6 +34,14 @@ PredictScope = Depends(require("predict"))
 TrainScope = Depends(require("train"))
 AdminScope = Depends(require("admin"))
 
+SCOPES: Mapping[Any, Scope] = {
+    ReadScope.dependency: "read",
+    PredictScope.dependency: "predict",
+    TrainScope.dependency: "train",
+    AdminScope.dependency: "admin",
+}
+"""What each guard asks for."""
+
 
 class LeanRoute(APIRoute):
     """A route whose answers leave out fields that have no value, and whose JSON bodies are read strictly."""
@@ -48,6 +57,11 @@ class LeanRoute(APIRoute):
             return handler
 
         async def strict(request: Request) -> Response:
+            # Who may not ask at all is told so before the body is read.
+            for dependency in self.dependencies:
+                guard = dependency.dependency
+                if guard is not None and guard in SCOPES:
+                    await admit(request, guard)
             return await handler(await expect_json(request))
 
         return strict

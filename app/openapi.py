@@ -21,7 +21,7 @@ from app.datasets.schemas import DatasetFormat, DatasetState, ExampleKind, Examp
 from app.evaluations.schemas import EvaluatedPart
 from app.experiments.schemas import ExperimentSplit
 from app.handlers import header_name
-from app.http import SAID, AdminScope, PredictScope, ReadScope, TrainScope
+from app.http import SAID, SCOPES
 from app.keys.schemas import Scope
 from app.routing.schemas import Disposition, MessageJson
 from app.training.schemas import JobState, PromotionRule, SplitUnion
@@ -130,13 +130,6 @@ _ERROR_NAMES = {
     "503": "NotReady",
 }
 _ERROR_HEADERS = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry-After"}
-
-_SCOPES = {
-    ReadScope.dependency: "read",
-    PredictScope.dependency: "predict",
-    TrainScope.dependency: "train",
-    AdminScope.dependency: "admin",
-}
 
 _COMPONENTS = "#/components/schemas/"
 
@@ -386,9 +379,9 @@ def _operations(document: dict[str, Any], app: FastAPI) -> None:
             operation["summary"] = re.split(r"[.:;](?:\s|$)", text, maxsplit=1)[0].replace("`", "")
             operation.pop("security", None)
             scopes = [
-                _SCOPES[dependency.dependency]
+                SCOPES[dependency.dependency]
                 for dependency in context.dependencies
-                if dependency.dependency in _SCOPES
+                if dependency.dependency in SCOPES
             ]
             if scopes:
                 operation["description"] = f"{text}\n\nScope: `{scopes[0]}`."

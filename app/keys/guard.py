@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
@@ -31,9 +32,12 @@ def require(scope: Scope) -> Callable[..., None]:
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
     ) -> None:
+        if getattr(request.state, "admitted", None) == scope:
+            return
         env = request.app.state.environment
         if credentials is None:
             if is_loopback(env.settings.host) and not service.any_exist(env.db):
+                request.state.admitted = scope
                 return
             raise Unauthorized(
                 "this service needs an API key; send it as Authorization: Bearer cov_…",
@@ -48,6 +52,7 @@ def require(scope: Scope) -> Callable[..., None]:
             raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(key.scopes)}")
         request.state.key_id = key.id
         request.state.scopes = key.scopes
+        request.state.admitted = scope
 
     return guard
 
@@ -56,6 +61,16 @@ def has_scope(request: Request, scope: Scope) -> bool:
     """Whether the request, which a guard has let pass, could also pass the guard of another scope."""
     scopes = getattr(request.state, "scopes", None)  # None: the service is open
     return scopes is None or scope in scopes or "admin" in scopes
+
+
+async def admit(request: Request, guard: Callable[..., None]) -> None:
+    """Ask a guard now, before the request's body is read; asked again, it lets the request pass.
+
+    Raises:
+        Unauthorized: no key, or one that opens nothing.
+        Forbidden: the key lacks the scope.
+    """
+    await to_thread.run_sync(guard, request, await bearer(request))
 
 
 def is_loopback(host: str) -> bool:
