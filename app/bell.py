@@ -26,12 +26,8 @@ def celery_config(broker_url: str) -> dict[str, Any]:
         "broker_url": broker_url,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
-        "broker_transport_options": {
-            "socket_connect_timeout": 2,
-            "socket_timeout": 5,
-            "socket_keepalive": True,
-            "max_retries": 0,
-        },
+        "broker_connection_timeout": 2,
+        "broker_transport_options": _transport_options(broker_url),
         # The database is the ledger: results and redelivery are none of the broker's business.
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
@@ -42,8 +38,18 @@ def celery_config(broker_url: str) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_hijack_root_logger": False,
         "worker_send_task_events": False,
+        # Nobody asks workers anything, and their queues for it would keep two from sharing a host's name.
+        "worker_enable_remote_control": False,
         "enable_utc": True,
     }
+
+
+def _transport_options(broker_url: str) -> dict[str, Any]:
+    """What keeps a broker that is away from holding anybody up."""
+    if broker_url.startswith("amqp"):
+        # No limit on reading: a worker may wait for a message for as long as it likes.
+        return {"max_retries": 0, "write_timeout": 5}
+    return {"max_retries": 0, "socket_connect_timeout": 2, "socket_timeout": 5, "socket_keepalive": True}
 
 
 class Bell:

