@@ -9,11 +9,12 @@ from pathlib import Path
 
 import postgres
 import pytest
+from sqlalchemy import delete, text
 
 from app.bell import Bell
 from app.broker import broker_url
-from app.db import schema
-from app.db.session import Database
+from app.db import schema, tables
+from app.db.session import Database, make_engine
 from app.environment import Environment
 from app.settings import Settings
 from app.storage import FolderStorage
@@ -38,7 +39,7 @@ def postgres_server() -> Iterator[postgres.PostgresServer]:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_server: postgres.PostgresServer) -> Iterator[str]:
-    """A migrated PostgreSQL database, to be copied and never written to."""
+    """A migrated PostgreSQL database; every test that uses it leaves it empty."""
     url = _migrate(postgres_server.create())
     yield url
     postgres_server.drop(url)
@@ -73,17 +74,20 @@ def empty_url(kind_of_database: str, request: pytest.FixtureRequest, tmp_path: P
 
 @pytest.fixture
 def database_url(kind_of_database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a fresh database at the newest schema."""
+    """The URL of an empty database at the newest schema."""
     if kind_of_database == "sqlite":
         path = tmp_path / "covey.db"
         shutil.copyfile(request.getfixturevalue("migrated_sqlite"), path)
         yield f"sqlite:///{path}"
         return
-    template: str = request.getfixturevalue("migrated_postgres")
-    server: postgres.PostgresServer = request.getfixturevalue("postgres_server")
-    url = server.create(template)
+    url: str = request.getfixturevalue("migrated_postgres")
     yield url
-    server.drop(url)
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("SET lock_timeout = '20s'"))
+        for table in reversed(tables.Base.metadata.sorted_tables):
+            connection.execute(delete(table))
+    engine.dispose()
 
 
 @pytest.fixture

@@ -46,30 +46,23 @@ class PostgresServer:
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql")
 
-    def create(self, template: str | None = None) -> str:
-        """Make a database, empty or a copy of another one that nobody is connected to; gives its URL."""
+    def create(self) -> str:
+        """Make an empty database; gives its URL."""
         name = f"covey_test_{secrets.token_hex(8)}"
-        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
-        if template is not None:
-            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(_name(template)))
-        self._execute(statement)
+        self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self._url.set(database=name).render_as_string(hide_password=False)
 
     def drop(self, url: str) -> None:
         """Drop a database, whoever is connected to it."""
-        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(_name(url))))
+        name = make_url(url).database
+        assert name is not None
+        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(
             self._url.render_as_string(hide_password=False), autocommit=True, connect_timeout=10
         ) as connection:
             connection.execute(statement)
-
-
-def _name(url: str) -> str:
-    name = make_url(url).database
-    assert name is not None
-    return name
 
 
 @contextmanager

@@ -188,14 +188,21 @@ def test_moments_come_back_as_they_were_and_in_utc(database: Database, moment: d
     assert found == "m"
 
 
+@pytest.fixture
+def far_away(database: Database) -> Iterator[None]:
+    """A database whose sessions live in Newfoundland."""
+    for statement in ("SET timezone = 'America/St_Johns'", "RESET timezone"):
+        with database.engine.begin() as connection:
+            name = connection.execute(text("SELECT current_database()")).scalar_one()
+            connection.execute(text(f"ALTER DATABASE {name} {statement}"))
+        database.engine.dispose()
+        if statement.startswith("SET"):
+            yield
+
+
 @only_on_postgresql
-def test_a_server_that_lives_in_another_time_zone_changes_no_moment(
-    database: Database, database_url: str
-) -> None:
-    with database.engine.begin() as connection:
-        name = connection.execute(text("SELECT current_database()")).scalar_one()
-        connection.execute(text(f"ALTER DATABASE {name} SET timezone = 'America/St_Johns'"))
-    database.engine.dispose()
+@pytest.mark.usefixtures("far_away")
+def test_a_server_that_lives_in_another_time_zone_changes_no_moment(database: Database) -> None:
     job_id = rows.queued(database)
     rows.claimed(database, job_id)
     job = rows.job(database, job_id)
