@@ -33,8 +33,12 @@ class ParameterError(CoveyError, ValueError):
         self.pointer = pointer
 
 
+class SnapshotError(ParameterError):
+    """A snapshot to resume from that is of a training on other data or with other parameters."""
+
+
 class UnsuitableDataError(CoveyError, ValueError):
-    """Data that is well formed but cannot be learned from as asked (no label, negative features, too large)."""
+    """Well-formed data that cannot be learned from as asked (no label, negative features, too large)."""
 
     code = "unsuitable_data"
 

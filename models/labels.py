@@ -41,7 +41,9 @@ class LabelTree:
         while (parent := self.parents.get(path[-1])) is not None:
             if parent in path:
                 cycle = " -> ".join([*path[path.index(parent) :], parent])
-                raise ParameterError(f"the label tree has a cycle: {cycle}; remove one of its edges", "/label_tree")
+                raise ParameterError(
+                    f"the label tree has a cycle: {cycle}; remove one of its edges", "/label_tree"
+                )
             path.append(parent)
         self._ancestors[label] = tuple(path[1:])
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesUnion
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.decisions import DecisionUnion, TunedThresholdDecision, decide
-from models.errors import NotFittedError, ParameterError, UnsuitableDataError
+from models.errors import NotFittedError, ParameterError, SnapshotError, UnsuitableDataError
 from models.folds import stratified_folds
 from models.labels import LabelTree
 from models.learner import Context, Learner, LearnerParameters, Notes, State, Step, on_everywhere
@@ -184,8 +184,8 @@ class Pipeline:
                 have been fitted on it before; no document is read then.
 
         Raises:
-            ParameterError: parameters that cannot be used, alone, together or with this kind of data; or a
-                snapshot of another training.
+            ParameterError: parameters that cannot be used, alone, together or with this kind of data.
+            SnapshotError: the snapshot is of another training.
             UnsuitableDataError: no example has a label, or the learner cannot learn from this data.
         """
         self.decision_ = catalog.checked_decision(self.learner, self.decision)
@@ -532,7 +532,7 @@ class _Training:
         return Notes([*warnings, *learned.warnings], {**facts, **seen.facts, **learned.facts})
 
     def _snapshot(self, outer: State, inner: Callable[[], State]) -> State:
-        return {"fingerprint": self._fingerprint(), **outer, **_prefixed("learner", inner())}
+        return {"fingerprint": self._fingerprint, **outer, **_prefixed("learner", inner())}
 
     def _fitted_learner(self) -> State:
         notes = json.dumps(asdict(self.learner.notes_)).encode()
@@ -541,6 +541,7 @@ class _Training:
             "fitted.notes": np.frombuffer(notes, dtype=np.uint8),
         }
 
+    @cached_property
     def _fingerprint(self) -> AnyArray:
         """A digest of the problem, so that a snapshot is not taken up by another one."""
         learner = (self.learner.algorithm, sorted(self.learner.get_params().items()))
@@ -552,10 +553,8 @@ class _Training:
         return np.frombuffer(digest.digest(), dtype=np.uint8)
 
     def _refuse_foreign_snapshot(self) -> None:
-        if "fingerprint" in self.resume and not np.array_equal(
-            self.resume["fingerprint"], self._fingerprint()
-        ):
-            raise ParameterError("the snapshot is of a training on other data or with other parameters")
+        if "fingerprint" in self.resume and not np.array_equal(self.resume["fingerprint"], self._fingerprint):
+            raise SnapshotError("the snapshot is of a training on other data or with other parameters")
 
     def _tell(self, progress: Progress) -> None:
         if self.monitor is not None:
