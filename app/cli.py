@@ -110,6 +110,10 @@ def api(
         factory=True,
         host=settings.host,
         port=settings.port,
+        # Of the two parsers, the one that bounds what it keeps of a head that does not end.
+        http="h11",
+        h11_max_incomplete_event_size=settings.max_header_bytes,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

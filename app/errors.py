@@ -15,11 +15,14 @@ The tree, with status and code:
       Unsupported         415 unsupported_media_type
       RangeNotSatisfiable 416 range_not_satisfiable
       Invalid             422 invalid_request
+      HeadersTooLarge     431 headers_too_large
+      TooMany             429 too_many_requests, or a more telling code
       NotReady            503 not_ready
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -164,6 +167,12 @@ class TooLarge(ApiError):
     status, code = 413, "too_large"
 
 
+class HeadersTooLarge(ApiError):
+    """More bytes of headers than the limit allows."""
+
+    status, code = 431, "headers_too_large"
+
+
 class Unsupported(ApiError):
     """A media type or encoding that is not read here."""
 
@@ -180,6 +189,15 @@ class Invalid(ApiError):
     """Well formed, and not possible as asked."""
 
     status, code = 422, "invalid_request"
+
+
+class TooMany(ApiError):
+    """More than a key may ask for; ``Retry-After`` says when to ask again."""
+
+    status, code = 429, "too_many_requests"
+
+    def __init__(self, detail: str, *, code: str | None = None, retry_after: float) -> None:
+        super().__init__(detail, code=code, headers={"Retry-After": str(max(1, math.ceil(retry_after)))})
 
 
 class NotReady(ApiError):

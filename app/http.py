@@ -9,10 +9,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from app.environment import Environment
-from app.errors import PROBLEM_JSON, Problem
+from app.errors import PROBLEM_JSON, Problem, TooLarge
 from app.json_body import expect_json
 from app.keys.guard import admit, require
 from app.keys.schemas import Scope
+from app.settings import Settings
 from app.versions.loaded import LoadedModels
 
 
@@ -55,6 +56,7 @@ class LeanRoute(APIRoute):
         handler = super().get_route_handler()
         if self.body_field is None:
             return handler
+        longest = getattr(self.body_field.field_info.annotation, "longest", {})
 
         async def strict(request: Request) -> Response:
             # Who may not ask at all is told so before the body is read.
@@ -62,9 +64,21 @@ class LeanRoute(APIRoute):
                 guard = dependency.dependency
                 if guard is not None and guard in SCOPES:
                     await admit(request, guard)
-            return await handler(await expect_json(request))
+            parsed = await expect_json(request)
+            if await parsed.body():
+                _expect_short(await parsed.json(), longest, request)
+            return await handler(parsed)
 
         return strict
+
+
+def _expect_short(body: Any, longest: Mapping[str, Callable[[Settings], int]], request: Request) -> None:
+    for field, limit in longest.items():
+        given = body.get(field) if isinstance(body, dict) else None
+        most = limit(_environment(request).settings)
+        if isinstance(given, list) and len(given) > most:
+            message = f"a request may hold {most:,} {field}, this one holds {len(given):,}; send several"
+            raise TooLarge(message, errors=[(f"/{field}", message)])
 
 
 def resource(tag: str) -> APIRouter:
@@ -74,7 +88,7 @@ def resource(tag: str) -> APIRouter:
         tags=[tag],
         route_class=LeanRoute,
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
-        responses=responses(400, 401, 403, 413, 415, 422, 500, 503),
+        responses=responses(400, 401, 403, 413, 415, 422, 429, 431, 500, 503),
     )
 
 
@@ -91,6 +105,8 @@ SAID = {
     415: "A media type or encoding that is not read here.",
     416: "There are no such bytes.",
     422: "Well formed, and not possible as asked.",
+    429: "The key has asked for too much; `Retry-After` says when to ask again.",
+    431: "More bytes of headers than the limit allows.",
     500: "A fault of the service.",
     503: "Not now.",
 }

@@ -20,6 +20,10 @@ from app.errors import Conflict
 Made = TypeVar("Made", bound=BaseModel)
 
 
+OPEN = "open"
+"""The caller of a service that needs no key."""
+
+
 class Once:
     """Does a creating request's work at most once.
 
@@ -33,6 +37,11 @@ class Once:
         self._caller = caller
         self._key = key
         self._fingerprint = fingerprint
+
+    @property
+    def key_id(self) -> str | None:
+        """The API key that asks; None where the service is open."""
+        return None if self._caller == OPEN else self._caller
 
     def run(self, db: Database, made: type[Made], work: Callable[[Transaction], Made]) -> Made:
         """Do the work in one transaction, or answer as the first time.
@@ -87,7 +96,7 @@ async def _once(
     digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
     if idempotency_key is not None:
         digest.update(await request.body())
-    caller = getattr(request.state, "key_id", None) or "open"
+    caller = getattr(request.state, "key_id", None) or OPEN
     return Once(caller, idempotency_key, digest.hexdigest())
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 
 from app import handlers, logs, openapi
 from app.datasets import api as datasets
@@ -18,6 +19,7 @@ from app.keys import api as keys
 from app.keys.guard import is_loopback
 from app.keys.service import any_exist
 from app.learners import api as learners
+from app.limits.rates import Rates
 from app.middleware import Gate, body_limit
 from app.routing import api as routing
 from app.settings import Settings, get_settings
@@ -46,12 +48,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 "or listen on 127.0.0.1"
             )
         app.state.environment = environment
+        app.state.rates = Rates(settings)
         app.state.loaded = LoadedModels(environment.storage, settings.models_in_memory)
         yield
+        app.state.rates.close()
         environment.close()
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, redoc_url=None)
-    app.add_middleware(Gate, limit=body_limit(settings))
+    if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
+            expose_headers=["ETag", "Location", "Retry-After", "X-Request-ID"],
+        )
+    app.add_middleware(Gate, limit=body_limit(settings), max_header_bytes=settings.max_header_bytes)
     handlers.install(app)
     for router in (
         datasets.router,

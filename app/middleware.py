@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 
 import structlog
+from anyio import CancelScope, to_thread
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import PROBLEM_JSON, TooLarge
+from app.errors import PROBLEM_JSON, ApiError, HeadersTooLarge, TooLarge
 from app.health.metrics import REQUESTS, SECONDS
 from app.ids import new_id
 from app.settings import Settings
@@ -22,6 +23,15 @@ from app.settings import Settings
 log = structlog.get_logger()
 
 _UPLOADS = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions|/v1/routers/[^/]+/messages")
+
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+"""On every answer that does not say something stricter itself."""
 
 
 def body_limit(settings: Settings) -> Callable[[str], int]:
@@ -40,11 +50,13 @@ class Gate:
     Args:
         app: what comes after.
         limit: path to the most bytes of a body.
+        max_header_bytes: most bytes of all headers.
     """
 
-    def __init__(self, app: ASGIApp, limit: Callable[[str], int]) -> None:
+    def __init__(self, app: ASGIApp, limit: Callable[[str], int], max_header_bytes: int) -> None:
         self._app = app
         self._limit = limit
+        self._max_header_bytes = max_header_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through."""
@@ -71,16 +83,30 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith("/v1/"):
+                    # What is said to one who has a key is not for a cache to say to others.
+                    headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                if _declared(scope) > limit:
+                if _header_bytes(scope) > self._max_header_bytes:
+                    error = HeadersTooLarge(
+                        f"the request's headers are larger than the limit of {self._max_header_bytes:,} bytes"
+                    )
+                    await _refuse(error, request_id, answered)
+                elif _declared(scope) > limit:
                     await _refuse(_too_large(limit), request_id, answered)
                 else:
                     await self._app(scope, counted, answered)
             finally:
+                if (done := scope["state"].get("answered")) is not None:
+                    with CancelScope(shield=True):
+                        await to_thread.run_sync(done)
                 seconds = time.perf_counter() - started
                 route = scope.get("route")
                 operation = getattr(route, "operation_id", None) or getattr(route, "unique_id", "none")
@@ -102,11 +128,15 @@ def _declared(scope: Scope) -> int:
     return int(length) if length.isdecimal() else 0
 
 
+def _header_bytes(scope: Scope) -> int:
+    return sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+
+
 def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"the request's body is larger than the limit of {limit:,} bytes")
 
 
-async def _refuse(error: TooLarge, request_id: str, send: Send) -> None:
+async def _refuse(error: ApiError, request_id: str, send: Send) -> None:
     body = error.problem(request_id).model_dump_json(exclude_none=True).encode()
     headers = [
         (b"content-type", PROBLEM_JSON.encode()),

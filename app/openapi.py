@@ -126,6 +126,7 @@ _ERROR_NAMES = {
     "416": "RangeNotSatisfiable",
     "422": "Invalid",
     "429": "TooMany",
+    "431": "HeadersTooLarge",
     "500": "Fault",
     "503": "NotReady",
 }

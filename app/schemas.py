@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+
+from app.settings import Settings
 
 
 class Request(BaseModel):
     """Base of what clients send: unknown fields, NaN and infinities are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+    longest: ClassVar[Mapping[str, Callable[[Settings], int]]] = {}
+    """Lists by their field and how long they may be: looked at before anything is made of their items."""
 
 
 class Answer(BaseModel):

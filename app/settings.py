@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 KIB = 1024
@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     max_body_bytes: PositiveInt = 32 * MIB
     """Largest request body, uploads and messages apart."""
 
+    max_header_bytes: PositiveInt = 32 * KIB
+    """Largest head of a request, all headers together."""
+
     max_upload_bytes: PositiveInt = 8 * GIB
     """Largest content of a data set as sent, compressed or not."""
 
@@ -111,7 +114,23 @@ class Settings(BaseSettings):
     """Model versions that one API process keeps loaded."""
 
     keep_decision_text: bool = True
-    """Whether a routing decision keeps the message's subject; labels and scores are always kept."""
+    """Whether decisions keep words of the message: its subject, and the terms of an explanation. Labels and
+    scores are always kept, and the answer explains in any case."""
+
+    rate_per_minute: NonNegativeInt = 0
+    """Requests a minute of one API key, a minute's worth at once at most; 0: no limit."""
+
+    requests_at_once: NonNegativeInt = 0
+    """Requests of one API key that are answered at a time; 0: no limit."""
+
+    jobs_in_flight: NonNegativeInt = 0
+    """Jobs of one API key that wait or run at a time, each cell of an experiment counted; 0: no limit."""
+
+    limits_url: str = ""
+    """URL of the Redis that counts requests; empty: the broker, which has to be one then."""
+
+    cors_origins: str = ""
+    """Origins whose pages may call the service from a browser, parted by commas; empty: none."""
 
     ready_queue_seconds: PositiveFloat = 60.0
     """Readiness turns 503 when a job has waited this long although a worker has room for it."""

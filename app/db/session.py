@@ -81,7 +81,8 @@ def make_engine(url: str) -> Engine:
     """An engine for SQLite or PostgreSQL (``postgresql://`` means psycopg 3)."""
     if url.startswith("postgresql://"):
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-    engine = create_engine(url, pool_pre_ping=True)
+    # Errors end up in logs; what was to be written, mail among it, must not.
+    engine = create_engine(url, pool_pre_ping=True, hide_parameters=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -104,6 +105,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         f"busy_timeout = {BUSY_SECONDS * 1000}",
         "synchronous = FULL",
         "foreign_keys = ON",
+        # What was deleted is overwritten: words of mails are among it.
+        "secure_delete = ON",
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -105,6 +105,7 @@ class Job(Base):
         Index(None, "state", "due_at"),
         Index(None, "state", "lease_expires_at"),
         Index(None, "kind", "id"),
+        Index(None, "key_id", "state"),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -127,6 +128,8 @@ class Job(Base):
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    key_id: Mapped[str | None] = mapped_column(String(40))
+    """The API key that asked for it; none where the service is open."""
 
 
 class JobEvent(Base):
@@ -306,6 +309,9 @@ class ApiKey(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+    previous_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
+    """Digest of the secret before the last rotation; it opens, too, until a moment."""
+    previous_until: Mapped[datetime | None]
 
 
 class IdempotencyRecord(Base):

@@ -21,6 +21,7 @@ from app.evaluations.schemas import (
 from app.idempotency import Once
 from app.ids import new_id
 from app.jobs import ledger
+from app.limits import service as limits
 from app.paging import Page, newest_first
 from app.versions import service as versions
 from models.data.examples import Examples
@@ -43,6 +44,7 @@ def create(env: Environment, name: str, version: int, body: EvaluationCreate, on
     def work(tx: Transaction) -> Evaluation:
         _refuse_other_kind(versions.resolve(tx.session, name, version), dataset)
         job = ledger.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
+        limits.own(tx, job, once.key_id, env.settings.jobs_in_flight)
         row = tables.Evaluation(
             id=new_id("evl"),
             model=name,

@@ -13,7 +13,10 @@ from app.experiments.schemas import ExperimentReport, ReportRow, Summary
 
 ALPHA = 0.05
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 """The page's Content-Security-Policy: names in it are users' own, and can do nothing."""
 
 

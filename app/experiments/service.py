@@ -32,6 +32,7 @@ from app.experiments.schemas import (
 from app.idempotency import Once
 from app.ids import new_id
 from app.jobs import ledger
+from app.limits import service as limits
 from app.paging import Page, newest_first
 from app.training.schemas import GivenSplit
 from models import catalog
@@ -57,6 +58,7 @@ def create(env: Environment, body: ExperimentCreate, once: Once) -> Experiment:
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
         job = ledger.enqueue(tx, "experiment", {"experiment_id": experiment_id}, dataset_id=dataset.id)
+        limits.own(tx, job, once.key_id, env.settings.jobs_in_flight)
         row = tables.Experiment(
             id=experiment_id,
             name=request.name,

@@ -129,10 +129,12 @@ def _read(env: Environment, claim: Claim) -> tuple[tables.Experiment, StoredExam
 def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: ExperimentCreate) -> None:
     # Fold by fold for each configuration, so that workers that begin together begin with different
     # features, and whoever comes next finds them there.
+    key_id = tx.session.get_one(tables.Job, experiment.job_id).key_id
     for i in range(len(request.configurations or [])):
         for fold in range(service.n_folds(request)):
             spec = {"experiment_id": experiment.id, "configuration": i, "fold": fold}
             job = ledger.enqueue(tx, "cell", spec, dataset_id=experiment.dataset_id)
+            job.key_id = key_id
             tx.session.add(
                 tables.ExperimentCell(experiment_id=experiment.id, configuration=i, fold=fold, job_id=job.id)
             )

@@ -6,7 +6,7 @@ from fastapi import Response
 
 from app.http import AdminScope, Env, headed, resource, responses
 from app.keys import service
-from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage
+from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRotate
 from app.paging import PageQuery
 from app.schemas import KeyId
 
@@ -25,6 +25,12 @@ def create(env: Env, body: ApiKeyCreate, response: Response) -> ApiKeyCreated:
 def list(env: Env, page: PageQuery) -> ApiKeyPage:  # noqa: A001 - the verb of the operation's id
     """List keys, without their secrets."""
     return service.page(env.db, page)
+
+
+@router.post("/api-keys/{key_id}/rotate", dependencies=[AdminScope], responses=responses(404))
+def rotate(env: Env, key_id: KeyId, body: ApiKeyRotate) -> ApiKeyCreated:
+    """Give a key a new secret, shown in this answer only. The secret until now opens for a while, too."""
+    return service.rotate(env.db, key_id, body)
 
 
 @router.delete("/api-keys/{key_id}", status_code=204, dependencies=[AdminScope], responses=responses(404))

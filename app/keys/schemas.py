@@ -41,6 +41,16 @@ class ApiKeyCreate(Request):
     """When it stops opening anything; never by default."""
 
 
+class ApiKeyRotate(Request):
+    """How a key goes from its secret to a new one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 86400}]})
+
+    grace_seconds: int = Field(default=86_400, ge=0, le=30 * 86_400)
+    """How long the secret until now opens as well, so that it can be replaced everywhere; 0 for a secret that
+    others may have seen."""
+
+
 class ApiKey(Answer):
     """A key, without its secret."""
 
@@ -56,6 +66,8 @@ class ApiKey(Answer):
     """When it stops opening anything."""
     last_used_at: Timestamp | None = None
     """When it was last used, to the minute."""
+    previous_until: Timestamp | None = None
+    """Until when the secret before the last rotation opens as well."""
 
 
 class ApiKeyCreated(ApiKey):

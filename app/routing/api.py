@@ -111,6 +111,18 @@ def get_decision(env: Env, decision_id: DecisionId) -> RecordedDecision:
     return service.get_decision(env.db, decision_id)
 
 
+@decisions.delete(
+    "/decisions/{decision_id}",
+    status_code=204,
+    name="delete",
+    dependencies=[TrainScope],
+    responses=responses(404),
+)
+def delete_decision(env: Env, decision_id: DecisionId) -> None:
+    """Delete a decision and what it kept of the message. The message posted again is decided anew."""
+    service.delete_decision(env.db, decision_id)
+
+
 @decisions.post("/decisions/{decision_id}/feedback", dependencies=[PredictScope], responses=responses(404))
 def give_feedback(env: Env, decision_id: DecisionId, body: Feedback) -> RecordedDecision:
     """Tell which labels would have been right."""

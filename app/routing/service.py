@@ -112,6 +112,17 @@ def route(
         the decision, and whether it is new: the same message again gets the decision of the first time.
     """
     key = message_key(mail)
+    while True:
+        try:
+            return _route(env, loaded, name, mail, key, explain)
+        except IntegrityError:
+            # The same message was posted twice at once, and the other one was first.
+            continue
+
+
+def _route(
+    env: Environment, loaded: LoadedModels, name: str, mail: MailDocument, key: str, explain: bool | None
+) -> tuple[Decision, bool]:
     with env.db.read() as session:
         router = _router(session, name)
         earlier = _earlier(session, router.id, key)
@@ -128,19 +139,17 @@ def route(
         router_id=router.id,
         router=router.name,
         message_key=key,
-        answer=decision.model_dump(mode="json", exclude_none=True),
+        answer=decision.model_dump(
+            mode="json",
+            exclude_none=True,
+            # Its terms are words of the message.
+            exclude=set() if env.settings.keep_decision_text else {"explanation"},
+        ),
     )
-    try:
-        with env.db.write() as tx:
-            row.created_at = tx.now
-            tx.session.add(row)
-            tx.session.flush()
-    except IntegrityError:
-        # The same message was posted twice at once; the other one was first.
-        with env.db.read() as session:
-            first = _earlier(session, router.id, key)
-        assert first is not None, "decisions are not deleted"  # noqa: S101
-        return first, False
+    with env.db.write() as tx:
+        row.created_at = tx.now
+        tx.session.add(row)
+        tx.session.flush()
     return decision, True
 
 
@@ -148,7 +157,10 @@ def shadow(env: Environment, loaded: LoadedModels, decision_id: str, mail: MailD
     """Let the router's shadow version decide too, after the answer has been given."""
     try:
         with env.db.read() as session:
-            router = _router(session, session.get_one(tables.Decision, decision_id).router)
+            row = session.get(tables.Decision, decision_id)
+            if row is None:  # deleted meanwhile
+                return
+            router = _router(session, row.router)
         config = RouterPut.model_validate(router.config)
         if config.shadow is None:
             return
@@ -189,6 +201,12 @@ def get_decision(db: Database, decision_id: str) -> RecordedDecision:
     """One decision."""
     with db.read() as session:
         return _recorded(_found(session.get(tables.Decision, decision_id), decision_id))
+
+
+def delete_decision(db: Database, decision_id: str) -> None:
+    """Delete a decision and all that it kept of the message."""
+    with db.write() as tx:
+        tx.session.delete(_found(tx.session.get(tables.Decision, decision_id), decision_id))
 
 
 def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:

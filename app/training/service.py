@@ -15,6 +15,7 @@ from app.environment import Environment
 from app.errors import Invalid, NotFound, from_learning
 from app.idempotency import Once
 from app.jobs import ledger
+from app.limits import service as limits
 from app.paging import Page, cut, newest_first
 from app.training.schemas import (
     CurvePage,
@@ -47,6 +48,7 @@ def create(env: Environment, body: TrainingJobCreate, once: Once) -> TrainingJob
             dataset_id=dataset.id,
             model=request.model,
         )
+        limits.own(tx, job, once.key_id, env.settings.jobs_in_flight)
         return shown(job)
 
     return once.run(env.db, TrainingJob, work)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from app.db import tables
 from app.environment import Environment
-from app.errors import Invalid, NotFound, TooLarge, from_learning
+from app.errors import Invalid, NotFound, from_learning
 from app.versions import service
 from app.versions.loaded import LoadedModels
 from app.versions.schemas import (
@@ -33,10 +33,6 @@ from models.pipeline import Pipeline
 
 def predict(env: Environment, loaded: LoadedModels, name: str, body: PredictRequest) -> PredictAnswer:
     """Predict for a batch of instances with one version."""
-    most = env.settings.max_instances
-    if len(body.instances) > most:
-        message = f"a request may hold {most} instances, this one holds {len(body.instances)}; send several"
-        raise TooLarge(message, errors=[("/instances", message)])
     version, pipeline = load(env, loaded, name, body.version)
     documents = documents_for(pipeline, body.instances)
     try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Annotated, ClassVar, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
 from app.datasets.schemas import EmailParts
 from app.schemas import Answer, Count, JsonObject, Name, NextCursor, Request, Timestamp
+from app.settings import Settings
 from app.training.schemas import PartMetrics
 
 VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -162,6 +164,10 @@ class PredictRequest(Request):
             ]
         }
     )
+
+    longest: ClassVar[Mapping[str, Callable[[Settings], int]]] = {
+        "instances": lambda settings: settings.max_instances
+    }
 
     instances: list[Instance] = Field(min_length=1)
     """The documents; answered in this order."""

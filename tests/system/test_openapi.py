@@ -17,7 +17,7 @@ from stack import Stack
 from app.datasets.schemas import DatasetCreate, DatasetPatch
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments.schemas import ExperimentCreate
-from app.keys.schemas import ApiKeyCreate
+from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
 from app.openapi import HEADERS, TAGS, written
 from app.routing.schemas import Feedback, MessageJson, RouterPut
@@ -33,6 +33,7 @@ OPERATIONS = {
     "api_keys_create": "POST /v1/api-keys",
     "api_keys_delete": "DELETE /v1/api-keys/{key_id}",
     "api_keys_list": "GET /v1/api-keys",
+    "api_keys_rotate": "POST /v1/api-keys/{key_id}/rotate",
     "datasets_create": "POST /v1/datasets",
     "datasets_delete": "DELETE /v1/datasets/{dataset_id}",
     "datasets_get": "GET /v1/datasets/{dataset_id}",
@@ -41,6 +42,7 @@ OPERATIONS = {
     "datasets_list_labels": "GET /v1/datasets/{dataset_id}/labels",
     "datasets_update": "PATCH /v1/datasets/{dataset_id}",
     "datasets_upload_content": "PUT /v1/datasets/{dataset_id}/content",
+    "decisions_delete": "DELETE /v1/decisions/{decision_id}",
     "decisions_get": "GET /v1/decisions/{decision_id}",
     "decisions_give_feedback": "POST /v1/decisions/{decision_id}/feedback",
     "evaluations_create": "POST /v1/models/{name}/versions/{version}/evaluations",
@@ -85,6 +87,7 @@ OPERATIONS = {
 REQUESTS: list[type[BaseModel]] = [
     AliasPut,
     ApiKeyCreate,
+    ApiKeyRotate,
     DatasetCreate,
     DatasetPatch,
     EvaluationCreate,

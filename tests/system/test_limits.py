@@ -1,0 +1,298 @@
+"""What a client may ask for, what every answer carries, and what of a mail is kept where."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from contract import problem_of
+from stack import Stack, departments, wait_for
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("limits")]
+
+PAGE = "https://desk.example.org"
+LONG = {"algorithm": "adaboost_lc", "rounds": 100_000}
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
+    """A service with every limit of keys set, and the secret of a key for which they are too high to meet."""
+    settings = {
+        "COVEY_RATE_PER_MINUTE": "400",
+        "COVEY_REQUESTS_AT_ONCE": "3",
+        "COVEY_JOBS_IN_FLIGHT": "2",
+        "COVEY_CORS_ORIGINS": f"{PAGE}, https://other.example.org",
+        "COVEY_KEEP_DECISION_TEXT": "false",
+        "COVEY_LOG_LEVEL": "debug",
+    }
+    stack = Stack(tmp_path_factory.mktemp("limits") / "data", settings).start()
+    admin = stack.call("POST", "/v1/api-keys", 201, json={"name": "first", "scopes": ["admin"]})["secret"]
+    yield stack, admin
+    assert stack.stop() == 0
+
+
+@pytest.fixture
+def client(limited: tuple[Stack, str]) -> Iterator[Stack]:
+    """The service, asked with a key of its own, so that no test uses up another one's limits."""
+    stack, admin = limited
+    stack.http.headers["Authorization"] = f"Bearer {admin}"
+    made = stack.call("POST", "/v1/api-keys", 201, json={"name": "one", "scopes": ["admin"]})
+    stack.http.headers["Authorization"] = f"Bearer {made['secret']}"
+    yield stack
+    del stack.http.headers["Authorization"]
+
+
+def test_a_key_that_asks_too_often_waits_and_others_do_not(limited: tuple[Stack, str], client: Stack) -> None:
+    passed = 0
+    while (answer := client.http.get("/v1/learners", params={"limit": 1})).status_code == 200:
+        passed += 1
+        assert passed < 5_000
+    problem_of(answer, 429, "too_many_requests")
+    assert passed >= 400
+    assert 1 <= int(answer.headers["Retry-After"]) <= 2
+    _, admin = limited
+    assert client.http.get("/v1/datasets", headers={"Authorization": f"Bearer {admin}"}).status_code == 200
+    assert client.http.get("/health/live").status_code == 200
+
+    def let() -> bool | None:
+        return client.http.get("/v1/datasets").status_code == 200 or None
+
+    wait_for(let, what="the key's next turn", seconds=20)
+
+
+def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None:
+    dataset = client.dataset(departments(400))
+    jobs = [client.train(dataset["id"], model="flight", learner=LONG) for _ in range(2)]
+    body = {"dataset_id": dataset["id"], "model": "flight", "learner": LONG}
+    problem = problem_of(client.http.post("/v1/training-jobs", json=body), 429, "too_many_jobs")
+    assert "2 jobs in flight" in problem["detail"]
+    cell = {"learner": {"algorithm": "mp_boost", "rounds": 5}}
+    experiment = {
+        "dataset_id": dataset["id"],
+        "configurations": [cell],
+        "split": {"kind": "folds", "folds": 2},
+    }
+    problem_of(client.http.post("/v1/experiments", json=experiment), 429, "too_many_jobs")
+
+    # An event stream is an answer that takes as long as its job.
+    path = f"/v1/training-jobs/{jobs[0]['id']}/events"
+    with ExitStack() as streams:
+        for _ in range(3):
+            answer = streams.enter_context(
+                client.http.stream("GET", path, headers={"Accept": "text/event-stream"})
+            )
+            assert answer.status_code == 200
+        problem_of(client.http.get("/v1/datasets"), 429, "too_many_at_once")
+
+    def free() -> bool | None:
+        return client.http.get("/v1/datasets").status_code == 200 or None
+
+    wait_for(free, what="the streams' places to be given back")
+    for job in jobs:
+        client.call("POST", f"/v1/training-jobs/{job['id']}/cancel", 202)
+        client.finished(job["id"])
+    client.finished(client.train(dataset["id"], model="flight")["id"])
+
+
+def test_every_answer_says_what_browsers_must_not_do(client: Stack) -> None:
+    paths = {
+        "/v1/datasets": 200,
+        "/v1/datasets/ds_no": 404,
+        "/nowhere": 404,
+        "/health/live": 200,
+        "/docs": 200,
+    }
+    for path, status in paths.items():
+        answer = client.http.get(path)
+        assert answer.status_code == status
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert "Server" not in answer.headers
+        assert (answer.headers.get("Cache-Control") == "no-store") == path.startswith("/v1/")
+    refused = client.http.get("/v1/datasets", headers={"Authorization": "Bearer x"})
+    assert refused.status_code == 401
+    assert refused.headers["Cache-Control"] == "no-store"
+
+
+def test_pages_of_named_origins_may_ask_and_no_others(client: Stack) -> None:
+    def preflight(origin: str) -> httpx.Response:
+        headers = {
+            "Origin": origin,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,content-type",
+        }
+        return client.http.options("/v1/datasets", headers=headers)
+
+    assert preflight(PAGE).status_code == 200
+    assert preflight(PAGE).headers["Access-Control-Allow-Origin"] == PAGE
+    assert "Access-Control-Allow-Credentials" not in preflight(PAGE).headers
+    assert "Access-Control-Allow-Origin" not in preflight("https://elsewhere.example.com").headers
+    for origin, told in ((PAGE, PAGE), ("https://elsewhere.example.com", None)):
+        answer = client.http.get("/v1/datasets", headers={"Origin": origin})
+        assert answer.headers.get("Access-Control-Allow-Origin") == told
+
+
+def test_without_the_setting_no_page_may_ask(stack: Stack) -> None:
+    answer = stack.http.get("/v1/datasets", headers={"Origin": PAGE})
+    assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
+    refused = stack.http.options(
+        "/v1/datasets", headers={"Origin": PAGE, "Access-Control-Request-Method": "GET"}
+    )
+    problem_of(refused, 405, "method_not_allowed")
+
+
+def test_a_large_head_is_refused(stack: Stack) -> None:
+    answer = stack.http.get("/v1/datasets", headers={f"X-{i}": "x" * 1000 for i in range(40)})
+    problem_of(answer, 431, "headers_too_large")
+    assert stack.http.get("/v1/datasets", headers={"X-One": "x" * 8000}).status_code == 200
+
+
+@pytest.mark.parametrize("head", [b"X-A: ", b"", b"GET /"], ids=["a header", "many headers", "a path"])
+def test_a_head_without_end_is_cut_off(stack: Stack, head: bytes) -> None:
+    address = urlsplit(stack.url)
+    assert address.hostname is not None
+    line = b"" if head == b"GET /" else b"GET /v1/datasets HTTP/1.1\r\nHost: x\r\n"
+    chunk = b"X-B: bbbbbbbbb\r\n" * 4096 if head == b"" else b"a" * 65_536
+    sent = 0
+    with socket.create_connection((address.hostname, address.port or 80), timeout=30) as connection:
+        connection.sendall(line + head)
+        with suppress(ConnectionError):
+            while sent < 64 * 1024 * 1024:
+                connection.sendall(chunk)
+                sent += len(chunk)
+    # What fits into buffers on the way is sent before it is known that nobody reads on.
+    assert sent < 16 * 1024 * 1024
+    assert stack.http.get("/health/live").status_code == 200
+
+
+def test_a_deleted_decision_is_gone_with_its_words(own_stack: Stack) -> None:
+    stack = own_stack
+    dataset = stack.dataset(departments(80))
+    stack.finished(stack.train(dataset["id"])["id"])
+    router = {"model": "test", "fallback": "front@example.org", "explain": True}
+    stack.call("PUT", "/v1/routers/desk", 200, json=router)
+    message = {"email": {"subject": "xylograph parcel", "text": "the courier is late with my parcel"}}
+    first = stack.call("POST", "/v1/routers/desk/messages", 200, json=message)
+    path = f"/v1/decisions/{first['decision_id']}"
+    kept = stack.call("GET", path, 200)
+    assert kept["message"]["subject"] == "xylograph parcel"
+    assert kept["explanation"] == first["explanation"] != []
+    stack.call("DELETE", path, 204)
+    problem_of(stack.http.get(path), 404, "not_found")
+    problem_of(stack.http.delete(path), 404, "not_found")
+    assert stack.call("GET", "/v1/routers/desk/decisions", 200)["items"] == []
+    again = stack.call("POST", "/v1/routers/desk/messages", 200, json=message)
+    assert again["decision_id"] != first["decision_id"]
+    stack.call("DELETE", f"/v1/decisions/{again['decision_id']}", 204)
+    assert stack.stop() == 0
+    # SQLite's file is rewritten where rows were; its journal is emptied into it at the end.
+    found = [path for path in stack.data.rglob("*") if path.is_file() and b"xylograph" in path.read_bytes()]
+    assert found == []
+    stack.start()
+
+
+def test_a_deleted_data_set_is_gone_with_its_files(own_stack: Stack) -> None:
+    stack = own_stack
+    examples = [
+        {**example, "text": f"{example['text']} xylograph{i}"} for i, example in enumerate(departments(40))
+    ]
+    dataset = stack.dataset(examples)
+    failed = stack.upload(b'{"text": "xylograph", "labels": 7}\n')
+    assert failed["state"] == "failed"
+
+    def files() -> list[Path]:
+        return [path for path in (stack.data / "storage").rglob("*") if path.is_file()]
+
+    assert files()
+    for made in (dataset, failed):
+        stack.call("DELETE", f"/v1/datasets/{made['id']}", 204)
+    assert files() == []
+
+
+def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack) -> None:
+    """Every way in, with a word of its own, good and bad; then the log at its most talkative, and metrics."""
+    words = {
+        "text": "quokkatext",
+        "subject": "quokkasubject",
+        "address": "quokkaaddress",
+        "header": "quokkaheader",
+        "html": "quokkahtml",
+        "attachment": "quokkaattachment",
+        "bad": "quokkabad",
+        "label": "quokkalabel",
+        "feature": "quokkafeature",
+    }
+    examples = [{**example, "text": f"{example['text']} {words['text']}"} for example in departments(80)]
+    dataset = client.dataset(examples)
+    assert client.finished(client.train(dataset["id"], model="quiet")["id"])["state"] == "succeeded"
+    assert client.upload(b'{"text": "quokkabad", "labels": [7]}\n')["state"] == "failed"
+    assert client.upload(b"quokkabad\xff\x00 not json\n" * 3)["state"] == "failed"
+
+    router = {"model": "quiet", "fallback": "front@example.org", "explain": True}
+    client.call("PUT", "/v1/routers/quiet", 200, json=router)
+    raw = (
+        f"From: <{words['address']}@example.com>\r\nSubject: {words['subject']} parcel\r\n"
+        f"X-Note: {words['header']}\r\nMessage-ID: <[x]@y>\r\nMIME-Version: 1.0\r\n"
+        'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
+        f"--b\r\nContent-Type: text/plain; charset=nonsense\r\n\r\n"
+        f"late parcel courier delivery tracking warehouse address {words['text']}\r\n"
+        f"--b\r\nContent-Type: text/html\r\n\r\n<p>{words['html']}<script>\r\n"
+        f'--b\r\nContent-Type: application/pdf; name="{words["attachment"]}.pdf"\r\n'
+        "Content-Transfer-Encoding: base64\r\n\r\n!!!\r\n--b--\r\n"
+    ).encode()
+    made = client.call(
+        "POST", "/v1/routers/quiet/messages", 200, content=raw, headers={"Content-Type": "message/rfc822"}
+    )
+    assert made["explanation"], "it was asked for, and is answered"
+    client.call(
+        "POST",
+        "/v1/routers/quiet/messages",
+        200,
+        content=b"\xff\xfe quokkabad",
+        headers={"Content-Type": "message/rfc822"},
+    )
+    question = {
+        "instances": [{"text": words["text"]}, {"email": {"subject": words["subject"]}}],
+        "explain": True,
+    }
+    client.call("POST", "/v1/models/quiet/predict", 200, json=question)
+    bad: list[tuple[str, Any]] = [
+        ("/v1/models/quiet/predict", {"instances": [{"text": 7, "quokkabad": "quokkabad"}]}),
+        ("/v1/models/quiet/predict", {"instances": [{"features": {words["feature"]: 1.0}}]}),
+        ("/v1/routers/quiet/messages", {"email": {"subject": ["quokkabad"]}}),
+        ("/v1/routers/quiet/messages", {"raw_email": "quokkabad!"}),
+        ("/v1/datasets", {"name": "x", "examples": [{"text": 1, "labels": [words["label"]]}]}),
+        ("/v1/datasets", {"name": "quokkabad" * 100}),
+    ]
+    for path, body in bad:
+        assert client.http.post(path, json=body).status_code in {413, 415, 422}
+    assert client.http.post("/v1/models/quiet/predict", content=b'{"quokkabad').status_code == 415
+    feedback = f"/v1/decisions/{made['decision_id']}/feedback"
+    client.call("POST", feedback, 200, json={"labels": [words["label"]]})
+    time.sleep(1)  # the worker's last lines
+
+    # The setting says that decisions keep no words.
+    kept = client.call("GET", f"/v1/decisions/{made['decision_id']}", 200)
+    assert "subject" not in kept["message"]
+    assert "explanation" not in kept
+    again = client.call(
+        "POST", "/v1/routers/quiet/messages", 200, content=raw, headers={"Content-Type": "message/rfc822"}
+    )
+    assert again == {name: value for name, value in made.items() if name != "explanation"}
+    listed = json.dumps(client.call("GET", "/v1/routers/quiet/decisions", 200))
+    assert not [word for name, word in words.items() if name != "label" and word in listed]
+
+    log = client.log.read_text(errors="replace")
+    assert '"level": "debug"' in log
+    metrics = client.http.get("/metrics").text
+    assert [word for word in words.values() if word in log or word in metrics] == []
