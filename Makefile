@@ -41,8 +41,8 @@ check: $(VENV)/.developing ## Check style, types and the lock.
 	$(BIN)/mypy
 
 .PHONY: audit
-audit: $(VENV)/.developing ## Look for known vulnerabilities in the locked dependencies (asks the network).
-	$(BIN)/pip-audit --require-hashes --disable-pip --requirement requirements/run.lock
+audit: $(VENV)/.developing ## Look for known vulnerabilities in the locked dependencies (asks the network; fails where it cannot).
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/run.lock
 
 .PHONY: openapi
 openapi: $(VENV)/.developing ## Write openapi.json anew from the app.
