@@ -95,6 +95,7 @@ def _worst(
         true = set(Y.indices[Y.indptr[example] : Y.indptr[example + 1]].tolist())
         given = set(predicted.indices[predicted.indptr[example] : predicted.indptr[example + 1]].tolist())
         wrong = [*sorted(true - given), *sorted(given - true)]
+        explained = wrong[:MOST_EXPLAINED] if pipeline.learner.explains else []
         names = pipeline.labels_
         told.append(
             {
@@ -106,7 +107,7 @@ def _worst(
                     {"label": names[j], "score": float(scores[example, j])} for j in sorted(true | given)
                 ],
                 "explanation": [
-                    asdict(pipeline.explain(document.documents, names[j])[0]) for j in wrong[:MOST_EXPLAINED]
+                    asdict(pipeline.explain(document.documents, names[j])[0]) for j in explained
                 ],
             }
         )
