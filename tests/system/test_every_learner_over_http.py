@@ -68,7 +68,7 @@ def rcv1() -> tuple[list[Example], dict[str, Any]]:
 def yeast() -> tuple[list[Example], dict[str, Any]]:
     """Measurements of genes, by name."""
     found = []
-    for split, count in (("train", 1500), ("test", 400)):
+    for split, count in (("train", 1000), ("test", 400)):
         for line in itertools.islice(lines(f"mulan/yeast-{split}.svm.gz"), count):
             labels, *features = line.split()
             named = (feature.split(":") for feature in features)
@@ -94,7 +94,7 @@ UNIT = {"kind": "text", "scaling": "unit"}
 # Corpus, features, learner: one for each algorithm, and the forms in which it is quite another.
 TRAININGS: Mapping[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "adaboost_mh": ("reuters", UNIT, {"algorithm": "adaboost_mh", "rounds": 40}),
-    "adaboost_mh thresholds": ("yeast", {"kind": "numeric"}, {"algorithm": "adaboost_mh", "rounds": 40}),
+    "adaboost_mh thresholds": ("yeast", {"kind": "numeric"}, {"algorithm": "adaboost_mh", "rounds": 25}),
     "mp_boost": ("reuters", UNIT, {"algorithm": "mp_boost", "rounds": 20}),
     "adaboost_lc": (
         "reuters",
