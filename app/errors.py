@@ -77,6 +77,8 @@ class Problem(BaseModel):
     """The places that are wrong, where they can be named."""
     records: list[BadRecordItem] | None = None
     """The first records that were refused, for a data set that failed."""
+    log: list[str] | None = None
+    """The last lines that a job's process logged, for one that kept dying."""
     request_id: str | None = None
     """The request that was answered with it, as in the service's log."""
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 KIB = 1024
@@ -60,7 +60,16 @@ class Settings(BaseSettings):
     """Threads that numerical libraries may use inside one job."""
 
     job_attempts: PositiveInt = 10
-    """How often a job that keeps losing its worker is tried before it fails with ``worker_lost``."""
+    """How often a job's process may die without getting further before it fails with ``worker_lost``."""
+
+    job_memory_bytes: NonNegativeInt = 0
+    """Memory that a job's process may take before the job fails with ``out_of_memory``; 0: no limit."""
+
+    job_seconds: NonNegativeFloat = 0.0
+    """How long a job may run before it fails with ``out_of_time``; 0: no limit."""
+
+    checkpoint_seconds: PositiveFloat = 5.0
+    """How often a training keeps how far it has come; rarer where keeping it takes long."""
 
     lease_seconds: PositiveFloat = 8.0
     """How long a worker that falls silent keeps its claim on a job."""

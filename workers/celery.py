@@ -36,10 +36,8 @@ def _set_up_logging(**_: Any) -> None:
 
 @worker_process_init.connect
 def _open_environment(**_: Any) -> None:
-    """Connections are made after the fork; what was inherited is let go without a word on the wire."""
+    """Connections are made after the fork; none is inherited."""
     global _environment  # noqa: PLW0603 - one per process of the pool
-    if _supervisor is not None:
-        _supervisor.forget_connections()
     _environment = Environment.open(get_settings())
 
 

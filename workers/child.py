@@ -13,18 +13,20 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import structlog
 import threadpoolctl
-from sqlalchemy.exc import InterfaceError, OperationalError
 
+from app.db.session import DATABASE_AWAY
 from app.environment import Environment
 from app.errors import job_problem, make_problem
 from app.jobs import kinds
 from app.jobs.ledger import Claim, LostClaimError
 from app.jobs.reporter import CancelledError, Reporter
 from models.errors import CoveyError
+from workers.tail import LogTail
 
 log = structlog.get_logger()
 
@@ -47,12 +49,16 @@ class JobProcess:
     def __init__(self, env: Environment, claim: Claim) -> None:
         sys.stderr.flush()
         parent = os.getpid()
+        self.tail = LogTail()
         self._status: int | None = None
-        self._pid = os.fork()
-        if self._pid == 0:
+        # No connection is inherited: a copy of one is a trap, whoever closes it.
+        env.db.close()
+        self.pid = os.fork()
+        if self.pid == 0:
             status = TRY_AGAIN
             try:
                 _detach(parent)
+                self.tail.keep()
                 status = _carry_out(env, claim)
             except BaseException:  # nothing may run on as a second copy of the parent
                 log.exception("job.fault")
@@ -68,7 +74,7 @@ class JobProcess:
         """
         deadline = time.monotonic() + seconds
         while self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self._status = os.waitstatus_to_exitcode(status)
             elif time.monotonic() >= deadline:
@@ -80,8 +86,13 @@ class JobProcess:
     def end(self) -> None:
         """End the process, if it has not ended by itself."""
         if self.wait(0) is None:
-            os.kill(self._pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
             self.wait(float("inf"))
+
+    def close(self) -> None:
+        """End the process if need be, and forget what it logged."""
+        self.end()
+        self.tail.close()
 
 
 def _detach(parent: int) -> None:
@@ -92,6 +103,8 @@ def _detach(parent: int) -> None:
     if sys.platform == "linux":
         # A worker that is killed takes its jobs' processes with it, so that no job is ever done by two.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Where the machine runs out of memory, the job has to go, and not the worker or the API.
+        Path("/proc/self/oom_score_adj").write_text("500")
     if os.getppid() != parent:
         os._exit(TRY_AGAIN)
 
@@ -102,15 +115,13 @@ def _carry_out(inherited: Environment, claim: Claim) -> int:
     Returns:
         0 when the row tells how it ended, ``TRY_AGAIN`` when it could not be written.
     """
-    # The connections are the parent's; they are let go without a word on the wire.
-    inherited.db.engine.dispose(close=False)
     env = Environment.open(inherited.settings)
     try:
         with threadpoolctl.threadpool_limits(env.settings.job_threads):
             _run(env, claim)
     except LostClaimError:
         log.warning("job.claim_lost")
-    except (OperationalError, InterfaceError, OSError):
+    except (*DATABASE_AWAY, OSError):
         log.exception("job.cannot_go_on")
         return TRY_AGAIN
     return 0
@@ -123,7 +134,7 @@ def _run(env: Environment, claim: Claim) -> None:
         kinds.cancelled(env, claim)
     except CoveyError as error:
         kinds.fail(env, claim, job_problem(error))
-    except (LostClaimError, OperationalError, InterfaceError):
+    except (LostClaimError, *DATABASE_AWAY):
         raise
     except MemoryError:
         detail = "the job needs more memory than there is; use fewer features, or a larger machine"

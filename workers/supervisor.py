@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import structlog
@@ -18,9 +20,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bell import Bell
 from app.broker import broker_url
 from app.db import tables
-from app.db.session import Database
+from app.db.session import Database, Transaction
 from app.jobs import kinds, ledger
 from app.settings import Settings
+from workers import stopping
 
 log = structlog.get_logger()
 
@@ -41,6 +44,12 @@ class Supervisor:
         self._bell = Bell(broker_url(settings))
         self._db = Database(settings.resolved_database_url(), self._bell.ring)
         self._stopping = threading.Event()
+        self._in_transaction = threading.Lock()
+        os.register_at_fork(
+            before=self._before_fork,
+            after_in_parent=self._in_transaction.release,
+            after_in_child=self._in_transaction.release,
+        )
         self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def start(self) -> None:
@@ -48,17 +57,28 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the jobs' watchers, through the row that they read, to hand their jobs back."""
+        """Tell the jobs' watchers to hand their jobs back, and everybody that this worker takes no more."""
+        stopping.ask()
         self._stopping.set()
         self._thread.join(timeout=self._settings.heartbeat_seconds + 5)
         try:
             self._say_alive(stopping=True)
         except SQLAlchemyError:
-            log.exception("worker.cannot_hand_back")
+            log.exception("worker.cannot_say_that_it_stops")
 
-    def forget_connections(self) -> None:
-        """In a freshly forked process: the connections are the parent's, and are not ours to close."""
-        self._db.engine.dispose(close=False)
+    @contextmanager
+    def _write(self) -> Iterator[Transaction]:
+        """A transaction during which this process does not fork.
+
+        A copy of a connection in the middle of a transaction would hold SQLite's lock for good, as far as
+        the new process can tell: it could never write.
+        """
+        with self._in_transaction, self._db.write() as tx:
+            yield tx
+
+    def _before_fork(self) -> None:
+        self._in_transaction.acquire()
+        self._db.close()
 
     def _loop(self) -> None:
         while True:
@@ -72,12 +92,12 @@ class Supervisor:
     def look(self) -> None:
         """One round: say that we live, take back what was lost, ring for what was not heard."""
         self._say_alive(stopping=False)
-        with self._db.write() as tx:
+        with self._write() as tx:
             for job in ledger.expired(tx):
                 reason = f"its worker {job.lease_owner} fell silent"
                 log.warning("job.lease_expired", job_id=job.id)
-                kinds.lost(tx, job, attempts=self._settings.job_attempts, reason=reason)
-        with self._db.write() as tx:
+                kinds.lost(tx, job, attempts=self._settings.job_attempts, reason=reason, to_blame=False)
+        with self._write() as tx:
             # Only for jobs that could start here at once: a ring that nobody can answer would only pile up.
             room = self._settings.worker_concurrency - ledger.running_of(tx.session, self._worker_id)
             for job_id in ledger.unheard(tx.session, tx.now, limit=max(room, 0)):
@@ -87,7 +107,7 @@ class Supervisor:
                     tx.ring(job_id)
 
     def _say_alive(self, *, stopping: bool) -> None:
-        with self._db.write() as tx:
+        with self._write() as tx:
             row = tx.session.get(tables.Worker, self._worker_id)
             if row is None:
                 tx.session.execute(

@@ -14,6 +14,7 @@ from app.db.session import Transaction
 from app.environment import Environment
 from app.jobs import ledger
 from app.jobs.ledger import Claim
+from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
 from app.settings import Settings
 from models.data.formats import OptionsUnion
@@ -61,7 +62,8 @@ class Ingestion:
         summary = found.to_json()
         counts = summary.pop("label_counts")
         parents = summary.pop("label_tree")
-        with env.db.write() as tx:
+
+        def finish(tx: Transaction) -> None:
             ledger.finish(tx, claim, "succeeded")
             fresh = tx.session.get_one(tables.Dataset, row.id)
             fresh.state = "ready"
@@ -85,6 +87,8 @@ class Ingestion:
                     for position, (label, count) in enumerate(counts.items())
                 ],
             )
+
+        persist(env.db, finish)
         # Everything is in the Parquet file now; the upload was only the way there.
         env.storage.delete(row.upload_key)
 

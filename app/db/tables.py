@@ -115,6 +115,13 @@ class Job(Base):
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
     model: Mapped[str | None] = mapped_column(String(64), index=True)
     attempt: Mapped[int] = mapped_column(Integer, default=0)
+    """How often it was started."""
+    failures: Mapped[int] = mapped_column(Integer, default=0)
+    """Attempts whose process died by itself before it got any further; the ones that are capped."""
+    setbacks: Mapped[int] = mapped_column(Integer, default=0)
+    """Losses in a row, whoever was to blame, since the job last got further; it waits longer each time."""
+    checkpoint: Mapped[dict[str, Any] | None]
+    """Where a new attempt takes the work up; see ``app.jobs.checkpoints``."""
     fence: Mapped[int] = mapped_column(Integer, default=0)
     lease_owner: Mapped[str | None] = mapped_column(String(40))
     lease_expires_at: Mapped[datetime | None]
@@ -162,6 +169,8 @@ class Worker(Base):
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     host: Mapped[str] = mapped_column(String(255))
     pid: Mapped[int] = mapped_column(Integer)
+    machine: Mapped[str] = mapped_column(String(100), default="")
+    """The boot and the process namespace in which ``pid`` means something; empty where unknown."""
     concurrency: Mapped[int] = mapped_column(Integer)
     started_at: Mapped[datetime]
     seen_at: Mapped[datetime]

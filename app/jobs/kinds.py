@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from app.datasets.work import Ingestion
@@ -12,6 +13,7 @@ from app.evaluations.work import Evaluating
 from app.experiments.work import Planning, Trying
 from app.jobs import ledger
 from app.jobs.ledger import Claim
+from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
 from app.training.work import Training
 
@@ -43,17 +45,23 @@ KINDS: dict[str, Work] = {
 
 
 def fail(env: Environment, claim: Claim, error: dict[str, Any]) -> None:
-    """End a job of ours as failed."""
-    with env.db.write() as tx:
+    """End a job of ours as failed, when the database is there."""
+
+    def write(tx: Transaction) -> None:
         ledger.finish(tx, claim, "failed", error=error)
         KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, error)
 
+    persist(env.db, write)
+
 
 def cancelled(env: Environment, claim: Claim) -> None:
-    """End a job of ours as cancelled."""
-    with env.db.write() as tx:
+    """End a job of ours as cancelled, when the database is there."""
+
+    def write(tx: Transaction) -> None:
         ledger.finish(tx, claim, "cancelled")
         KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, CANCELLED)
+
+    persist(env.db, write)
 
 
 def hand_back(env: Environment, claim: Claim, *, reason: str) -> None:
@@ -67,18 +75,36 @@ def hand_back(env: Environment, claim: Claim, *, reason: str) -> None:
             ledger.hand_back(tx, claim, reason=reason)
 
 
-def lost(tx: Transaction, job: Job, *, attempts: int, reason: str) -> None:
-    """Decide what becomes of a job whose worker or process died; the caller holds its row."""
+def lost(
+    tx: Transaction, job: Job, *, attempts: int, reason: str, to_blame: bool, log: Sequence[str] = ()
+) -> None:
+    """Decide what becomes of a job whose worker or process died; the caller holds its row.
+
+    Args:
+        tx: the transaction.
+        job: its row.
+        attempts: how many attempts may fail.
+        reason: what happened.
+        to_blame: whether the job's own process died while everything around it lived. Only that counts as
+            a failed attempt, and only if the attempt had not got further than the one before it.
+        log: the last lines that the job's process logged.
+    """
+    if to_blame and not ledger.got_further(job):
+        job.failures += 1
     if job.cancel_requested_at is not None:
         ledger.end_unowned(tx, job, "cancelled")
         KINDS[job.kind].ended_unfinished(tx, job.dataset_id, CANCELLED)
-    elif job.attempt >= attempts:
+    elif job.failures >= attempts:
         error = {
             "type": "urn:covey:problem:worker_lost",
             "title": "Worker lost",
             "status": 500,
             "code": "worker_lost",
-            "detail": f"the job lost its worker {job.attempt} times; the last time: {reason}",
+            "detail": (
+                f"the job's process died {job.failures} times without getting further; "
+                f"the last time: {reason}"
+            ),
+            "log": list(log),
         }
         ledger.end_unowned(tx, job, "failed", error)
         KINDS[job.kind].ended_unfinished(tx, job.dataset_id, error)

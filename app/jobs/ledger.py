@@ -10,12 +10,12 @@ Functions that take a ``Transaction`` are part of a larger one; the caller commi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.db.session import Database, Transaction
@@ -28,6 +28,9 @@ End: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 FINISHED = ("succeeded", "failed", "cancelled")
 RING_AGAIN_SECONDS = 3.0
 """A queued job whose ring is older than this, while a worker has room, is rung again."""
+
+LONGEST_WAIT_SECONDS = 30.0
+"""A job that was lost again and again is not started again sooner than this."""
 
 
 class LostClaimError(Exception):
@@ -45,6 +48,7 @@ class Claim:
         spec: the request.
         dataset_id: the data set it works on.
         attempt: how often the job has been started, this time included.
+        checkpoint: what an earlier attempt has left to go on from.
     """
 
     job_id: str
@@ -53,6 +57,7 @@ class Claim:
     spec: dict[str, Any]
     dataset_id: str | None
     attempt: int
+    checkpoint: dict[str, Any] | None = None
 
 
 def enqueue(
@@ -72,6 +77,8 @@ def enqueue(
         dataset_id=dataset_id,
         model=model,
         attempt=0,
+        failures=0,
+        setbacks=0,
         fence=0,
         due_at=tx.now,
         rung_at=tx.now,
@@ -105,12 +112,12 @@ def claim(db: Database, job_id: str, owner: str, *, lease_seconds: float) -> Cla
                 attempt=Job.attempt + 1,
                 started_at=func.coalesce(Job.started_at, tx.now),
             )
-            .returning(Job.fence, Job.kind, Job.spec, Job.dataset_id, Job.attempt)
+            .returning(Job.fence, Job.kind, Job.spec, Job.dataset_id, Job.attempt, Job.checkpoint)
         ).one_or_none()
         if row is None:
             return None
         record(tx, job_id, "started", attempt=row.attempt)
-        return Claim(job_id, row.fence, row.kind, row.spec, row.dataset_id, row.attempt)
+        return Claim(job_id, row.fence, row.kind, row.spec, row.dataset_id, row.attempt, row.checkpoint)
 
 
 def load_claim(db: Database, job_id: str, fence: int) -> Claim:
@@ -123,7 +130,7 @@ def load_claim(db: Database, job_id: str, fence: int) -> Claim:
         job = session.get(Job, job_id)
         if job is None or job.fence != fence or job.state != "running":
             raise LostClaimError(job_id)
-        return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt)
+        return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
 
 
 def renew(db: Database, claim: Claim, *, lease_seconds: float) -> bool:
@@ -147,8 +154,17 @@ def report(
     *,
     curve: Mapping[int, dict[str, float]],
     event: str | None = None,
+    checkpoint: dict[str, Any] | None = None,
 ) -> bool:
     """Write how far a job is, with the points of its curve since the last report.
+
+    Args:
+        db: the ledger.
+        claim: the right to write.
+        progress: as clients see it.
+        curve: the measures of each step.
+        event: the type of an event to record.
+        checkpoint: where a later attempt can go on from now; it has got further, which ends its setbacks.
 
     Returns:
         whether the job was asked to stop.
@@ -157,7 +173,8 @@ def report(
         LostClaimError: the job is not ours any more.
     """
     with db.write() as tx:
-        _fenced(tx, claim, progress=progress)
+        further = {} if checkpoint is None else {"checkpoint": checkpoint, "setbacks": 0}
+        _fenced(tx, claim, progress=progress, **further)
         if curve:
             tx.session.execute(
                 delete(CurvePoint).where(CurvePoint.job_id == claim.job_id, CurvePoint.step >= min(curve))
@@ -169,6 +186,17 @@ def report(
         if event is not None:
             record(tx, claim.job_id, event, **progress)
         return _cancel_requested(tx.session, claim.job_id)
+
+
+def note(db: Database, claim: Claim, type_: str, **detail: Any) -> None:
+    """Append an event to a job of ours.
+
+    Raises:
+        LostClaimError: the job is not ours any more.
+    """
+    with db.write() as tx:
+        _fenced(tx, claim, fence=claim.fence)
+        record(tx, claim.job_id, type_, **detail)
 
 
 def finish(
@@ -189,14 +217,13 @@ def finish(
 
 
 def hand_back(tx: Transaction, claim: Claim, *, reason: str) -> None:
-    """Give a job back unfinished, as if it had not been started; for a worker that is being stopped."""
+    """Give a job back unfinished, without it counting as a loss; for a worker that is being stopped."""
     _fenced(
         tx,
         claim,
         state="queued",
         lease_owner=None,
         lease_expires_at=None,
-        attempt=Job.attempt - 1,
         due_at=tx.now,
         rung_at=tx.now,
     )
@@ -204,9 +231,15 @@ def hand_back(tx: Transaction, claim: Claim, *, reason: str) -> None:
     tx.ring(claim.job_id)
 
 
+def got_further(job: Job) -> bool:
+    """Whether the attempt that holds the job, or held it last, has left a checkpoint."""
+    return job.checkpoint is not None and job.checkpoint["fence"] == job.fence
+
+
 def requeue_lost(tx: Transaction, job: Job, *, reason: str) -> None:
-    """Queue a job again whose process or worker died; it waits longer each time."""
-    wait = min(2.0 ** (job.attempt - 1), 30.0) if job.attempt > 1 else 0.0
+    """Queue a job again whose process or worker died; it waits longer each time, until it gets further."""
+    job.setbacks += 1
+    wait = min(2.0 ** (job.setbacks - 1), LONGEST_WAIT_SECONDS) if job.setbacks > 1 else 0.0
     job.state = "queued"
     job.lease_owner = None
     job.lease_expires_at = None
@@ -246,12 +279,21 @@ def lock(tx: Transaction, job_id: str) -> Job | None:
     return tx.session.get(Job, job_id, with_for_update=True, populate_existing=True)
 
 
-def expired(tx: Transaction, *, limit: int = 50) -> list[Job]:
-    """Running jobs whose lease has run out, held until the end of the transaction."""
+def expired(tx: Transaction, *, dead: Collection[str] = (), limit: int = 50) -> list[Job]:
+    """Running jobs whose lease has run out, held until the end of the transaction.
+
+    Args:
+        tx: the transaction.
+        dead: workers whose leases mean nothing any more.
+        limit: the most to take.
+    """
     return list(
         tx.session.scalars(
             select(Job)
-            .where(Job.state == "running", Job.lease_expires_at < tx.now)
+            .where(
+                Job.state == "running",
+                or_(Job.lease_expires_at < tx.now, Job.lease_owner.in_(dead)),
+            )
             .order_by(Job.lease_expires_at)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -290,6 +332,7 @@ def _ending(
         "finished_at": tx.now,
         "lease_owner": None,
         "lease_expires_at": None,
+        "checkpoint": None,
     }
 
 

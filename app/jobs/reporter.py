@@ -6,9 +6,8 @@ import time
 from typing import Any
 
 import structlog
-from sqlalchemy.exc import OperationalError
 
-from app.db.session import Database
+from app.db.session import DATABASE_AWAY, Database
 from app.jobs import ledger
 from app.jobs.ledger import Claim
 
@@ -34,6 +33,7 @@ class Reporter:
         self._db = db
         self._claim = claim
         self._curve: dict[int, dict[str, float]] = {}
+        self._progress: dict[str, Any] = {}
         self._phase: str | None = None
         self._last = float("-inf")
 
@@ -53,14 +53,15 @@ class Reporter:
         """
         if measures:
             self._curve[completed] = measures
+        progress: dict[str, Any] = {"phase": phase, "completed": completed, "unit": unit}
+        if total is not None:
+            progress["total"] = total
+        self._progress = progress
         new_phase = phase != self._phase
         now = time.monotonic()
         if not new_phase and now - self._last < EVERY_SECONDS and completed != total:
             return
         self._last = now
-        progress: dict[str, Any] = {"phase": phase, "completed": completed, "unit": unit}
-        if total is not None:
-            progress["total"] = total
         try:
             stop = ledger.report(
                 self._db,
@@ -69,11 +70,20 @@ class Reporter:
                 curve=self._curve,
                 event="phase" if new_phase else None,
             )
-        except OperationalError as error:
+        except DATABASE_AWAY as error:
             # A database that is away for a moment must not cost hours of training; the lease decides.
-            log.warning("job.report_failed", job_id=self._claim.job_id, reason=str(error.orig))
+            log.warning("job.report_failed", job_id=self._claim.job_id, reason=type(error).__name__)
             return
         self._phase = phase
         self._curve = {}
         if stop:
             raise CancelledError(self._claim.job_id)
+
+    def checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Name a checkpoint of what was told last, with the whole curve up to there.
+
+        Raises:
+            LostClaimError: the job is somebody else's now.
+        """
+        ledger.report(self._db, self._claim, self._progress, curve=self._curve, checkpoint=checkpoint)
+        self._curve = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,16 @@ from app.db.session import Transaction
 from app.environment import Environment
 from app.evaluations.measuring import measure_part
 from app.jobs import ledger
+from app.jobs.checkpoints import Checkpoints, Kept
 from app.jobs.ledger import Claim
+from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
 from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
 from app.versions import publishing
 from app.versions.publishing import NewVersion
 from models import artifact
 from models.data.store import StoredExamples
-from models.errors import UnsuitableDataError
+from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
 from models.pipeline import Pipeline, Progress
 
@@ -35,21 +39,14 @@ class Training:
         assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
         stored = StoredExamples(env.storage.local(dataset.storage_key))
         training_part, test_part = parts(stored, request)
-        assert request.features is not None, "defaults were filled in"  # noqa: S101
-        pipeline = Pipeline.from_parameters(
-            request.features, request.learner, request.decision, seed=request.seed
-        )
-
-        def monitor(progress: Progress, /) -> None:
-            measures = dict(progress.measures) if progress.phase == "training" else None
-            report(progress.phase, progress.completed, progress.total, progress.unit, measures)
-
-        clock = time.perf_counter()
-        pipeline.fit(
-            training_part,
-            tree=LabelTree(dataset.label_tree) if dataset.label_tree else None,
-            monitor=monitor,
-        )
+        tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
+        checkpoints = Checkpoints(env, claim, report)
+        kept = checkpoints.load()
+        try:
+            pipeline, timings = fit(request, training_part, tree, report, checkpoints, kept)
+        except SnapshotError as error:
+            checkpoints.ignore(str(error))
+            pipeline, timings = fit(request, training_part, tree, report, checkpoints, None)
         fitted = time.perf_counter()
         warnings = list(pipeline.notes_.warnings)
         metrics: dict[str, dict[str, float]] = {}
@@ -63,8 +60,8 @@ class Training:
         evaluated = time.perf_counter()
         report("saving", 0, 1, "files")
         with env.storage.scratch(".covey") as path:
-            kept = {"metrics": metrics, "dataset_sha256": dataset.sha256}
-            artifact.save(pipeline, path, extra=kept)
+            said = {"metrics": metrics, "dataset_sha256": dataset.sha256}
+            artifact.save(pipeline, path, extra=said)
             saved = env.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
         version = NewVersion(
             model=request.model,
@@ -76,19 +73,71 @@ class Training:
             dataset_sha256=dataset.sha256,
             training_job_id=claim.job_id,
             evaluation=measured,
-            timings={
-                **{f"{phase}_seconds": seconds for phase, seconds in pipeline.timings_.items()},
-                "fit_seconds": fitted - clock,
-                "evaluation_seconds": evaluated - fitted,
-            },
+            timings={**timings, "evaluation_seconds": evaluated - fitted},
         )
-        with env.db.write() as tx:
-            number = publishing.publish(tx, version, request.promote)
+
+        def finish(tx: Transaction) -> None:
+            number = publishing.publish(tx, replace(version, warnings=list(warnings)), request.promote)
             result = {"model": request.model, "version": number, "metrics": metrics}
             ledger.finish(tx, claim, "succeeded", result=result)
 
+        persist(env.db, finish)
+
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """Nothing else changes: there is no version, and the data set is as it was."""
+
+
+def fit(
+    request: TrainingJobCreate,
+    source: StoredExamples,
+    tree: LabelTree | None,
+    report: Reporter,
+    checkpoints: Checkpoints,
+    kept: Kept | None,
+) -> tuple[Pipeline, dict[str, float]]:
+    """Fit the pipeline that was asked for, from the beginning or from a checkpoint.
+
+    Args:
+        request: what to train.
+        source: the training part.
+        tree: the label tree.
+        report: told of every step.
+        checkpoints: offered every step.
+        kept: what to go on from.
+
+    Returns:
+        the pipeline, and the seconds that went into it: those before the checkpoint in earlier attempts
+        and those of this one, without what was lost in between.
+
+    Raises:
+        SnapshotError: the checkpoint is of another training.
+    """
+    assert request.features is not None, "defaults were filled in"  # noqa: S101
+    pipeline = Pipeline.from_parameters(
+        request.features, request.learner, request.decision, seed=request.seed
+    )
+    earlier = kept.seconds if kept is not None else {}
+    clock = time.perf_counter()
+
+    def seconds(phase: str) -> dict[str, float]:
+        """Of each phase whose results are kept, up to now; features are computed anew by every attempt."""
+        done: dict[str, float] = {name: s for name, s in pipeline.timings_.items() if name != phase}
+        done[phase] = time.perf_counter() - clock - sum(done.values())
+        done.pop("features", None)
+        return {name: earlier.get(name, 0.0) + done.get(name, 0.0) for name in {*earlier, *done}}
+
+    def monitor(progress: Progress, /) -> None:
+        phase = progress.phase
+        measures = dict(progress.measures) if phase == "training" else None
+        report(phase, progress.completed, progress.total, progress.unit, measures)
+        if phase != "features":
+            checkpoints.offer(phase, progress.completed, progress.snapshot, partial(seconds, phase))
+
+    pipeline.fit(source, tree=tree, monitor=monitor, resume=kept.state if kept is not None else None)
+    timings: dict[str, float] = {
+        f"{phase}_seconds": taken + earlier.get(phase, 0.0) for phase, taken in pipeline.timings_.items()
+    }
+    return pipeline, {**timings, "fit_seconds": time.perf_counter() - clock + sum(earlier.values())}
 
 
 def parts(stored: StoredExamples, request: TrainingJobCreate) -> tuple[StoredExamples, StoredExamples | None]:

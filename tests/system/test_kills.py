@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -30,8 +31,11 @@ def running(stack: Stack, job_id: str) -> dict[str, Any]:
 def job_process(stack: Stack) -> int:
     """The process of the one running job: below a process of the pool, below the worker."""
     (worker,) = stack.worker_pids()
-    (job,) = stack.job_pids(worker)
-    return job
+
+    def look() -> int | None:
+        return next(iter(stack.job_pids(worker)), None)
+
+    return wait_for(look, what="the job's process")
 
 
 @pytest.mark.parametrize("victim", ["job", "pool", "worker", "broker", "api", "everything"])
@@ -81,7 +85,7 @@ def test_a_stopped_worker_hands_its_job_back_and_it_does_not_count(own_stack: St
     os.kill(worker, signal.SIGTERM)
     ended = stack.finished(job["id"])
     assert ended["state"] == "succeeded"
-    assert ended["attempt"] == 1
+    assert ended["attempt"] == 2
     events = [e["type"] for e in stack.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]]
     assert "handed_back" in events
     assert "lost" not in events
@@ -107,6 +111,7 @@ def test_a_job_that_kills_its_process_again_and_again_fails_with_its_reason(own_
     assert ended["state"] == "failed"
     assert ended["error"]["code"] == "worker_lost"
     assert "SIGKILL" in ended["error"]["detail"]
+    assert all("event" in json.loads(line) for line in ended["error"]["log"])
     # It blocks nobody.
     after = stack.finished(stack.train(dataset["id"], model="after")["id"])
     assert after["state"] == "succeeded"

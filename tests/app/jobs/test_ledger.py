@@ -23,13 +23,28 @@ from app.training import service as training
 ERROR = {"type": "about:blank", "title": "No", "status": 422, "code": "no", "detail": "it cannot be done"}
 
 
-def sweep(database: Database, attempts: int = 10) -> list[str]:
+def sweep(database: Database) -> list[str]:
     """Take back what was lost, as the supervisor does; gives the jobs."""
     with database.write() as tx:
         jobs = ledger.expired(tx)
         for job in jobs:
-            kinds.lost(tx, job, attempts=attempts, reason="its worker fell silent")
+            kinds.lost(tx, job, attempts=10, reason="its worker fell silent", to_blame=False)
     return [job.id for job in jobs]
+
+
+def die(database: Database, job_id: str, attempts: int = 10) -> None:
+    """The job's own process dies, as the process that watches it sees it."""
+    with database.write() as tx:
+        job = ledger.lock(tx, job_id)
+        assert job is not None
+        kinds.lost(tx, job, attempts=attempts, reason="its process died", to_blame=True, log=["last words"])
+
+
+def checkpoint(database: Database, claim: Claim, step: int = 1) -> dict[str, Any]:
+    """The attempt gets further."""
+    made = {"key": f"checkpoints/{claim.job_id}.{claim.fence}.{step}.safetensors", "fence": claim.fence}
+    ledger.report(database, claim, {"phase": "training"}, curve={step: {"z": 0.5}}, checkpoint=made)
+    return made
 
 
 def cancel(database: Database, job_id: str) -> None:
@@ -147,15 +162,69 @@ def test_past_the_limit_of_attempts_the_job_fails_and_says_why(database: Databas
         clock.advance(60)
         rows.claimed(database, job_id, seconds=1)
         clock.advance(2)
-        sweep(database, attempts=3)
+        die(database, job_id, attempts=3)
     job = rows.job(database, job_id)
-    assert job.state == "failed"
+    assert (job.state, job.attempt) == ("failed", 3)
     assert job.error is not None
     assert job.error["code"] == "worker_lost"
     assert "3 times" in job.error["detail"]
-    assert "fell silent" in job.error["detail"]
+    assert "its process died" in job.error["detail"]
+    assert job.error["log"] == ["last words"]
     assert job.finished_at == clock.now
     assert rows.events(database, job_id)[-3:] == ["lost", "started", "failed"]
+
+
+def test_attempts_that_died_with_their_worker_do_not_count(database: Database, clock: Any) -> None:
+    job_id = rows.queued(database)
+    for _ in range(20):
+        clock.advance(60)
+        rows.claimed(database, job_id, seconds=1)
+        clock.advance(2)
+        assert sweep(database) == [job_id]
+    job = rows.job(database, job_id)
+    assert (job.state, job.attempt, job.failures) == ("queued", 20, 0)
+
+
+def test_attempts_that_got_further_do_not_count_and_need_not_wait(database: Database, clock: Any) -> None:
+    job_id = rows.queued(database)
+    for step in range(20):
+        checkpoint(database, rows.claimed(database, job_id), step)
+        die(database, job_id, attempts=2)
+        assert rows.job(database, job_id).due_at == clock.now
+    assert rows.job(database, job_id).failures == 0
+    # One that only begins where the last one stopped gets no further.
+    for _ in range(2):
+        clock.advance(60)
+        rows.claimed(database, job_id)
+        die(database, job_id, attempts=2)
+    assert rows.job(database, job_id).state == "failed"
+
+
+def test_a_checkpoint_goes_with_its_curve_to_the_next_attempt_and_not_beyond_the_end(
+    database: Database,
+) -> None:
+    job_id = rows.queued(database)
+    first = rows.claimed(database, job_id)
+    assert first.checkpoint is None
+    made = checkpoint(database, first)
+    die(database, job_id)
+    with pytest.raises(LostClaimError):
+        checkpoint(database, first, step=2)
+    second = rows.claimed(database, job_id)
+    assert second.checkpoint == made
+    assert ledger.load_claim(database, job_id, second.fence) == second
+    with database.write() as tx:
+        ledger.finish(tx, second, "succeeded")
+    assert rows.job(database, job_id).checkpoint is None
+
+
+def test_the_leases_of_a_worker_that_is_known_to_be_dead_mean_nothing(database: Database) -> None:
+    gone, living = rows.queued(database), rows.queued(database)
+    rows.claimed(database, gone, "wrk_1", seconds=600)
+    rows.claimed(database, living, "wrk_2", seconds=600)
+    with database.write() as tx:
+        assert ledger.expired(tx) == []
+        assert [job.id for job in ledger.expired(tx, dead=["wrk_1"])] == [gone]
 
 
 def test_a_job_that_is_handed_back_did_not_count(
@@ -167,8 +236,8 @@ def test_a_job_that_is_handed_back_did_not_count(
     kinds.hand_back(env, claim, reason="the worker was told to stop")
     assert rung == [job_id]
     job = rows.job(database, job_id)
-    assert (job.state, job.attempt, job.lease_owner) == ("queued", 0, None)
-    assert rows.claimed(database, job_id, "wrk_2").attempt == 1
+    assert (job.state, job.failures, job.setbacks, job.lease_owner) == ("queued", 0, 0, None)
+    assert rows.claimed(database, job_id, "wrk_2").attempt == 2
     assert rows.events(database, job_id) == ["queued", "started", "handed_back", "started"]
 
 
@@ -236,7 +305,7 @@ def overtakings() -> dict[str, Callable[[Environment, Any, Claim], None]]:
 
     def given_up(env: Environment, clock: Any, claim: Claim) -> None:
         clock.advance(100)
-        sweep(env.db, attempts=1)
+        die(env.db, claim.job_id, attempts=1)
 
     return {
         made.__name__: made

@@ -1,0 +1,63 @@
+"""The last things that a job's process logged, for whoever has to find out why it died.
+
+Only structured lines of our own are kept, without messages of exceptions, in which a mail's text might
+stand; and what the interpreter says when it is struck down: the places in the code, and nothing else.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import sys
+import tempfile
+from typing import IO
+
+LINES = 20
+_BYTES = 16 * 1024
+
+
+class LogTail:
+    """Two files without a name, written by the job's process and read by the one that started it."""
+
+    def __init__(self) -> None:
+        self._lines = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object
+        self._fault = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object
+
+    def keep(self) -> None:
+        """In the job's process: keep what is logged from now on."""
+        logging.getLogger().addHandler(_Keeper(self._lines))
+        faulthandler.enable(self._fault)
+
+    def lines(self) -> list[str]:
+        """The last lines, oldest first."""
+        said = [line for file in (self._lines, self._fault) for line in _end(file) if line.strip()]
+        return said[-LINES:]
+
+    def close(self) -> None:
+        """Forget them."""
+        self._lines.close()
+        self._fault.close()
+
+
+class _Keeper(logging.Handler):
+    """Writes structlog's events as JSON lines; what libraries log by themselves is not kept."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not isinstance(record.msg, dict):
+            return
+        kept = {name: value for name, value in record.msg.items() if name not in ("exc_info", "exception")}
+        if record.msg.get("exc_info") and (kind := sys.exc_info()[0]) is not None:
+            kept["exception"] = kind.__name__
+        self._file.write(json.dumps(kept, default=str).encode() + b"\n")
+        self._file.flush()
+
+
+def _end(file: IO[bytes]) -> list[str]:
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _BYTES))
+    return file.read().decode(errors="replace").splitlines()
