@@ -20,6 +20,7 @@ from app.db.session import Database
 from app.demo.run import DemoError, demo
 from app.demo.service import NotStartedError
 from app.embedded import ServeError, serve
+from app.experiments import command as experiment
 from app.inspecting import data_cli, mail_cli
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
@@ -199,6 +200,29 @@ def demo_command(
     try:
         demo(Console(), once=once)
     except (DemoError, NotStartedError) as error:
+        raise _fail(str(error)) from error
+
+
+@cli.command("experiment")
+def experiment_command(
+    file: Annotated[
+        Path, typer.Argument(help="YAML with the fields of an experiment, dataset_id among them.")
+    ],
+    url: Annotated[str, typer.Option(help="The service to run it on.")] = "http://127.0.0.1:8000",
+    key: Annotated[
+        str | None, typer.Option(envvar="COVEY_API_KEY", help="An API key, where the service needs one.")
+    ] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Write the report to a file: .html, .md, .csv or .json; several times for several."
+        ),
+    ] = None,
+) -> None:
+    """Run an experiment that a file describes, show it as it goes, and write its report."""
+    try:
+        experiment.run(Console(), file, url, key, report or [])
+    except experiment.ExperimentError as error:
         raise _fail(str(error)) from error
 
 

@@ -14,6 +14,7 @@ from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 OF_TESTS = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
+OF_CLIENTS = {"COVEY_API_KEY"}
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:
@@ -40,7 +41,8 @@ def test_every_setting_has_an_effect() -> None:
 
 
 def test_every_variable_that_is_spoken_of_exists() -> None:
-    variables = {settings_page.variable(name) for name in Settings.model_fields} | OF_TESTS
+    variables = {settings_page.variable(name) for name in Settings.model_fields}
+    variables |= OF_TESTS | OF_CLIENTS
     texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     texts += [path for package in ("app", "workers") for path in (ROOT / package).rglob("*.py")]
     spoken_of = {

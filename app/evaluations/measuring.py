@@ -15,7 +15,7 @@ from models.measures.confusion import co_errors
 from models.measures.evaluation import Evaluation
 from models.measures.histograms import score_histograms
 from models.measures.worst import worst_examples
-from models.pipeline import Pipeline
+from models.pipeline import Explanation, Pipeline
 from models.targets import indicator
 
 N_WORST = 10
@@ -107,8 +107,13 @@ def _worst(
                     {"label": names[j], "score": float(scores[example, j])} for j in sorted(true | given)
                 ],
                 "explanation": [
-                    asdict(pipeline.explain(document.documents, names[j])[0]) for j in explained
+                    _explained(pipeline.explain(document.documents, names[j])[0]) for j in explained
                 ],
             }
         )
     return told
+
+
+def _explained(explanation: Explanation) -> dict[str, Any]:
+    terms = [{"term": term, "weight": weight} for term, weight in explanation.terms]
+    return {"label": explanation.label, "terms": terms}

@@ -27,7 +27,7 @@ def names_of(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
         alike = [
             f for f, c in zip(flat, configurations, strict=True) if c["learner"]["algorithm"] == algorithm
         ]
-        differing = [place for place in own if len({repr(f.get(place)) for f in alike}) > 1]
+        differing = [place for place in own if _differs(place, own, alike)]
         names.append(" ".join([algorithm, *(f"{_short(place)}={_said(own[place])}" for place in differing)]))
     repeated = Counter(names)
     met: Counter[str] = Counter()
@@ -36,6 +36,13 @@ def names_of(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
             met[name] += 1
             names[i] = f"{name} ({met[name]})"
     return names
+
+
+def _differs(place: str, own: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a value sets a configuration apart; those of another kind do not have it anyway."""
+    kind = f"{place.rpartition('.')[0]}.kind"
+    comparable = [other for other in others if place == kind or other.get(kind) == own.get(kind)]
+    return any(other.get(place) != own[place] for other in comparable)
 
 
 def _flat(value: Any, place: str = "") -> list[tuple[str, Any]]:

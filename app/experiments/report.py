@@ -79,7 +79,7 @@ def rendered(env: Environment, experiment_id: str, form: str, render: Callable[[
     # Another release may say it in other words.
     key = f"experiments/{experiment_id}.report.{__version__}.{form}"
     try:
-        return env.storage.local(key).read_text(encoding="utf-8")
+        return env.storage.local(key).read_bytes().decode()  # not read as text, which changes line ends
     except FileNotFoundError:
         text = render()
     with env.storage.create(key) as file:

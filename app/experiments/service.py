@@ -102,11 +102,12 @@ def completed(body: ExperimentCreate, dataset: tables.Dataset) -> ExperimentCrea
     configurations = [
         _completed(configuration, place, report["kind"]) for place, configuration in _written_out(body)
     ]
-    names = names_of([c.model_dump(mode="json", exclude_none=True) for c in configurations])
-    for i, name in enumerate(names):
-        if name in names[:i]:
+    given_names = [configuration.name for configuration in configurations]
+    for i, name in enumerate(given_names):
+        if name is not None and name in given_names[:i]:
             message = f"two configurations are called {name!r}"
             raise Invalid(message, errors=[(f"/configurations/{i}/name", message)])
+    names = names_of([c.model_dump(mode="json", exclude_none=True) for c in configurations])
     return body.model_copy(
         update={
             "split": split,

@@ -81,9 +81,13 @@ def save_folds(env: Environment, experiment_id: str, folds: Folds) -> None:
         np.save(file, folds.of_example, allow_pickle=False)
 
 
-def load_folds(env: Environment, experiment_id: str) -> Folds:
-    """The folds that were kept."""
-    return Folds(np.load(env.storage.local(folds_key(experiment_id)), allow_pickle=False))
+def load_folds(env: Environment, experiment_id: str) -> Folds | None:
+    """The folds that were kept; None where the file is gone, as it may be in a restored backup."""
+    try:
+        path = env.storage.local(folds_key(experiment_id))
+    except FileNotFoundError:
+        return None
+    return Folds(np.load(path, allow_pickle=False))
 
 
 def features_key(experiment_id: str, features: FeaturesUnion, fold: int) -> str:

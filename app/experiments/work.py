@@ -63,7 +63,7 @@ class Trying:
         assert request.configurations is not None, "a grid was written out"  # noqa: S101
         configuration = request.configurations[int(claim.spec["configuration"])]
         assert configuration.features is not None, "defaults were filled in"  # noqa: S101
-        folds = sharing.load_folds(env, experiment.id)
+        folds = sharing.load_folds(env, experiment.id) or sharing.share_out(request, stored, tree)
         training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
         key = sharing.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(env, key, configuration.features, training, test, tree, report)

@@ -80,6 +80,7 @@ def test_every_example_is_held_out_once_and_the_folds_are_the_same_for_all(env: 
     made = start(env, dataset)
     in_process.work(env, 1)
     folds = sharing.load_folds(env, made.id)
+    assert folds is not None
     assert sorted(set(folds.of_example.tolist())) == [0, 1, 2]
     held_out = np.sum([folds.test(fold) for fold in range(3)], axis=0)
     assert held_out.tolist() == [1] * 60
@@ -107,6 +108,19 @@ def test_features_are_computed_once_for_all_that_use_them_and_go_in_the_end(env:
     assert [result is not None and result["features_computed"] for result in computed] == (
         [True] * 3 + [False] * 3 + [True] * 3
     )
+
+
+def test_what_is_shared_may_vanish(env: Environment) -> None:
+    dataset = in_process.dataset(env, departments(60))
+    made, undisturbed = start(env, dataset), start(env, dataset)
+    while in_process.work(env, 1):
+        for key in shared(env):
+            if sharing.owner_of(key) == made.id:
+                env.storage.delete(key)
+    first, second = (now(env, each).cells for each in (made, undisturbed))
+    assert first is not None
+    assert second is not None
+    assert [cell.metrics for cell in first] == [cell.metrics for cell in second]
 
 
 def test_the_examples_own_split_is_one_fold(env: Environment) -> None:

@@ -1,0 +1,195 @@
+"""Experiments and evaluations on real processes: over HTTP, by the command, and with a killed worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stack import Stack, departments, wait_for
+
+from app.experiments.api import MEDIA_TYPES
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
+
+THREE: list[dict[str, Any]] = [
+    {"learner": {"algorithm": "adaboost_lc", "rounds": 60}},
+    {"learner": {"algorithm": "mp_boost", "rounds": 30}},
+    {"learner": {"algorithm": "naive_bayes"}},
+]
+
+
+def start(stack: Stack, dataset_id: str, **fields: Any) -> dict[str, Any]:
+    body = {
+        "dataset_id": dataset_id,
+        "split": {"kind": "folds", "folds": 3},
+        "configurations": THREE,
+        "measures": ["f1_micro", "hamming_loss", "one_error"],
+        **fields,
+    }
+    made: dict[str, Any] = stack.call("POST", "/v1/experiments", 202, json=body)
+    return made
+
+
+def ended(stack: Stack, made: dict[str, Any]) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        now: dict[str, Any] = stack.call("GET", f"/v1/experiments/{made['id']}", 200)
+        return now if now["state"] not in ("queued", "running") else None
+
+    return wait_for(look, what="the end of the experiment", seconds=240)
+
+
+def test_three_learners_on_three_folds_survive_a_killed_worker_and_every_cell_counts_once(
+    own_stack: Stack,
+) -> None:
+    stack = own_stack
+    dataset = stack.dataset(departments(240))
+    long = [{"learner": {"algorithm": "adaboost_lc", "rounds": 400}}, *THREE[1:]]
+    made = start(stack, dataset["id"], configurations=long)
+    assert made["counts"] == {
+        "total": 9, "queued": 9, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0
+    }  # fmt: skip
+    path = f"/v1/experiments/{made['id']}"
+
+    def at_work() -> dict[str, Any] | None:
+        now: dict[str, Any] = stack.call("GET", path, 200)
+        assert now["state"] in ("queued", "running"), now
+        phases = [cell["progress"]["phase"] for cell in now["cells"] if "progress" in cell]
+        return now if "training" in phases else None
+
+    wait_for(at_work, what="a cell to train")
+    (worker,) = stack.worker_pids()
+    os.kill(worker, signal.SIGKILL)
+    done = ended(stack, made)
+    assert done["state"] == "succeeded", done
+    assert done["counts"]["succeeded"] == done["counts"]["total"] == 9
+    assert [(cell["configuration"], cell["fold"]) for cell in done["cells"]] == [
+        (i, fold) for i in range(3) for fold in range(3)
+    ]
+    assert max(cell["attempt"] for cell in done["cells"]) == 2, "no cell was run again"
+    report = stack.call("GET", f"{path}/report", 200)
+    for row in report["rows"]:
+        assert row["complete"]
+        assert row["folds"] == [0, 1, 2]
+        assert all(len(summary["values"]) == 3 for summary in row["test"].values())
+    # Every example is held out once: a cell counted twice, or a wrong fold, would not add up.
+    for i in range(3):
+        own = [cell["metrics"]["test"]["n_examples"] for cell in done["cells"] if cell["configuration"] == i]
+        assert sum(own) == 240
+    # What was undisturbed gives the same numbers.
+    again = ended(stack, start(stack, dataset["id"], configurations=long))
+    assert [cell["metrics"] for cell in again["cells"]] == [cell["metrics"] for cell in done["cells"]]
+    assert all(cell["attempt"] == 1 for cell in again["cells"])
+
+
+def test_a_report_has_the_form_that_is_asked_for(stack: Stack) -> None:
+    dataset = stack.dataset(departments(60, words_each=3))
+    made = start(stack, dataset["id"], name="forms", configurations=THREE[1:])
+    assert ended(stack, made)["state"] == "succeeded"
+    path = f"/v1/experiments/{made['id']}/report"
+    for form, media in MEDIA_TYPES.items():
+        by_query = stack.http.get(path, params={"format": form})
+        by_accept = stack.http.get(path, headers={"Accept": media})
+        assert by_query.status_code == by_accept.status_code == 200
+        assert by_query.content == by_accept.content
+        assert by_query.headers["Content-Type"].startswith(media)
+    page = stack.http.get(path, headers={"Accept": "text/html"})
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "<svg" in page.text
+    problem = stack.call("GET", path, 406, headers={"Accept": "image/png"})
+    assert problem["code"] == "not_acceptable"
+    assert stack.call("GET", "/v1/experiments?limit=1", 200)["items"][0]["id"] == made["id"]
+    stack.call("GET", "/v1/experiments/exp_none", 404)
+    stack.call("GET", "/v1/experiments/exp_none/report", 404)
+
+
+def test_a_cancelled_experiment_keeps_what_is_finished(stack: Stack) -> None:
+    dataset = stack.dataset(departments(400))
+    endless = [{"learner": {"algorithm": "adaboost_lc", "rounds": 100_000}}]
+    made = start(stack, dataset["id"], configurations=[*THREE[2:], *endless])
+    path = f"/v1/experiments/{made['id']}"
+
+    def some_done() -> bool | None:
+        return True if stack.call("GET", path, 200)["counts"]["succeeded"] == 3 else None
+
+    wait_for(some_done, what="the quick cells")
+    stack.call("POST", f"{path}/cancel", 202)
+    done = ended(stack, made)
+    assert done["state"] == "cancelled"
+    assert (done["counts"]["succeeded"], done["counts"]["cancelled"]) == (3, 3)
+    report = stack.call("GET", f"{path}/report", 200)
+    assert [row["complete"] for row in report["rows"]] == [True, False]
+
+
+def test_a_version_tells_what_it_is_worth_and_is_measured_on_other_data(stack: Stack) -> None:
+    dataset = stack.dataset(departments(80, words_each=2))
+    assert stack.finished(stack.train(dataset["id"], model="worth")["id"])["state"] == "succeeded"
+    path = "/v1/models/worth/versions/1"
+    kept = stack.call("GET", f"{path}/evaluation", 200)
+    assert kept["test"]["measures"] == stack.call("GET", path, 200)["metrics"]["test"]
+    assert all("text" not in document for document in kept["train"]["worst"])
+    shown = stack.call("GET", f"{path}/evaluation?texts=true", 200)
+    assert all(document["text"] for document in shown["train"]["worst"])
+    response = stack.http.post(f"{path}/evaluations", json={"dataset_id": dataset["id"], "part": "test"})
+    assert response.status_code == 202
+
+    def measured() -> dict[str, Any] | None:
+        now: dict[str, Any] = stack.call("GET", response.headers["Location"], 200)
+        return now if now["state"] not in ("queued", "running") else None
+
+    done = wait_for(measured, what="the evaluation")
+    assert done["state"] == "succeeded", done
+    assert done["result"] == kept["test"]
+    (listed,) = stack.call("GET", f"{path}/evaluations", 200)["items"]
+    assert listed["id"] == done["id"]
+
+
+def test_the_command_runs_a_file_and_writes_reports(stack: Stack, tmp_path: Path) -> None:
+    dataset = stack.dataset(departments(60))
+    file = tmp_path / "experiment.yaml"
+    file.write_text(
+        f"""\
+name: from a file
+dataset_id: {dataset["id"]}
+split: {{kind: folds, folds: 2}}
+configurations:
+  - learner: {{algorithm: naive_bayes}}
+  - name: boosting
+    learner:
+      algorithm: mp_boost
+      rounds: 5
+measures: [f1_micro, one_error]
+"""
+    )
+    reports = [tmp_path / f"report{ending}" for ending in (".html", ".md", ".csv", ".json")]
+    options = [option for path in reports for option in ("--report", str(path))]
+    ran = subprocess.run(
+        [sys.executable, "-m", "app", "experiment", str(file), "--url", stack.url, *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "4 cells" in ran.stdout
+    assert "boosting" in ran.stdout
+    report = json.loads(reports[3].read_text())
+    assert report["name"] == "from a file"
+    assert [row["complete"] for row in report["rows"]] == [True, True]
+    assert reports[0].read_text().startswith("<!doctype html>")
+
+    file.write_text(file.read_text().replace("naive_bayes", "magic"))
+    refused = subprocess.run(
+        [sys.executable, "-m", "app", "experiment", str(file), "--url", stack.url],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "/configurations/0/learner" in refused.stderr
