@@ -9,13 +9,15 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from app.db.session import DATABASE_AWAY
 from app.errors import PROBLEM_JSON, ApiError, Invalid, NotReady, Problem, make_problem
 from app.json_body import escaped
 from app.storage import StorageAwayError
+from app.storage.files import DISK_AWAY
 
 log = structlog.get_logger()
 
@@ -36,7 +38,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
-    app.add_exception_handler(OperationalError, _database_away)
+    for away in DATABASE_AWAY:
+        app.add_exception_handler(away, _database_away)
+    app.add_exception_handler(OSError, _system_error)
     app.add_exception_handler(DataError, _unstorable)
     app.add_exception_handler(StorageAwayError, _storage_away)
     app.add_exception_handler(ClientDisconnect, _client_left)
@@ -81,8 +85,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 
 async def _database_away(request: Request, error: Exception) -> Response:
-    assert isinstance(error, OperationalError)  # noqa: S101 - registered for this class
-    log.error("database.away", reason=str(error.orig))
+    log.error("database.away", reason=str(getattr(error, "orig", error)))
     away = NotReady("the database does not answer; try again", headers={"Retry-After": "2"})
     return answer(away.problem(_request_id(request)), away.headers)
 
@@ -98,6 +101,15 @@ async def _unstorable(request: Request, error: Exception) -> Response:
 async def _storage_away(request: Request, error: Exception) -> Response:
     log.error("storage.away", reason=str(error))
     away = NotReady("the storage does not answer; try again", headers={"Retry-After": "5"})
+    return answer(away.problem(_request_id(request)), away.headers)
+
+
+async def _system_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)  # noqa: S101 - registered for this class
+    if error.errno not in DISK_AWAY:
+        return await _fault(request, error)
+    log.error("disk.away", reason=error.strerror)
+    away = NotReady("the disk takes nothing now; try again later", headers={"Retry-After": "30"})
     return answer(away.problem(_request_id(request)), away.headers)
 
 

@@ -71,6 +71,12 @@ class Settings(BaseSettings):
     checkpoint_seconds: PositiveFloat = 5.0
     """How often a training keeps how far it has come; rarer where keeping it takes long."""
 
+    orphan_grace_seconds: PositiveFloat = 3600.0
+    """How long a file that no row names is left alone before it is collected."""
+
+    collect_seconds: PositiveFloat = 300.0
+    """How often a worker collects files and rows that nobody needs any more."""
+
     lease_seconds: PositiveFloat = 8.0
     """How long a worker that falls silent keeps its claim on a job."""
 

@@ -216,7 +216,7 @@ def may_speak_sql(path: Path) -> bool:
     name = where(path)
     return (
         name.startswith("app/db/")
-        or name in ("app/jobs/ledger.py", "workers/supervisor.py")
+        or name in ("app/jobs/ledger.py", "app/retention.py", "workers/supervisor.py")
         or (path.parent.parent == ROOT / "app" and path.name in SPEAK_SQL)
     )
 

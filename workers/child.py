@@ -8,7 +8,6 @@ finds out.
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from app.errors import job_problem, make_problem
 from app.jobs import kinds
 from app.jobs.ledger import Claim, LostClaimError
 from app.jobs.reporter import CancelledError, Reporter
+from app.storage.files import DISK_AWAY
 from models.errors import CoveyError
 from workers.tail import LogTail
 
@@ -33,7 +33,6 @@ log = structlog.get_logger()
 TRY_AGAIN = 75
 """Exit status of a job that could do nothing about it: the database or the disk was away (EX_TEMPFAIL)."""
 
-_DISK_AWAY = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE)
 _POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
 
@@ -140,7 +139,7 @@ def _run(env: Environment, claim: Claim) -> None:
         detail = "the job needs more memory than there is; use fewer features, or a larger machine"
         kinds.fail(env, claim, _problem("out_of_memory", detail))
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _DISK_AWAY:
+        if isinstance(error, OSError) and error.errno in DISK_AWAY:
             raise
         # A fault of ours: trying again would only repeat it, so the job ends and says so.
         log.exception("job.fault")

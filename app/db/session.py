@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,24 +47,28 @@ class Database:
     Args:
         url: SQLAlchemy URL.
         ring: called with each job id after a commit; must not raise.
+        guard: entered around every transaction; for a process that forks, see ``workers.supervisor``.
 
     Make one per process, after any fork: connections must not be inherited.
     """
 
-    def __init__(self, url: str, ring: Callable[[str], None]) -> None:
+    def __init__(
+        self, url: str, ring: Callable[[str], None], guard: AbstractContextManager[Any] | None = None
+    ) -> None:
         self.engine = make_engine(url)
         self._ring = ring
+        self._guard = guard or nullcontext()
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session that only reads."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        with self._guard, Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """A transaction that commits when the block ends, and changes nothing when it raises."""
-        with self.engine.connect() as raw:
+        with self._guard, self.engine.connect() as raw:
             connection = raw.execution_options(covey_write=True)
             with Session(connection, expire_on_commit=False) as session, session.begin():
                 transaction = Transaction(session)
@@ -82,11 +86,18 @@ def make_engine(url: str) -> Engine:
     if url.startswith("postgresql://"):
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     # Errors end up in logs; what was to be written, mail among it, must not.
-    engine = create_engine(url, pool_pre_ping=True, hide_parameters=True)
+    engine = create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=_connecting(url))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _connecting(url: str) -> dict[str, Any]:
+    """A server that is there and does not answer counts as away, too, after a while."""
+    if not url.startswith("postgresql+psycopg:"):
+        return {}
+    return {"connect_timeout": 5, "tcp_user_timeout": 15_000}
 
 
 def database_now(session: Session) -> datetime:

@@ -279,21 +279,23 @@ def lock(tx: Transaction, job_id: str) -> Job | None:
     return tx.session.get(Job, job_id, with_for_update=True, populate_existing=True)
 
 
-def expired(tx: Transaction, *, dead: Collection[str] = (), limit: int = 50) -> list[Job]:
+def expired(
+    tx: Transaction, *, dead: Collection[str] = (), silent: bool = True, limit: int = 50
+) -> list[Job]:
     """Running jobs whose lease has run out, held until the end of the transaction.
 
     Args:
         tx: the transaction.
         dead: workers whose leases mean nothing any more.
+        silent: whether leases that have run out count; if not, only those of the dead do.
         limit: the most to take.
     """
+    of_the_dead = Job.lease_owner.in_(dead)
+    lost = or_(of_the_dead, Job.lease_expires_at < tx.now) if silent else of_the_dead
     return list(
         tx.session.scalars(
             select(Job)
-            .where(
-                Job.state == "running",
-                or_(Job.lease_expires_at < tx.now, Job.lease_owner.in_(dead)),
-            )
+            .where(Job.state == "running", lost)
             .order_by(Job.lease_expires_at)
             .limit(limit)
             .with_for_update(skip_locked=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import sleep
 from typing import TypeVar
 
 import structlog
@@ -45,5 +45,5 @@ def persist(
             if give_up():
                 raise
             log.warning("database.away", reason=type(error).__name__, again_in=wait)
-        time.sleep(wait)
+        sleep(wait)
         wait = min(2 * wait, LONGEST_WAIT_SECONDS)

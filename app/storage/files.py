@@ -18,6 +18,18 @@ from typing import BinaryIO, Protocol
 _KEY = re.compile(r"[a-z]+/[A-Za-z0-9_.-]+")
 
 
+DISK_AWAY = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ESTALE,
+)
+"""Errors of the system that say nothing of what was asked, and may be gone the next time."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """A file that has been stored.
