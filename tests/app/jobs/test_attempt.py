@@ -1,0 +1,286 @@
+"""One attempt at a job, with a real process: however it ends, the row says so."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import signal
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rows
+
+from app.db import tables
+from app.db.session import Transaction
+from app.environment import Environment
+from app.jobs import kinds, ledger
+from app.jobs.ledger import Claim
+from app.jobs.reporter import Reporter
+from models.errors import BadDataError
+from workers import attempt, stopping
+
+# The processes do nothing but use a database of their own and end without a word.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+OWNER = "wrk_1"
+
+PATIENCE = 60.0
+"""Seconds after which a process that should have been ended goes on, and the test fails."""
+
+
+def succeed(env: Environment, claim: Claim, report: Reporter) -> None:
+    with env.db.write() as tx:
+        ledger.finish(tx, claim, "succeeded", result={"made_by": os.getpid()})
+
+
+def refuse(env: Environment, claim: Claim, report: Reporter) -> None:
+    raise BadDataError("line 7 makes no sense")
+
+
+def divide_by_zero(env: Environment, claim: Claim, report: Reporter) -> None:
+    raise ZeroDivisionError("a secret of the house")
+
+
+def take_all_memory(env: Environment, claim: Claim, report: Reporter) -> None:
+    raise MemoryError
+
+
+def meet_a_full_disk(env: Environment, claim: Claim, report: Reporter) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def be_killed(env: Environment, claim: Claim, report: Reporter) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(env: Environment, claim: Claim, report: Reporter) -> None:
+    os._exit(3)
+
+
+def end_without_a_word(env: Environment, claim: Claim, report: Reporter) -> None:
+    pass
+
+
+def sleep(env: Environment, claim: Claim, report: Reporter) -> None:
+    time.sleep(PATIENCE)
+
+
+def be_cancelled(env: Environment, claim: Claim, report: Reporter) -> None:
+    cancel(env, claim)
+    for n in range(10_000):
+        report("training", n, None, "rounds")
+        time.sleep(0.01)
+
+
+def be_cancelled_and_not_listen(env: Environment, claim: Claim, report: Reporter) -> None:
+    cancel(env, claim)
+    time.sleep(PATIENCE)
+
+
+def be_stopped(env: Environment, claim: Claim, report: Reporter) -> None:
+    stopping.ask()
+    time.sleep(PATIENCE)
+
+
+def be_cancelled_and_stopped(env: Environment, claim: Claim, report: Reporter) -> None:
+    cancel(env, claim)
+    be_stopped(env, claim, report)
+
+
+def be_overtaken(env: Environment, claim: Claim, report: Reporter) -> None:
+    with env.db.write() as tx:
+        job = ledger.lock(tx, claim.job_id)
+        assert job is not None
+        ledger.requeue_lost(tx, job, reason="thought dead")
+        job.state, job.lease_owner, job.attempt = "running", "wrk_2", 2
+        job.lease_expires_at = tx.now + timedelta(seconds=600)
+    time.sleep(PATIENCE)
+
+
+def cancel(env: Environment, claim: Claim) -> None:
+    with env.db.write() as tx:
+        job = ledger.lock(tx, claim.job_id)
+        assert job is not None
+        ledger.request_cancel(tx, job)
+
+
+class Double:
+    """A kind of work that behaves as the job's request says."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+        """Behave so."""
+        Path(claim.spec["pid"]).write_text(str(os.getpid()))
+        globals()[claim.spec["do"]](env, claim, report)
+
+    def ended_unfinished(self, _tx: Transaction, _dataset_id: str | None, error: dict[str, Any]) -> None:
+        """Remember it, where the watching process ended the job."""
+        self.ended.append(error["code"])
+
+
+@pytest.fixture
+def double(monkeypatch: pytest.MonkeyPatch) -> Double:
+    made = Double()
+    monkeypatch.setitem(kinds.KINDS, "train", made)
+    monkeypatch.setattr(stopping, "_flag", mmap.mmap(-1, 1))
+    return made
+
+
+class Run:
+    """Attempts at one job."""
+
+    def __init__(self, env: Environment, do: str, folder: Path, **changed: float) -> None:
+        quick = {"heartbeat_seconds": 0.05, "cancel_grace_seconds": 0.3, "job_attempts": 2, **changed}
+        self.env = replace(env, settings=env.settings.model_copy(update=quick))
+        self.pid_file = folder / "pid"
+        self.job_id = rows.queued(env.db, {"do": do, "pid": str(self.pid_file)})
+
+    def attempt(self) -> tables.Job:
+        """Make one, until its process has gone; gives the job's row."""
+        attempt.run(self.env, self.job_id, OWNER)
+        pid = int(self.pid_file.read_text())
+        assert pid != os.getpid()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        return rows.job(self.env.db, self.job_id)
+
+    @property
+    def events(self) -> list[str]:
+        """What happened, from the start of the first attempt on."""
+        return rows.events(self.env.db, self.job_id)[1:]
+
+
+def test_work_that_is_done_ends_in_another_process(env: Environment, double: Double, tmp_path: Path) -> None:
+    run = Run(env, "succeed", tmp_path)
+    job = run.attempt()
+    assert (job.state, job.result) == ("succeeded", {"made_by": int(run.pid_file.read_text())})
+    assert run.events == ["started", "succeeded"]
+    # A bell that rings again finds nothing to do.
+    attempt.run(run.env, run.job_id, OWNER)
+    assert run.events == ["started", "succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("do", "code"),
+    [("refuse", "bad_data"), ("divide_by_zero", "internal_error"), ("take_all_memory", "out_of_memory")],
+)
+def test_work_that_cannot_be_done_fails_at_once_and_says_why(
+    env: Environment, double: Double, tmp_path: Path, do: str, code: str
+) -> None:
+    run = Run(env, do, tmp_path)
+    job = run.attempt()
+    assert job.state == "failed"
+    assert job.error is not None
+    assert job.error["code"] == code
+    assert run.events == ["started", "failed"]
+    if do == "refuse":
+        assert "line 7 makes no sense" in job.error["detail"]
+    else:
+        assert "secret" not in str(job.error)
+
+
+@pytest.mark.parametrize(
+    ("do", "reason"),
+    [
+        ("be_killed", "SIGKILL"),
+        ("leave", "status 3"),
+        ("end_without_a_word", "status 0"),
+    ],
+)
+def test_a_process_that_is_lost_is_tried_again_until_the_limit(
+    env: Environment, double: Double, tmp_path: Path, do: str, reason: str
+) -> None:
+    run = Run(env, do, tmp_path)
+    job = run.attempt()
+    assert (job.state, job.attempt) == ("queued", 1)
+    assert run.events == ["started", "lost"]
+    assert double.ended == []
+    job = run.attempt()
+    assert (job.state, job.attempt) == ("failed", 2)
+    assert job.error is not None
+    assert job.error["code"] == "worker_lost"
+    assert reason in job.error["detail"]
+    assert run.events == ["started", "lost", "started", "failed"]
+    assert double.ended == ["worker_lost"]
+
+
+def test_a_disk_that_is_full_is_not_held_against_the_job(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    run = Run(env, "meet_a_full_disk", tmp_path, job_attempts=1)
+    job = run.attempt()
+    assert (job.state, job.failures) == ("queued", 0)
+    assert run.events == ["started", "lost"]
+
+
+def test_a_job_that_takes_longer_than_it_may_is_ended(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    run = Run(env, "sleep", tmp_path, job_seconds=0.3)
+    job = run.attempt()
+    assert job.state == "failed"
+    assert job.error is not None
+    assert job.error["code"] == "out_of_time"
+    assert double.ended == ["out_of_time"]
+
+
+def test_a_job_that_is_cancelled_ends_itself(env: Environment, double: Double, tmp_path: Path) -> None:
+    run = Run(env, "be_cancelled", tmp_path)
+    assert run.attempt().state == "cancelled"
+    assert run.events == ["started", "cancel_requested", "phase", "cancelled"]
+
+
+def test_a_job_that_does_not_notice_that_it_was_cancelled_is_ended(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    run = Run(env, "be_cancelled_and_not_listen", tmp_path)
+    assert run.attempt().state == "cancelled"
+    assert run.events == ["started", "cancel_requested", "cancelled"]
+    assert double.ended == ["cancelled"]
+
+
+def test_a_worker_that_is_told_to_stop_hands_its_job_back(
+    env: Environment, double: Double, rung: list[str], tmp_path: Path
+) -> None:
+    run = Run(env, "be_stopped", tmp_path)
+    rung.clear()
+    job = run.attempt()
+    assert (job.state, job.failures, job.setbacks) == ("queued", 0, 0)
+    assert run.events == ["started", "handed_back"]
+    assert rung == [run.job_id]
+
+
+def test_a_worker_that_is_told_to_stop_does_not_hand_a_cancelled_job_back(
+    env: Environment, double: Double, rung: list[str], tmp_path: Path
+) -> None:
+    run = Run(env, "be_cancelled_and_stopped", tmp_path, cancel_grace_seconds=600)
+    rung.clear()
+    assert run.attempt().state == "cancelled"
+    assert run.events == ["started", "cancel_requested", "cancelled"]
+    assert double.ended == ["cancelled"]
+    assert rung == []
+
+
+def test_a_process_whose_job_is_somebody_elses_is_ended_and_changes_nothing(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    run = Run(env, "be_overtaken", tmp_path)
+    job = run.attempt()
+    assert (job.state, job.lease_owner, job.attempt) == ("running", "wrk_2", 2)
+    assert run.events == ["started", "lost"]
+
+
+def test_a_job_that_is_not_there_to_be_taken_starts_no_process(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    run = Run(env, "succeed", tmp_path)
+    rows.claimed(env.db, run.job_id, "wrk_2")
+    attempt.run(run.env, run.job_id, OWNER)
+    assert not run.pid_file.exists()
