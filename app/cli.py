@@ -14,7 +14,7 @@ import uvicorn
 from rich.console import Console
 
 from app import backup as backups
-from app import logs
+from app import draining, logs
 from app.db import schema
 from app.db.session import Database
 from app.demo.run import DemoError, demo
@@ -102,13 +102,16 @@ def api(
     fd: Annotated[
         int | None, typer.Option(help="Serve on an inherited listening socket instead.", hidden=True)
     ] = None,
+    ready_fd: Annotated[
+        int | None, typer.Option(help="Write to this descriptor once it serves.", hidden=True)
+    ] = None,
 ) -> None:
     """Run the HTTP API alone, for production. The database must be migrated."""
     settings = settings_with(host=host, port=port)
     logs.configure(settings)
+    made = create_app(settings)
     config = uvicorn.Config(
-        "app.main:create_app",
-        factory=True,
+        made,
         host=settings.host,
         port=settings.port,
         # Of the two parsers, the one that bounds what it keeps of a head that does not end.
@@ -121,7 +124,7 @@ def api(
         timeout_graceful_shutdown=20,
     )
     sockets = [socket.socket(fileno=fd)] if fd is not None else None
-    server = uvicorn.Server(config)
+    server = draining.Server(config, made, drain_seconds=settings.drain_seconds, ready_fd=ready_fd)
     server.run(sockets=sockets)
     if not server.started:
         raise typer.Exit(3)

@@ -1,8 +1,9 @@
 """``covey serve``: broker, worker and API as child processes of one command, for daily use on one machine.
 
 This process holds the data folder's lock and the listening socket. It starts the others, starts them again
-when they die, passes signals on, and stops them in order: first the API, then the worker, which hands its
-jobs back, then the broker.
+when they die, and stops them: the API, which finishes its requests, and the worker, which hands its jobs
+back, then the broker. On SIGHUP it puts a new API and a new worker in the place of the old ones, which stop
+when the new ones are ready; no request and no job is lost by it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -34,6 +36,9 @@ log = structlog.get_logger()
 
 STOP_SECONDS = 30.0
 """How long a child may take to stop before it is ended."""
+
+START_SECONDS = 60.0
+"""How long a new child may take to get ready before the old one is kept instead."""
 
 TEND_SECONDS = 0.2
 """How often the children are looked at."""
@@ -87,6 +92,11 @@ class Child:
             self.started = now
             log.info("child.started", child=self.name, pid=self.process.pid)
 
+    def ask_to_stop(self) -> None:
+        """Ask the process to stop."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
     def stop(self) -> None:
         """Ask the process to stop, and end it if it does not."""
         if self.process is None or self.process.poll() is not None:
@@ -111,7 +121,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     Raises:
         ServeError: another one runs on this data folder, or the address cannot be used.
     """
-    with _lock(settings.data_dir), _stopping() as stopping:
+    with _lock(settings.data_dir), _signals() as asked:
         _prepare_database(settings)
         with _listen(settings) as listener:
             url = _url(listener)
@@ -125,16 +135,23 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
             children = [worker, api] if settings.broker_url else [broker, worker, api]
             try:
                 announced = False
-                while not stopping():
+                while not asked.to_stop:
                     for child in children:
                         child.tend()
                         if child is broker and not announced:
-                            _wait_for_broker(settings, stopping)
+                            _wait_for_broker(settings, asked)
+                    if asked.to_renew:
+                        asked.to_renew = False
+                        for old in (api, worker):
+                            _renew(children, old, asked)
                     if not announced and _is_ready(url):
                         announced = True
                         ready(url)
                     time.sleep(TEND_SECONDS)
             finally:
+                for child in children:
+                    if child is not broker:
+                        child.ask_to_stop()
                 for child in reversed(children):
                     child.stop()
 
@@ -153,21 +170,60 @@ def _lock(data_dir: Path) -> Iterator[None]:
         yield
 
 
+@dataclass
+class _Asked:
+    """What signals have asked for."""
+
+    to_stop: bool = False
+    to_renew: bool = False
+
+
 @contextmanager
-def _stopping() -> Iterator[Callable[[], bool]]:
-    """Whether a signal has asked to stop."""
-    asked = False
+def _signals() -> Iterator[_Asked]:
+    asked = _Asked()
 
-    def ask(_number: int, _frame: object) -> None:
-        nonlocal asked
-        asked = True
+    def stop(_number: int, _frame: object) -> None:
+        asked.to_stop = True
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    def renew(_number: int, _frame: object) -> None:
+        asked.to_renew = True
+
+    handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: renew}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield lambda: asked
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _renew(children: list[Child], child: Child, asked: _Asked) -> None:
+    """Put a new process in the place of a child's; the old one stops once the new one is ready.
+
+    If the new one does not get ready, everything stays as it is.
+    """
+    reading, writing = os.pipe()
+    new = Child(
+        f"new {child.name}", [*child.command, "--ready-fd", str(writing)], files=(*child.files, writing)
+    )
+    new.tend()
+    os.close(writing)
+    deadline = time.monotonic() + START_SECONDS
+    said = b""
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        while not asked.to_stop and time.monotonic() < deadline:
+            for other in children:
+                other.tend()
+            if select.select([pipe], [], [], TEND_SECONDS)[0]:
+                said = pipe.read(1)
+                break
+    if not said:
+        log.error("child.not_renewed", child=child.name)
+        new.stop()
+        return
+    old, child.process, child.started, child.wait = child.process, new.process, new.started, 0.0
+    log.info("child.renewed", child=child.name, pid=new.process.pid if new.process else None)
+    Child(f"old {child.name}", child.command, process=old).stop()
 
 
 def _prepare_database(settings: Settings) -> None:
@@ -205,11 +261,11 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host and "[" not in host else f"http://{host}:{port}"
 
 
-def _wait_for_broker(settings: Settings, stopping: Callable[[], bool]) -> None:
+def _wait_for_broker(settings: Settings, asked: _Asked) -> None:
     """So that the worker's first look finds it; later it may come and go."""
     path = socket_path(settings.data_dir)
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and not stopping():
+    while time.monotonic() < deadline and not asked.to_stop:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             try:
                 probe.connect(str(path))

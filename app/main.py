@@ -55,6 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         environment.close()
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, redoc_url=None)
+    app.state.draining = False
     if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
         app.add_middleware(
             CORSMiddleware,

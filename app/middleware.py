@@ -85,6 +85,8 @@ class Gate:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
+                if scope["app"].state.draining:
+                    headers["Connection"] = "close"
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith("/v1/"):

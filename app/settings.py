@@ -71,6 +71,9 @@ class Settings(BaseSettings):
     checkpoint_seconds: PositiveFloat = 5.0
     """How often a training keeps how far it has come; rarer where keeping it takes long."""
 
+    drain_seconds: NonNegativeFloat = 0.0
+    """How long the API still takes connections after SIGTERM, for balancers to see that it is not ready."""
+
     orphan_grace_seconds: PositiveFloat = 3600.0
     """How long a file that no row names is left alone before it is collected."""
 

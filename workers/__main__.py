@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import sys
+from typing import Any
+
+from celery.signals import worker_ready
+
 from app import logs
 from app.db import schema
 from app.db.session import make_engine
@@ -11,22 +18,39 @@ from workers.celery import celery
 
 def main() -> None:
     """Check the schema, then work until told to stop."""
+    parser = argparse.ArgumentParser(prog="covey worker", allow_abbrev=False)
+    parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
+    ready_fd: int | None = parser.parse_args().ready_fd
     settings = get_settings()
     logs.configure(settings)
     engine = make_engine(settings.resolved_database_url())
     schema.require_head(engine)
     engine.dispose()
-    celery.worker_main(
-        [
-            "worker",
-            "--pool=prefork",
-            f"--concurrency={settings.worker_concurrency}",
-            f"--loglevel={settings.log_level}",
-            "--without-gossip",
-            "--without-mingle",
-            "--without-heartbeat",
-        ]
-    )
+
+    def say_ready(**_: Any) -> None:
+        if ready_fd is not None:
+            os.write(ready_fd, b"\n")
+            os.close(ready_fd)
+
+    worker_ready.connect(say_ready, weak=False)
+    status: object = 0
+    try:
+        celery.worker_main(
+            [
+                "worker",
+                "--pool=prefork",
+                f"--concurrency={settings.worker_concurrency}",
+                f"--loglevel={settings.log_level}",
+                "--without-gossip",
+                "--without-mingle",
+                "--without-heartbeat",
+            ]
+        )
+    except SystemExit as stop:
+        status = stop.code
+    # Nothing is left to be done, and taking everything that was imported down piece by piece takes a second.
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else int(status is not None))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.errors import NotReady
@@ -43,8 +43,10 @@ def live() -> Live:
 
 
 @router.get("/health/ready", responses=responses(503))
-def ready(env: Env) -> Ready:
-    """Tell whether the database answers and jobs get done."""
+def ready(env: Env, request: Request) -> Ready:
+    """Tell whether this process goes on, the database answers and jobs get done."""
+    if request.app.state.draining:
+        raise NotReady("this process is being stopped", headers={"Retry-After": "5"})
     found = readiness(env)
     if not found.ready:
         raise NotReady("; ".join(found.reasons), headers={"Retry-After": "5"})

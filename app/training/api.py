@@ -72,7 +72,9 @@ def list_events(
     if "text/event-stream" in request.headers.get("accept", ""):
         service.get(env.db, job_id)
         return StreamingResponse(
-            stream.events(env.db, job_id, stream.position(last_event_id)),
+            stream.events(
+                env.db, job_id, stream.position(last_event_id), until=lambda: request.app.state.draining
+            ),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )

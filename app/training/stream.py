@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from anyio import to_thread
 
-from app.db.session import Database
+from app.db.session import DATABASE_AWAY, Database
 from app.errors import Invalid
 from app.jobs.ledger import FINISHED
 from app.paging import LARGEST_LIMIT, Page
@@ -33,13 +33,23 @@ def position(last_event_id: str | None) -> int:
     return int(last_event_id)
 
 
-async def events(db: Database, job_id: str, after: int) -> AsyncIterator[str]:
-    """The events after a position, as they happen."""
+async def events(db: Database, job_id: str, after: int, until: Callable[[], bool]) -> AsyncIterator[str]:
+    """The events after a position, as they happen; ends early where its reader has to come back for more.
+
+    Args:
+        db: where they are.
+        job_id: whose.
+        after: the position.
+        until: whether to end now.
+    """
     said = time.monotonic()
-    while True:
-        # The state is read before the events: once it is final, the events that follow are all there are.
-        job = await to_thread.run_sync(service.get, db, job_id)
-        page = await to_thread.run_sync(service.events, db, job_id, Page(LARGEST_LIMIT, str(after)))
+    while not until():
+        try:
+            # The state is read before the events: once it is final, the events that follow are all there are.
+            job = await to_thread.run_sync(service.get, db, job_id)
+            page = await to_thread.run_sync(service.events, db, job_id, Page(LARGEST_LIMIT, str(after)))
+        except DATABASE_AWAY:
+            return
         for event in page.items:
             after = event.seq
             said = time.monotonic()

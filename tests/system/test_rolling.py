@@ -1,0 +1,153 @@
+"""Stopping and renewing processes under load: nobody who asks notices."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from stack import Stack, departments, wait_for
+
+pytestmark = pytest.mark.system
+
+LONG = {"algorithm": "adaboost_lc", "rounds": 4000, "smoothing": 0.01}
+
+
+def api_pid(stack: Stack) -> int:
+    (pid,) = stack.processes("-m app api")
+    return pid
+
+
+@pytest.fixture
+def draining_stack(own_stack: Stack) -> Stack:
+    """A stack whose API drains for some seconds."""
+    own_stack.stop()
+    own_stack.settings["COVEY_DRAIN_SECONDS"] = "4"
+    return own_stack.start()
+
+
+def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connections(
+    draining_stack: Stack,
+) -> None:
+    stack = draining_stack
+    dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "slow", "format": "jsonl"})
+    told, answers = threading.Event(), []
+
+    def slowly() -> Iterator[bytes]:
+        yield b'{"text": "one", "labels": ["a"]}\n'
+        told.wait(60)
+        yield b'{"text": "two", "labels": ["b"]}\n'
+
+    def upload() -> None:
+        path = f"{stack.url}/v1/datasets/{dataset['id']}/content"
+        answers.append(httpx.put(path, content=slowly(), timeout=60, trust_env=False).status_code)
+
+    uploading = threading.Thread(target=upload)
+    uploading.start()
+    assert stack.is_ready()  # on a connection that stays open
+    pid = api_pid(stack)
+    os.kill(pid, signal.SIGTERM)
+
+    def not_ready() -> httpx.Response | None:
+        response = stack.http.get("/health/ready")
+        return response if response.status_code == 503 else None
+
+    response = wait_for(not_ready, what="readiness to be taken back")
+    assert response.json()["detail"] == "this process is being stopped"
+    assert response.headers["connection"] == "close"
+    # It still answers, on new connections, too.
+    response = stack.http.get("/v1/models")
+    assert response.status_code == 200
+    assert response.headers["connection"] == "close"
+    assert api_pid(stack) == pid
+    told.set()
+    uploading.join()
+    assert answers == [202]
+    wait_for(lambda: True if stack.is_ready() else None, what="the next process")
+    assert api_pid(stack) != pid
+
+
+def test_a_stream_of_events_ends_with_its_process_and_goes_on_in_the_next(own_stack: Stack) -> None:
+    stack = own_stack
+    dataset = stack.dataset(departments(400))
+    job = stack.train(dataset["id"], learner=LONG)
+    path, headers = f"/v1/training-jobs/{job['id']}/events", {"Accept": "text/event-stream"}
+    ids: list[int] = []
+    with stack.http.stream("GET", path, headers=headers) as response:
+        for line in response.iter_lines():
+            if line.startswith("id: "):
+                ids.append(int(line.removeprefix("id: ")))
+            if len(ids) == 1:
+                os.kill(api_pid(stack), signal.SIGTERM)
+    wait_for(lambda: True if stack.is_ready() else None, what="the next process")
+    headers["Last-Event-ID"] = str(ids[-1])
+    with stack.http.stream("GET", path, headers=headers) as response:
+        ids += [int(line.removeprefix("id: ")) for line in response.iter_lines() if line.startswith("id: ")]
+    assert ids == list(range(1, len(ids) + 1))
+    assert stack.job(job["id"])["state"] == "succeeded"
+
+
+class Load:
+    """Clients that ask all the time, each on a connection that it keeps."""
+
+    def __init__(self, url: str, clients: int) -> None:
+        self.answers = 0
+        self.failures: list[str] = []
+        self._url = url
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self) -> None:
+        body = {"instances": [{"text": "my invoice is wrong"}]}
+        with httpx.Client(base_url=self._url, timeout=30, trust_env=False) as client:
+            while not self._over.is_set():
+                try:
+                    response = client.post("/v1/models/served/predict", json=body)
+                    if response.status_code != 200:
+                        self.failures.append(f"{response.status_code} {response.text[:300]}")
+                except httpx.HTTPError as error:
+                    self.failures.append(repr(error))
+                self.answers += 1
+                time.sleep(0.005)
+
+    def stop(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Stack) -> None:
+    stack = own_stack
+    dataset = stack.dataset(departments(400))
+    stack.finished(stack.train(dataset["id"], model="served")["id"])
+    job = stack.train(dataset["id"], model="trained", learner=LONG)
+    load = Load(stack.url, clients=4)
+    try:
+        for _ in range(2):
+            api, worker = api_pid(stack), stack.worker_pids()
+            before = load.answers
+            os.kill(stack.pid, signal.SIGHUP)
+
+            def renewed(api: int = api, worker: list[int] = worker) -> bool | None:
+                new = stack.processes("-m app api")
+                there = len(new) == 1 and new != [api]
+                return (
+                    True
+                    if there and len(stack.worker_pids()) == 1 and stack.worker_pids() != worker
+                    else None
+                )
+
+            wait_for(renewed, what="a new API and a new worker", seconds=180)
+            assert load.answers > before + 20
+    finally:
+        load.stop()
+    assert load.failures == []
+    ended = stack.finished(job["id"])
+    assert ended["state"] == "succeeded"
+    assert stack.call("GET", "/v1/models/trained", 200)["versions"] == 1
