@@ -63,6 +63,25 @@ def test_progress_is_written_now_and_then_and_no_point_of_the_curve_is_missed(
     assert progress(database, claim) == {"phase": "training", "completed": 5, "total": 10, "unit": "rounds"}
 
 
+def test_a_point_of_the_curve_is_written_once(
+    database: Database, claim: Claim, stopwatch: Stopwatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    write = ledger.report
+
+    def noted(db: Database, claim: Claim, progress: dict[str, Any], **what: Any) -> bool:
+        written.extend(what["curve"])
+        return write(db, claim, progress, **what)
+
+    monkeypatch.setattr(ledger, "report", noted)
+    report = Reporter(database, claim)
+    for n in range(1, 10):
+        report("training", n, 10, "rounds", {"z": 1 / n})
+        stopwatch.seconds += EVERY_SECONDS / 2
+    report("training", 10, 10, "rounds", {"z": 0.1})
+    assert written == list(range(1, 11))
+
+
 def test_a_phase_that_begins_or_ends_is_told_at_once(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
