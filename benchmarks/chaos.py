@@ -1,0 +1,146 @@
+"""What is lost while everything is killed, stopped, cut off and filled up, for as long as one likes.
+
+    python benchmarks/chaos.py --minutes 10 --faults 200 --database postgresql
+
+First it measures how long a job waits after ``kill -9`` of its worker, under the default settings. Then a
+stack with a small disk gets a stream of trainings and predictions and, at random seeded moments, faults;
+afterwards everything that was accepted is accounted for (``tests/support/chaos.py``). It ends with status 1
+if anything was lost, done twice or wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+import chaos
+import postgres
+from stack import Stack, departments, wait_for
+
+KILLS = 5
+SETTLED_SECONDS = 11.0
+"""A worker that is killed has lived for so long, and its job has left checkpoints."""
+
+LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
+
+
+def recovery(folder: Path, *, beside: bool) -> list[float]:
+    """Seconds from ``kill -9`` of the worker that runs a job to the job running again, several times.
+
+    Args:
+        folder: for a stack under the default settings.
+        beside: whether another worker lives, or the one that is killed has to be started again first.
+    """
+    stack = Stack(folder / f"recovery-{beside}").start()
+    environment = {**os.environ, "COVEY_DATA_DIR": str(stack.data), "COVEY_LOG_LEVEL": "error"}
+    others: list[subprocess.Popen[bytes]] = []
+    seconds = []
+    try:
+        job = stack.train(stack.dataset(departments(2000))["id"], learner=LONG)
+
+        def holder() -> int | None:
+            workers = [*stack.worker_pids(), *(other.pid for other in others)]
+            return next((worker for worker in workers if stack.job_pids(worker)), None)
+
+        for _ in range(KILLS):
+            if beside and (not others or others[-1].poll() is not None):
+                with (folder / "other.log").open("ab") as log:
+                    others.append(
+                        subprocess.Popen([sys.executable, "-m", "workers"], env=environment, stderr=log)
+                    )
+            worker = wait_for(holder, what="the job to run")
+            before = stack.job(job["id"])["attempt"]
+            time.sleep(SETTLED_SECONDS)
+            os.kill(worker, signal.SIGKILL)
+            killed = time.monotonic()
+            if others and worker == others[-1].pid:
+                others[-1].wait()
+
+            def again(before: int = before) -> bool | None:
+                now = stack.job(job["id"])
+                assert now["state"] in ("queued", "running"), now
+                return True if now["attempt"] > before and now["state"] == "running" else None
+
+            wait_for(again, what="the job to run again")
+            seconds.append(time.monotonic() - killed)
+        stack.call("POST", f"/v1/training-jobs/{job['id']}/cancel", 202)
+    finally:
+        for other in others:
+            other.terminate()
+            other.wait()
+        stack.stop()
+    return seconds
+
+
+@contextmanager
+def database(kind: str) -> Iterator[str | None]:
+    """The URL of a fresh PostgreSQL database, or None for the embedded SQLite."""
+    if kind == "sqlite":
+        yield None
+        return
+    with postgres.server() as server:
+        yield server.create()
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="at least so long")
+    parser.add_argument("--faults", type=int, default=200, help="at least so many")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="covey-chaos-") as name, database(arguments.database) as url:
+        folder = Path(name)
+        for beside in (False, True):
+            seconds = recovery(folder, beside=beside)
+            others = "another worker lives" if beside else "it is the only one"
+            print(
+                f"from kill -9 of a worker to its job running again, {others}, {len(seconds)} times: "
+                f"median {statistics.median(seconds):.1f} s, longest {max(seconds):.1f} s",
+                flush=True,
+            )
+        data = folder / "data"
+        with chaos.small_disk(data / "storage", mib=16) as small:
+            if not small:
+                print("this system mounts no small disk for us: the disk will not fill")
+            settings = {**chaos.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
+            stack = Stack(data, settings).start()
+            try:
+                until = time.monotonic() + 60 * arguments.minutes
+                account = chaos.run(
+                    stack,
+                    seed=arguments.seed,
+                    enough=lambda faults: faults >= arguments.faults and time.monotonic() > until,
+                    disk=data / "storage" if small else None,
+                    database_url=url,
+                )
+            finally:
+                stack.stop()
+    print("\n".join(account.lines()))
+    wrong = (
+        account.lost,
+        account.done_twice,
+        account.wrong_checksums,
+        account.broken_curves,
+        account.wrong_predictions,
+        account.accepted - account.succeeded - sum(account.failed.values()),
+    )
+    return int(any(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,443 @@
+"""Chaos: jobs and predictions go on while processes are killed and stopped and the disk fills, at random.
+
+``run`` starts the traffic and deals out the faults; afterwards everything that was accepted is accounted
+for, from outside: by what the API says, by the files' checksums, and by making every prediction again with
+the very version that it named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import psycopg
+from stack import Stack, departments, wait_for
+
+from models import artifact
+from models.pipeline import Pipeline
+
+QUICK = {
+    "COVEY_LEASE_SECONDS": "3",
+    "COVEY_HEARTBEAT_SECONDS": "0.5",
+    "COVEY_CHECKPOINT_SECONDS": "0.3",
+    "COVEY_COLLECT_SECONDS": "5",
+    "COVEY_ORPHAN_GRACE_SECONDS": "20",
+    "COVEY_LOG_LEVEL": "warning",
+}
+"""Settings under which much happens in a short time."""
+
+TEXTS = [
+    "the invoice is wrong and the card was charged twice",
+    "where is my parcel, the courier is late",
+    "the login screen shows an error after the update",
+    "a quote for a bulk order with a discount",
+]
+N_MODELS = 4
+IN_FLIGHT = 3
+
+
+@dataclass
+class Account:
+    """What became of everything.
+
+    Attributes:
+        faults: by kind, how many there were.
+        accepted: jobs that were answered 202.
+        succeeded: jobs that made a version.
+        failed: by code, how many jobs failed.
+        lost: jobs that are neither, or that nobody knows.
+        done_twice: jobs with more than one version.
+        wrong_checksums: versions whose file is not what the version says.
+        broken_curves: succeeded jobs whose curve has gaps or points twice.
+        predictions: answers to requests for a prediction.
+        wrong_predictions: those that the version they named does not give.
+        refused: requests that were not answered, or with 5xx, and were made again.
+        restarts: how often jobs were started again.
+        resumed: how often they went on from a checkpoint.
+    """
+
+    faults: Counter[str] = field(default_factory=Counter)
+    accepted: int = 0
+    succeeded: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    done_twice: int = 0
+    wrong_checksums: int = 0
+    broken_curves: int = 0
+    predictions: int = 0
+    wrong_predictions: int = 0
+    refused: int = 0
+    restarts: int = 0
+    resumed: int = 0
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            f"faults                                {sum(self.faults.values()):>7}  "
+            + ", ".join(f"{kind} {n}" for kind, n in sorted(self.faults.items())),
+            f"jobs accepted                         {self.accepted:>7}",
+            f"  succeeded                           {self.succeeded:>7}",
+            f"  failed with a reason                {sum(self.failed.values()):>7}  "
+            + ", ".join(f"{code} {n}" for code, n in sorted(self.failed.items())),
+            f"  lost                                {self.lost:>7}",
+            f"  done twice                          {self.done_twice:>7}",
+            f"  started again                       {self.restarts:>7}  resumed {self.resumed}",
+            f"versions with a wrong checksum        {self.wrong_checksums:>7}",
+            f"curves with gaps or points twice      {self.broken_curves:>7}",
+            f"predictions                           {self.predictions:>7}",
+            f"  of another version than they named  {self.wrong_predictions:>7}",
+            f"requests that had to be made again    {self.refused:>7}",
+        ]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    model: str
+    version: int
+    text: int
+    labels: list[str]
+    ranking: list[tuple[str, float]]
+
+
+class Traffic:
+    """Clients that train and predict, and come again when they are not answered.
+
+    Args:
+        stack: whom to ask.
+        dataset_id: what to train on.
+        seed: of what they ask for.
+    """
+
+    def __init__(self, stack: Stack, dataset_id: str, seed: int) -> None:
+        self.accepted: list[str] = []
+        self.answers: list[_Answer] = []
+        self.refused = 0
+        self._stack = stack
+        self._dataset_id = dataset_id
+        self._over = threading.Event()
+        self._failures: list[BaseException] = []
+        work = {"train": self._train, "predict 1": self._predict, "predict 2": self._predict}
+        self._threads = [
+            threading.Thread(target=self._go, args=(do, random.Random(f"{seed} {name}")))  # noqa: S311
+            for name, do in work.items()
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+    def _go(self, do: Callable[[random.Random], None], chance: random.Random) -> None:
+        try:
+            do(chance)
+        except BaseException as error:  # noqa: BLE001 - raised where the traffic ends
+            self._failures.append(error)
+
+    def _ask(self, client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+        """Ask until there is an answer that is not the service's fault."""
+        while True:
+            try:
+                response = client.request(method, path, **options)
+                if response.status_code < 500:
+                    return response
+                assert response.status_code == 503, f"{method} {path}: {response.text[:500]}"
+            except httpx.HTTPError:
+                pass
+            self.refused += 1
+            time.sleep(0.2)
+
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self._stack.url, timeout=20, trust_env=False)
+
+    def _train(self, chance: random.Random) -> None:
+        with self._client() as client:
+            pending: list[str] = []
+            n = 0
+            while not self._over.is_set():
+                pending = [
+                    job_id
+                    for job_id in pending
+                    if self._ask(client, "GET", f"/v1/training-jobs/{job_id}").json()["state"]
+                    in ("queued", "running")
+                ]
+                if len(pending) >= IN_FLIGHT:
+                    time.sleep(0.1)
+                    continue
+                n += 1
+                body = {
+                    "model": f"m{chance.randrange(N_MODELS)}",
+                    "dataset_id": self._dataset_id,
+                    "learner": {
+                        "algorithm": "adaboost_lc",
+                        "rounds": chance.choice([20, 200, 1000, 3000]),
+                        "smoothing": 0.01,
+                    },
+                    "promote": "always",
+                    "seed": n,
+                }
+                headers = {"Idempotency-Key": f"job {n}"}
+                response = self._ask(client, "POST", "/v1/training-jobs", json=body, headers=headers)
+                assert response.status_code == 202, response.text
+                self.accepted.append(response.json()["id"])
+                pending.append(self.accepted[-1])
+
+    def _predict(self, chance: random.Random) -> None:
+        with self._client() as client:
+            while not self._over.is_set():
+                model, text = f"m{chance.randrange(N_MODELS)}", chance.randrange(len(TEXTS))
+                body = {"instances": [{"text": TEXTS[text]}]}
+                response = self._ask(client, "POST", f"/v1/models/{model}/predict", json=body)
+                if response.status_code == 404:  # not trained yet
+                    time.sleep(0.1)
+                    continue
+                assert response.status_code == 200, response.text
+                answer = response.json()
+                (prediction,) = answer["predictions"]
+                ranking = [(item["label"], item["score"]) for item in prediction["ranking"]]
+                self.answers.append(
+                    _Answer(answer["model"], answer["version"], text, prediction["labels"], ranking)
+                )
+                time.sleep(0.02)
+
+
+class Faults:
+    """Deals out faults at random, each of them the same for the same seed and moment.
+
+    Args:
+        stack: whom to hurt.
+        seed: of which and when.
+        disk: the mount of its storage, to be filled; None: the disk never fills.
+        database_url: of a PostgreSQL to hurt as well.
+    """
+
+    def __init__(self, stack: Stack, seed: int, disk: Path | None, database_url: str | None) -> None:
+        self.dealt: Counter[str] = Counter()
+        self._stack = stack
+        self._disk = disk
+        self._database_url = database_url
+        self._chance = random.Random(f"{seed} faults")  # noqa: S311
+        targets: dict[str, Callable[[], list[int]]] = {
+            "job": lambda: [pid for worker in stack.worker_pids() for pid in stack.job_pids(worker)],
+            "pool": lambda: [pid for worker in stack.worker_pids() for pid in stack.pool_pids(worker)],
+            "worker": stack.worker_pids,
+            "broker": lambda: stack.processes("valkey-server"),
+            "api": lambda: stack.processes("-m app api"),
+        }
+        self._kinds: list[tuple[str, Callable[[], bool]]] = []
+        for name, find in targets.items():
+            self._kinds.append((f"{name} killed", self._killing(find)))
+            self._kinds.append((f"{name} stopped", self._stopping(find)))
+        # Most trouble is trouble with jobs.
+        self._kinds += [("job killed", self._killing(targets["job"]))] * 2
+        if disk is not None:
+            self._kinds.append(("disk filled", self._fill))
+        if database_url is not None:
+            self._kinds += [
+                ("database killed", self._kill_database),
+                ("database stopped", self._stop_database),
+                ("database cut off", self._cut_off),
+            ]
+
+    def deal(self) -> None:
+        """One fault; kinds that find no victim do not count."""
+        kind, hurt = self._chance.choice(self._kinds)
+        if hurt():
+            self.dealt[kind] += 1
+        time.sleep(self._chance.uniform(0.1, 1.5))
+
+    def _killing(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
+        def hurt() -> bool:
+            victims = find()
+            return bool(victims) and _signal(self._chance.choice(victims), signal.SIGKILL)
+
+        return hurt
+
+    def _stopping(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
+        def hurt() -> bool:
+            victims = find()
+            if not victims:
+                return False
+            victim = self._chance.choice(victims)
+            if not _signal(victim, signal.SIGSTOP):
+                return False
+            time.sleep(self._chance.uniform(0.2, 5.0))
+            _signal(victim, signal.SIGCONT)
+            return True
+
+        return hurt
+
+    def _fill(self) -> bool:
+        assert self._disk is not None
+        filler = self._disk / "filler"
+        try:
+            with filler.open("wb", buffering=0) as file:
+                while file.write(bytes(1 << 16)):
+                    pass
+        except OSError:
+            time.sleep(self._chance.uniform(0.5, 3.0))
+        finally:
+            filler.unlink()
+        return True
+
+    def _backends(self) -> list[int]:
+        assert self._database_url is not None
+        query = (
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        try:
+            with psycopg.connect(self._database_url, connect_timeout=5) as connection:
+                return [pid for (pid,) in connection.execute(query)]
+        except psycopg.Error:
+            return []
+
+    def _kill_database(self) -> bool:
+        # The server throws out everybody and recovers when one of its processes is killed.
+        victims = self._backends()
+        return bool(victims) and _signal(self._chance.choice(victims), signal.SIGKILL)
+
+    def _stop_database(self) -> bool:
+        stopped = [pid for pid in self._backends() if _signal(pid, signal.SIGSTOP)]
+        time.sleep(self._chance.uniform(0.5, 5.0))
+        for pid in stopped:
+            _signal(pid, signal.SIGCONT)
+        return bool(stopped)
+
+    def _cut_off(self) -> bool:
+        assert self._database_url is not None
+        query = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        try:
+            with psycopg.connect(self._database_url, connect_timeout=5) as connection:
+                return bool(connection.execute(query).fetchall())
+        except psycopg.Error:
+            return False
+
+
+def run(
+    stack: Stack, *, seed: int, enough: Callable[[int], bool], disk: Path | None, database_url: str | None
+) -> Account:
+    """Traffic and faults until enough has happened; then everything is accounted for.
+
+    Args:
+        stack: a running one.
+        seed: of everything that is left to chance.
+        enough: from the number of faults, whether to end.
+        disk: see ``Faults``.
+        database_url: see ``Faults``.
+    """
+    dataset_id = stack.dataset(departments(400))["id"]
+    faults = Faults(stack, seed, disk, database_url)
+    with Traffic(stack, dataset_id, seed) as traffic:
+        wait_for(lambda: True if traffic.answers else None, what="the first prediction")
+        while not enough(sum(faults.dealt.values())):
+            faults.deal()
+    wait_for(lambda: True if stack.is_ready() else None, what="the service to be ready again")
+    account = Account(faults=faults.dealt, accepted=len(traffic.accepted), refused=traffic.refused)
+    _count_jobs(stack, traffic.accepted, account)
+    _check_versions(stack, traffic, account)
+    return account
+
+
+def _count_jobs(stack: Stack, accepted: list[str], account: Account) -> None:
+    for job_id in accepted:
+        try:
+            job = stack.finished(job_id, seconds=300)
+        except (TimeoutError, AssertionError):
+            account.lost += 1
+            continue
+        account.restarts += job["attempt"] - 1
+        path = f"/v1/training-jobs/{job_id}"
+        events = stack.call("GET", f"{path}/events", 200, params={"limit": 500})["items"]
+        account.resumed += sum(event["type"] == "resumed" for event in events)
+        if job["state"] != "succeeded":
+            account.failed[job["error"]["code"]] += 1
+            continue
+        account.succeeded += 1
+        steps = [point["step"] for point in _all(stack, f"{path}/curve")]
+        account.broken_curves += steps != list(range(1, job["request"]["learner"]["rounds"] + 1))
+
+
+def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
+    made: Counter[str] = Counter()
+    pipelines: dict[tuple[str, int], Pipeline] = {}
+    for n in range(N_MODELS):
+        for version in _all(stack, f"/v1/models/m{n}/versions"):
+            made[version["training_job_id"]] += 1
+            file = stack.data.parent / f"m{n}.{version['version']}.covey"
+            path = f"/v1/models/m{n}/versions/{version['version']}/artifact"
+            file.write_bytes(stack.http.get(path).raise_for_status().content)
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            account.wrong_checksums += digest != version["artifact"]["sha256"]
+            pipelines[f"m{n}", version["version"]] = artifact.load(file)
+            file.unlink()
+    account.done_twice = sum(times > 1 for times in made.values())
+    account.lost += sum(job_id not in set(traffic.accepted) for job_id in made)
+    account.predictions = len(traffic.answers)
+    again: dict[tuple[str, int, int], tuple[list[str], list[tuple[str, float]]]] = {}
+    for answer in traffic.answers:
+        key = (answer.model, answer.version, answer.text)
+        if key not in again:
+            (prediction,) = pipelines[answer.model, answer.version].predict([TEXTS[answer.text]])
+            again[key] = (prediction.labels, prediction.ranking)
+        account.wrong_predictions += again[key] != (answer.labels, answer.ranking)
+
+
+def _all(stack: Stack, path: str) -> Iterator[dict[str, Any]]:
+    query: dict[str, Any] = {"limit": 500}
+    while True:
+        response = stack.http.get(path, params=query)
+        if response.status_code == 404:
+            return
+        page = response.raise_for_status().json()
+        yield from page["items"]
+        if "next_cursor" not in page:
+            return
+        query["cursor"] = page["next_cursor"]
+
+
+@contextmanager
+def small_disk(path: Path, mib: int) -> Iterator[bool]:
+    """Make a folder a disk of its own that is quickly full; gives whether the system allows it."""
+    path.mkdir(parents=True, exist_ok=True)
+    mounted = (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(path)],
+            check=False,
+            capture_output=True,
+        ).returncode
+        == 0
+    )
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def _signal(pid: int, number: signal.Signals) -> bool:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
