@@ -112,24 +112,33 @@ class Weights:
     Attributes:
         positives: (k, u or 2u) sums over relevant labels.
         negatives: (u or 2u, k) sums over irrelevant labels.
+        total: all sums of all features together, at least as large as any of them.
         loss: mean covering loss.
         error: mean covering error.
     """
 
     positives: Floats
     negatives: Floats
+    total: float
     loss: float
     error: float
 
-    def blocks(self, u: int) -> Iterator[tuple[slice, Floats, Floats]]:
-        """W₊ and W₋ of some of the u columns at a time, (columns, k) each; W₊ is the caller's to change."""
+    def blocks(self, u: int, more: float = 0.0) -> Iterator[tuple[slice, Floats, Floats]]:
+        """W₊ and W₋ of some of the u columns at a time, (columns, k) each; the next take their place.
+
+        Args:
+            u: columns.
+            more: added to each.
+        """
         signed = len(self.negatives) > u
+        agree_at_once, differ_at_once = np.empty((2, min(_FEATURES, u), self.negatives.shape[1]))
         for a in range(0, u, _FEATURES):
             b = min(a + _FEATURES, u)
-            agree, differ = np.ascontiguousarray(self.positives[:, a:b].T), self.negatives[a:b]
+            agree = np.add(self.positives[:, a:b].T, more, out=agree_at_once[: b - a])
+            differ = np.add(self.negatives[a:b], more, out=differ_at_once[: b - a])
             if signed:
                 agree += self.negatives[u + a : u + b]
-                differ = differ + self.positives[:, u + a : u + b].T
+                differ += self.positives[:, u + a : u + b].T
             yield slice(a, b), agree, differ
 
     def mean(self, count: Ints) -> float:
@@ -140,9 +149,6 @@ class Weights:
         """
         u, k = len(count), len(self.positives)
         signed = len(self.negatives) > u
-        # Plain sums, not products: the order of a product's additions could change with its threads.
-        sums = self.positives.sum(axis=0) + self.negatives.sum(axis=1)
-        total = float((np.tile(count, 2 if signed else 1) * sums).sum())
         # W₋ is hardly ever 0: W₊ is looked up there only.
         empty = self.negatives == 0
         if signed:
@@ -152,7 +158,7 @@ class Weights:
         if signed:
             agree = agree + self.positives[labels, columns + u]
         pairs = k * int(count.sum()) - int(count[columns[agree == 0]].sum())
-        return total / pairs if pairs else 0.0
+        return self.total / pairs if pairs else 0.0
 
 
 class CoveringProblem:
@@ -190,13 +196,14 @@ class CoveringProblem:
             weights: (u, k) α over the scale of h, a row for each column.
         """
         parts = (block.weigh(weights) for block in self._blocks)
-        positives, negatives, loss, error = next(parts)
-        for more_positives, more_negatives, more_loss, more_error in parts:
+        positives, negatives, total, loss, error = next(parts)
+        for more_positives, more_negatives, more, more_loss, more_error in parts:
             positives += more_positives
             negatives += more_negatives
+            total += more
             loss += more_loss
             error += more_error
-        return Weights(positives, negatives, loss / self._examples, error / self._examples)
+        return Weights(positives, negatives, total, loss / self._examples, error / self._examples)
 
 
 @dataclass(frozen=True)
@@ -206,6 +213,7 @@ class _Block:
     Attributes:
         X: (n, u) features times the number of features that share the column, for scores.
         folded: (n, u or 2u) features, signs kept apart, for sums.
+        sizes: (n,) the sum of each example's absolute features.
         labels: (n, k) label sets.
         pieces: the examples grouped by cover.
         order: the relevant entries by label.
@@ -215,6 +223,7 @@ class _Block:
 
     X: Matrix
     folded: Matrix
+    sizes: Floats
     labels: Labels
     pieces: list[Piece]
     order: Ints
@@ -235,22 +244,26 @@ class _Block:
             X = csr_array((X.data * columns.count[X.indices], X.indices, X.indptr), shape=X.shape)
         order = np.argsort(Y.indices, kind="stable")
         gathered = _gathered(folded, Y, order) if keep else None
-        return cls(X, folded, Y, covering.pieces(Y), order, gathered)
+        sizes = np.asarray(abs(X).sum(axis=1), dtype=np.float64)
+        return cls(X, folded, sizes, Y, covering.pieces(Y), order, gathered)
 
-    def weigh(self, weights: Floats) -> tuple[Floats, Floats, float, float]:
+    def weigh(self, weights: Floats) -> tuple[Floats, Floats, float, float, float]:
         """The block's share of ``Weights``, loss and error as sums over examples."""
         q = self.X @ weights
         relevant = np.empty(self.labels.nnz)
-        loss = error = 0.0
+        total = loss = error = 0.0
         for piece in self.pieces:
             found = piece.evaluate(q[piece.rows])
             q[piece.rows] = found.negatives
             relevant[piece.positions] = found.positives
+            spent = found.negatives.sum(axis=1) + piece.entries.totals(found.positives)
+            # A plain sum, not a product: the order of a product's additions could change with its threads.
+            total += float((spent * self.sizes[piece.rows]).sum())
             loss += float(found.loss.sum())
             error += float(found.error.sum())
         gathered = _gathered(self.folded, self.labels, self.order) if self.gathered is None else self.gathered
         positives = (gathered @ relevant[self.order]).reshape(self.labels.shape[1], self.folded.shape[1])
-        return positives, self.folded.T @ q, loss, error
+        return positives, self.folded.T @ q, total, loss, error
 
 
 def _gathered(folded: Matrix, labels: Labels, order: Ints) -> csc_array[Any]:

@@ -22,6 +22,9 @@ TemplateSpelling: TypeAlias = (
 _TIE = 1e-12
 """Gains this close, relative to the weight that they are sums of, are equal: rounding chooses no template."""
 
+_FINITE = 1e300
+"""A ratio of sums is a finite number and not 0 where no sum is so many times the smoothing."""
+
 _SMOOTHING = 1e-4
 """Default smoothing, as a share of the mean of W₊ + W₋ where it is positive."""
 
@@ -121,9 +124,10 @@ class Templates:
 
     def _all(self, weights: Floats, found: Weights, epsilon: float) -> bool:
         changed = False
-        for rows, agree, differ in found.blocks(len(weights)):
-            step = _log_ratio(agree, differ, epsilon)
-            if not np.isfinite(step).all():
+        certain = found.total < _FINITE * epsilon
+        for rows, agree, differ in found.blocks(len(weights), epsilon):
+            step = _log_ratio(agree, differ, smoothed=epsilon > 0)
+            if not (certain or np.isfinite(step).all()):
                 column, label = np.argwhere(~np.isfinite(step))[0]
                 raise InfiniteWeightError(rows.start + int(column), int(label))
             step *= 0.5 * self.entry / self.scale
@@ -143,7 +147,9 @@ class Templates:
         near = _TIE * (agree + differ).max(axis=0)
         picked = entries[np.argmax(gains >= gains.max(axis=0) - near, axis=0)].tocoo()
         labels, columns = picked.coords
-        step = _log_ratio(agree[columns, labels], differ[columns, labels], epsilon)
+        step = _log_ratio(
+            agree[columns, labels] + epsilon, differ[columns, labels] + epsilon, smoothed=epsilon > 0
+        )
         if not np.isfinite(step).all():
             place = int(np.argmin(np.isfinite(step)))
             raise InfiniteWeightError(int(columns[place]), int(labels[place]))
@@ -151,16 +157,20 @@ class Templates:
         return bool(step.any())
 
 
-def _log_ratio(agree: Floats, differ: Floats, epsilon: float) -> Floats:
-    """The logarithm of (W₊ + ε)/(W₋ + ε), 0 where both are 0; infinite where one is. Uses up W₊."""
-    ratio = np.add(agree, epsilon, out=agree)
-    denominator = differ + epsilon
-    if epsilon == 0:
-        neither = (ratio == 0) & (denominator == 0)
-        ratio[neither] = denominator[neither] = 1.0
+def _log_ratio(agree: Floats, differ: Floats, *, smoothed: bool) -> Floats:
+    """The logarithm of W₊/W₋, 0 where both are 0 and infinite where one is; uses up both.
+
+    Args:
+        agree: W₊.
+        differ: W₋.
+        smoothed: neither is 0 anywhere.
+    """
+    if not smoothed:
+        neither = (agree == 0) & (differ == 0)
+        agree[neither] = differ[neither] = 1.0
     with np.errstate(divide="ignore", over="ignore"):
-        ratio /= denominator
-        result: Floats = np.log(ratio, out=ratio)
+        agree /= differ
+        result: Floats = np.log(agree, out=agree)
     return result
 
 
