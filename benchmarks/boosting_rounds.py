@@ -73,8 +73,12 @@ def on_reuters(rounds: int) -> None:
         )
 
 
-def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bool) -> None:
-    """Time our rounds, and the plain one on the same weights every few rounds; print their medians."""
+def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bool) -> float:
+    """Time our rounds, and the plain one on the same weights every few rounds; print their medians.
+
+    Returns:
+        how many times as fast ours are.
+    """
     stumps = presence_stumps(X)
     smoothing = 1 / (Y.shape[0] * Y.shape[1])
     engine = SharedPivotRounds if together else OwnPivotsRounds
@@ -111,6 +115,7 @@ def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bo
     print(f"{name}: plain round {plain_ms:.1f} ms, ours {ours_ms:.1f} ms: {ratio:.1f} times as fast")
     print(f"  of {searches} pivots compared {same} equal, {tied} tied within the plain round's rounding")
     assert same + tied == searches
+    return ratio
 
 
 class PlainRounds:

@@ -1,0 +1,146 @@
+"""What the learners cost: every ratio in one run, both of its sides on one thread.
+
+python benchmarks/learners.py [--quick]
+
+Runs the benchmarks of the single learners (boosting_rounds, adaboost_lc_round, perceptrons, hm3), which say
+what they compare, times the scoring of a batch, and prints all ratios with what they should be. ``--quick``
+takes fewer rounds, terms and repeats: a look, not a measurement. COVEY_DATA names the folder of the corpora.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy starts its threads
+
+import argparse
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from benchmarks import adaboost_lc_round, boosting_rounds, hm3, perceptrons
+from models.baselines.naive_bayes import NaiveBayes
+from models.baselines.svm import SVM
+from models.boosting.adaboost_lc import AdaBoostLC
+from models.boosting.adaboost_mh import AdaBoostMH
+from models.boosting.mp_boost import MPBoost
+from models.hierarchy.h_m3 import HM3
+from models.hierarchy.h_svm import HSVM
+from models.learner import Context, Learner
+from models.measures.tree import zero_one_loss
+from models.perceptrons import MMP, BinaryRelevancePerceptron
+
+
+@dataclass
+class Table:
+    """All ratios, to be printed together at the end."""
+
+    rows: list[str] = field(default_factory=list)
+
+    def at_least(self, what: str, measured: float, limit: float) -> None:
+        """A ratio that should not be smaller."""
+        self._add(what, measured, f"≥ {limit:.3g}", met=measured >= limit)
+
+    def at_most(self, what: str, measured: float, limit: float) -> None:
+        """A ratio that should not be larger."""
+        self._add(what, measured, f"≤ {limit:.3g}", met=measured <= limit)
+
+    def without_goal(self, what: str, measured: float) -> None:
+        """A ratio to know."""
+        self.rows.append(f"{what:72} {measured:9.3g}")
+
+    def print(self) -> None:
+        """Print them."""
+        print("", f"{'':72} {'measured':>9} {'goal':>9}", *self.rows, sep="\n")
+
+    def _add(self, what: str, measured: float, goal: str, *, met: bool) -> None:
+        self.rows.append(f"{what:72} {measured:9.3g} {goal:>9}  {'met' if met else 'NOT MET'}")
+
+
+def title(words: str) -> None:
+    """Begin a part."""
+    print(f"\n== {words}", flush=True)
+
+
+def boosting(table: Table, rounds: int) -> None:
+    """Rounds of both learners against the plain round."""
+    title("boosting, against the plain vectorised round (Reuters-21578, all terms)")
+    X, Y, _ = boosting_rounds.reuters()
+    for name, together in (("adaboost_mh", True), ("mp_boost", False)):
+        ratio = boosting_rounds.compare_rounds(name, X, Y, rounds, together=together)
+        table.at_least(f"{name}: speed of a round, of the plain round's", ratio, 5.0)
+
+
+def covering(table: Table, repeat: int) -> None:
+    """A parallel round of AdaBoost.LC, in products of its own size."""
+    title("adaboost_lc, in sparse-dense products of the same size")
+    for name, problem in (
+        ("Reuters-21578", adaboost_lc_round.reuters()),
+        ("generated", adaboost_lc_round.generated(50_000)),
+    ):
+        products = adaboost_lc_round.compare(name, *problem, repeat)
+        table.at_most(f"adaboost_lc: products a round, {name}, the dearest covering", products, 2.5)
+
+
+def online(table: Table, terms: int, repeats: int) -> None:
+    """Epochs of the perceptrons, and a batch scored by all that is linear or boosted."""
+    title(f"perceptrons, against scikit-learn's (Reuters-21578, {terms:,} terms)")
+    X, Y, X_test, _ = perceptrons.reuters(terms)
+    found = perceptrons.training(X, Y, repeats)
+    table.at_most("mmp: seconds an epoch, of one-vs-rest Perceptron(max_iter=1)", found["mmp"], 1.0)
+    table.at_most("mlpp: operations an epoch, of 2L times mmp's (eq. 9)", found["operations"], 1.0)
+    table.without_goal("mlpp: seconds an epoch, of mmp's", found["mlpp"])
+
+    title(f"scoring {X_test.shape[0]:,} documents, against scikit-learn's one-vs-rest linear SVM")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        svm = OneVsRestClassifier(LinearSVC()).fit(X, Y.toarray())
+    theirs = perceptrons.best(partial(svm.decision_function, X_test), repeats)
+    print(f"{'scikit-learn':32} {theirs * 1e3:7.1f} ms")
+    learners: list[Learner] = [
+        AdaBoostMH(rounds=50), MPBoost(rounds=50), AdaBoostLC(rounds=5), MMP(), BinaryRelevancePerceptron(),
+        NaiveBayes(), SVM(), HSVM(), HM3(passes=1),
+    ]  # fmt: skip
+    for learner in learners:
+        learner.fit(X, Y, context=Context())
+        ours = perceptrons.best(partial(learner.decision_function, X_test), repeats)
+        print(f"{learner.algorithm:32} {ours * 1e3:7.1f} ms", flush=True)
+        table.at_least(f"{learner.algorithm}: speed of scoring, of the one-vs-rest SVM's", theirs / ours, 1.0)
+
+
+def hierarchy(table: Table, *, quick: bool) -> None:
+    """H-M3's way to a small duality gap, and its zero-one loss beside a flat SVM's."""
+    title("h_m3 (the CCAT family of the RCV1 part)")
+    X, Y, Z, true, parents = hm3.ccat()
+    context = Context(parents=parents)
+    learner = HM3(gap=5e-2) if quick else HM3()
+    _, reached = hm3.train(learner, X, Y, context, trace=True)
+    for gap, seconds in hm3.TARGETS.items():
+        if gap in reached or not quick:
+            table.at_most(
+                f"h_m3: seconds to a relative gap of {gap:g}", reached.get(gap, float("inf")), seconds
+            )
+    flat = 100 * zero_one_loss(true, SVM().fit(X, Y).predict(Z))
+    table.at_most("h_m3: zero-one loss in %, flat SVM's", 100 * zero_one_loss(true, learner.predict(Z)), flat)
+
+
+def main() -> None:
+    """Run every part and print the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, terms and repeats")
+    quick = parser.parse_args().quick
+    table = Table()
+    with threadpool_limits(1):
+        boosting(table, 25 if quick else 200)
+        covering(table, 2 if quick else 7)
+        online(table, 2_000 if quick else 10_000, 1 if quick else 5)
+        hierarchy(table, quick=quick)
+    table.print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Training on as many documents as RCV1 has: 800,000 × 25,000 sparse, 75 words drawn a document, 103 labels.
+
+python benchmarks/scale.py [--learner NAME] [--examples N]
+
+Each learner trains in a process of its own, one thread, for an epoch or a few rounds; its largest resident
+memory, the documents included, should stay under 8 GiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks.perceptrons import generated
+from models.boosting.adaboost_lc import AdaBoostLC
+from models.boosting.mp_boost import MPBoost
+from models.learner import Learner, Step
+from models.perceptrons import MMP
+
+LIMIT_GIB = 8.0
+
+LEARNERS: Mapping[str, Callable[[], Learner]] = {
+    "mmp": MMP,
+    "adaboost_lc": lambda: AdaBoostLC(rounds=3),
+    "mp_boost": lambda: MPBoost(rounds=3),
+}
+
+
+def peak() -> float:
+    """Most memory that this process has held, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def train(name: str, examples: int) -> None:
+    """Generate the documents, train, and print what it took."""
+    X, Y = generated(examples, 25_000, 103, 75)
+    before, begun = peak(), time.perf_counter()
+    told: list[tuple[float, str]] = []
+
+    def tell(step: Step, /) -> None:
+        told.append((time.perf_counter() - begun, f"{step.completed} {step.unit}"))
+
+    LEARNERS[name]().fit(X, Y, monitor=tell)
+    seconds = time.perf_counter() - begun
+    first, steps = told[0][0], told[-1][1]
+    more = (told[-1][0] - first) / (len(told) - 1) if len(told) > 1 else first
+    print(
+        f"{name:12} {X.shape[0]:,} × {X.shape[1]:,}, {X.nnz / X.shape[0]:.1f} values and "
+        f"{Y.nnz / Y.shape[0]:.2f} of {Y.shape[1]} labels a row: {steps} in {seconds:.0f} s "
+        f"(the first step {first:.1f} s, another {more:.2f} s); peak {peak():.2f} GiB, "
+        f"{before:.2f} of it before training: {'met' if peak() < LIMIT_GIB else 'NOT MET'}",
+        flush=True,
+    )
+
+
+def main() -> int:
+    """Train in this process, or each learner in one of its own."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--learner", choices=LEARNERS, help="this one alone, in this process")
+    parser.add_argument("--examples", type=int, default=800_000)
+    given = parser.parse_args()
+    if given.learner:
+        train(given.learner, given.examples)
+        return 0
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--examples", str(given.examples), "--learner"]
+    return max(subprocess.run([*command, name], env=environment).returncode for name in LEARNERS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
