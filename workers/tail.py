@@ -14,6 +14,11 @@ import tempfile
 from typing import IO
 
 LINES = 20
+"""How many of the last lines are kept."""
+
+FAULT_LINES = 10
+"""How many lines of what the interpreter said: what happened, and the innermost places in the code."""
+
 _BYTES = 16 * 1024
 
 
@@ -30,9 +35,9 @@ class LogTail:
         faulthandler.enable(self._fault)
 
     def lines(self) -> list[str]:
-        """The last lines, oldest first."""
-        said = [line for file in (self._lines, self._fault) for line in _end(file) if line.strip()]
-        return said[-LINES:]
+        """The last lines, oldest first; then what the interpreter said of its end, if anything."""
+        fault = [line for line in _read(self._fault) if not line.startswith("Extension modules")]
+        return [*_read(self._lines)[-LINES:], *fault[:FAULT_LINES]]
 
     def close(self) -> None:
         """Forget them."""
@@ -57,7 +62,7 @@ class _Keeper(logging.Handler):
         self._file.flush()
 
 
-def _end(file: IO[bytes]) -> list[str]:
+def _read(file: IO[bytes]) -> list[str]:
     size = file.seek(0, 2)
     file.seek(max(0, size - _BYTES))
-    return file.read().decode(errors="replace").splitlines()
+    return [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import json
+import logging
 import mmap
 import os
 import signal
+import tempfile
 import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import rows
+import structlog
 
+from app import logs
 from app.db import tables
 from app.db.session import Transaction
 from app.environment import Environment
@@ -23,6 +30,7 @@ from app.jobs.ledger import Claim
 from app.jobs.reporter import Reporter
 from models.errors import BadDataError
 from workers import attempt, stopping
+from workers.limits import memory_of
 
 # The processes do nothing but use a database of their own and end without a word.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
@@ -100,6 +108,33 @@ def be_overtaken(env: Environment, claim: Claim, report: Reporter) -> None:
         job.state, job.lease_owner, job.attempt = "running", "wrk_2", 2
         job.lease_expires_at = tx.now + timedelta(seconds=600)
     time.sleep(PATIENCE)
+
+
+def hoard(env: Environment, claim: Claim, report: Reporter) -> None:
+    hoarded = []
+    for _ in range(200):
+        hoarded.append(np.ones(1 << 20))  # 8 MiB each
+        time.sleep(0.02)
+    succeed(env, claim, report)
+
+
+def read_a_large_file(env: Environment, claim: Claim, report: Reporter) -> None:
+    with tempfile.TemporaryFile() as file:
+        file.truncate(1 << 31)
+        mapped = np.memmap(file, dtype=np.uint8, mode="r")
+        assert mapped[:: 1 << 12].sum() == 0
+        time.sleep(0.3)
+    succeed(env, claim, report)
+
+
+def be_struck_down(env: Environment, claim: Claim, report: Reporter) -> None:
+    structlog.get_logger().warning("work.began", where="here")
+    logging.getLogger("a library").warning("Dear Sir, my password is 1234")
+    try:
+        raise ValueError("Dear Sir")
+    except ValueError:
+        structlog.get_logger().exception("work.stumbled")
+    ctypes.string_at(0)
 
 
 def cancel(env: Environment, claim: Claim) -> None:
@@ -229,6 +264,40 @@ def test_a_job_that_takes_longer_than_it_may_is_ended(
     assert job.error is not None
     assert job.error["code"] == "out_of_time"
     assert double.ended == ["out_of_time"]
+
+
+def test_a_job_that_needs_more_memory_than_it_may_is_ended(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    limit = memory_of(os.getpid()) + (200 << 20)
+    run = Run(env, "hoard", tmp_path, job_memory_bytes=limit)
+    job = run.attempt()
+    assert job.state == "failed"
+    assert job.error is not None
+    assert job.error["code"] == "out_of_memory"
+    assert f"{limit:,}" in job.error["detail"]
+
+
+def test_memory_that_is_a_file_does_not_count(env: Environment, double: Double, tmp_path: Path) -> None:
+    run = Run(env, "read_a_large_file", tmp_path, job_memory_bytes=memory_of(os.getpid()) + (200 << 20))
+    assert run.attempt().state == "succeeded"
+
+
+def test_a_job_that_is_given_up_tells_its_last_words_and_nothing_of_a_mail(
+    env: Environment, double: Double, tmp_path: Path
+) -> None:
+    logs.configure(env.settings)
+    job = Run(env, "be_struck_down", tmp_path, job_attempts=1).attempt()
+    assert job.state == "failed"
+    assert job.error is not None
+    assert "SIGSEGV" in job.error["detail"]
+    said = job.error["log"]
+    began, stumbled = (json.loads(line) for line in said[:2])
+    assert (began["event"], began["where"], began["level"]) == ("work.began", "here", "warning")
+    assert (stumbled["event"], stumbled["exception"]) == ("work.stumbled", "ValueError")
+    assert any("Segmentation fault" in line for line in said)
+    assert any("be_struck_down" in line for line in said)
+    assert "Dear Sir" not in str(said)
 
 
 def test_a_job_that_is_cancelled_ends_itself(env: Environment, double: Double, tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""A process that forks while its supervisor works, again and again; each new process writes to the database.
+
+A test runs this file with a data folder and a number of forks; it prints how many of the new processes
+could write.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from sqlalchemy import text
+
+from app.db import schema
+from app.db.session import Database
+from app.settings import Settings
+from workers.supervisor import Supervisor
+
+
+def can_write(url: str) -> bool:
+    """Whether this process, freshly forked, can write within a second."""
+    db = Database(url, ring=lambda _: None)
+    with db.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout = 1000")
+        connection.commit()
+    try:
+        with db.write() as tx:
+            tx.session.execute(text("DELETE FROM idempotency_records"))
+    except OSError:
+        return False
+    return True
+
+
+def main(folder: Path, forks: int) -> int:
+    """Fork so often."""
+    settings = Settings(data_dir=folder)
+    url = settings.resolved_database_url()
+    db = Database(url, ring=lambda _: None)
+    schema.migrate(db.engine)
+    db.close()
+    supervisor = Supervisor(settings, "wrk_test")
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            supervisor.look()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    could = 0
+    for _ in range(forks):
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                status = 0 if can_write(url) else 1
+            finally:
+                os._exit(status)
+        could += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    over.set()
+    thread.join()
+    return could
+
+
+if __name__ == "__main__":
+    sys.stdout.write(str(main(Path(sys.argv[1]), int(sys.argv[2]))))
