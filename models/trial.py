@@ -18,6 +18,7 @@ import safetensors.numpy
 from scipy.sparse import csr_array, vstack
 
 from models import catalog
+from models.array_file import write_arrays
 from models.arrays import AnyArray, Floats, Matrix
 from models.catalog import FEATURES_PARAMETERS, FeaturesUnion
 from models.data.examples import ExampleSource
@@ -130,7 +131,7 @@ class SharedFeatures:
             "notes": json.dumps(asdict(self._notes)),
             "seconds": json.dumps(self.seconds),
         }
-        safetensors.numpy.save_file({name: _in_order(a) for name, a in arrays.items()}, path, metadata=said)
+        write_arrays(path, arrays, said)
 
     @classmethod
     def load(cls, path: Path) -> SharedFeatures:
@@ -327,8 +328,3 @@ def _unpacked(name: str, arrays: Mapping[str, AnyArray]) -> Any:
     data, indices, indptr = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
     rows, columns = arrays[f"{name}.shape"].tolist()
     return csr_array((data, indices, indptr), shape=(rows, columns))
-
-
-def _in_order(array: AnyArray) -> AnyArray:
-    # reshape: ascontiguousarray gives a number without dimensions one.
-    return np.ascontiguousarray(array).reshape(array.shape)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import safetensors.numpy
-
 from app.db import tables
 from app.db.session import Transaction
 from app.environment import Environment
@@ -16,6 +13,7 @@ from app.jobs import ledger
 from app.jobs.ledger import Claim
 from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
+from models.array_file import write_arrays
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
@@ -179,8 +177,8 @@ def _keep_examples(
 ) -> str:
     """Keep the measures of each held-out example, for tests between configurations."""
     key = f"experiments/{experiment_id}.{claim.job_id}.{claim.fence}.safetensors"
-    arrays = {name: np.ascontiguousarray(trial.examples[name]) for name in columns if name in trial.examples}
+    arrays = {name: trial.examples[name] for name in columns if name in trial.examples}
     with env.storage.scratch(".safetensors") as path:
-        safetensors.numpy.save_file(arrays, path)
+        write_arrays(path, arrays)
         env.storage.put(key, path)
     return key

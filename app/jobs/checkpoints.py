@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import safetensors.numpy
 import structlog
 from safetensors import SafetensorError
@@ -26,6 +25,7 @@ from app.jobs.ledger import Claim
 from app.jobs.reporter import Reporter
 from app.storage import Storage
 from app.versions.publishing import software
+from models.array_file import write_arrays
 from models.learner import State
 
 log = structlog.get_logger()
@@ -130,7 +130,7 @@ class Checkpoints:
         self._n += 1
         key = f"{FOLDER}/{claim.job_id}.{claim.fence}.{self._n}.safetensors"
         with storage.scratch(".safetensors") as path:
-            safetensors.numpy.save_file({name: _in_order(array) for name, array in state.items()}, path)
+            write_arrays(path, state)
             stored = storage.put(key, path)
         named: dict[str, Any] = {
             "key": key,
@@ -169,8 +169,3 @@ def fence_of(key: str) -> int:
     3
     """
     return int(key.split(".")[1])
-
-
-def _in_order(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    # reshape: ascontiguousarray gives a number without dimensions one.
-    return np.ascontiguousarray(array).reshape(array.shape)
