@@ -4,7 +4,7 @@
 
 First it measures how long a job waits after ``kill -9`` of its worker, under the default settings. Then a
 stack with a small disk gets a stream of trainings and predictions and, at random seeded moments, faults;
-afterwards everything that was accepted is accounted for (``tests/support/chaos.py``). It ends with status 1
+afterwards everything that was accepted is accounted for (``tests/support/turmoil.py``). It ends with status 1
 if anything was lost, done twice or wrong.
 """
 
@@ -24,8 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-import chaos
 import postgres
+import turmoil
 from stack import Stack, departments, wait_for
 
 KILLS = 5
@@ -114,14 +114,14 @@ def main() -> int:
                 flush=True,
             )
         data = folder / "data"
-        with chaos.small_disk(data / "storage", mib=16) as small:
+        with turmoil.small_disk(data / "storage", mib=16) as small:
             if not small:
                 print("this system mounts no small disk for us: the disk will not fill")
-            settings = {**chaos.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
+            settings = {**turmoil.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
             stack = Stack(data, settings).start()
             try:
                 until = time.monotonic() + 60 * arguments.minutes
-                account = chaos.run(
+                account = turmoil.run(
                     stack,
                     seed=arguments.seed,
                     enough=lambda faults: faults >= arguments.faults and time.monotonic() > until,

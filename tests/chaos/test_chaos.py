@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import chaos
 import pytest
+import turmoil
 from stack import Stack
 
 pytestmark = pytest.mark.system
@@ -16,11 +16,11 @@ SECONDS = 25.0
 
 def test_nothing_is_lost_and_nothing_is_done_twice(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with chaos.small_disk(data / "storage", mib=16) as small:
-        stack = Stack(data, chaos.QUICK).start()
+    with turmoil.small_disk(data / "storage", mib=16) as small:
+        stack = Stack(data, turmoil.QUICK).start()
         try:
             until = time.monotonic() + SECONDS
-            account = chaos.run(
+            account = turmoil.run(
                 stack,
                 seed=1,
                 enough=lambda _: time.monotonic() > until,
