@@ -58,7 +58,7 @@ def train(name: str, examples: int) -> None:
     )
 
 
-def main() -> int:
+def main() -> None:
     """Train in this process, or each learner in one of its own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learner", choices=LEARNERS, help="this one alone, in this process")
@@ -66,11 +66,12 @@ def main() -> int:
     given = parser.parse_args()
     if given.learner:
         train(given.learner, given.examples)
-        return 0
+        return
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--examples", str(given.examples), "--learner"]
-    return max(subprocess.run([*command, name], env=environment).returncode for name in LEARNERS)
+    for name in LEARNERS:
+        subprocess.run([*command, name], env=environment, check=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
