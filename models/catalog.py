@@ -155,7 +155,7 @@ _OF_A_LABELING = Reading(
 )
 
 _MP_BOOST = "Esuli, Fagni and Sebastiani: MP-Boost, a multiple-pivot boosting algorithm"
-_COVERING = "Amit, Dekel and Singer: A boosting algorithm for label covering in multilabel problems "
+_COVERING = "Amit, Dekel and Singer: A boosting algorithm for label covering in multilabel problems"
 _PAIRWISE = "Loza Mencía and Fürnkranz: Pairwise learning of multilabel classifications with perceptrons"
 _HIERARCHY = (
     "Rousu, Saunders, Szedmak and Shawe-Taylor: Kernel-based learning of hierarchical multilabel models"

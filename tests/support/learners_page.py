@@ -1,4 +1,4 @@
-"""The parameter tables of ``docs/learners.md``, made from the parameters' own constraints.
+"""The tables of ``docs/learners.md``, made from the parameters' own constraints and from the catalogue.
 
 python tests/support/learners_page.py    # writes them anew
 """
@@ -27,6 +27,17 @@ def table(learner: LearnerDescription) -> str:
         shown = "" if default is None else f"`{json.dumps(default)}`".replace('"', "")
         words = " ".join(field.get("description", "").split())
         rows.append(f"| `{name}` | {_values(field, schema)} | {shown} | {words} |".replace("||", "| |"))
+    return "\n".join([f"Source: {learner.source}.", "", *rows])
+
+
+def decisions() -> str:
+    """Which decisions make sense for each learner."""
+    rows = ["| learner | decision where none is asked for | others |", "|---|---|---|"]
+    for learner in catalog.describe():
+        for one in learner.decisions:
+            when = "".join(f", `{name}`: `{json.dumps(value)}`" for name, value in one.when.items())
+            others = ", ".join(f"`{kind}`" for kind in one.kinds if kind != one.default)
+            rows.append(f"| `{learner.algorithm}`{when} | `{one.default}` | {others} |".replace('"', ""))
     return "\n".join(rows)
 
 
@@ -50,14 +61,14 @@ _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 
 def written(page: str) -> str:
     """The page with every table made anew, between its markers."""
-    for learner in catalog.describe():
-        begin, end = f"<!-- {learner.algorithm} -->", f"<!-- end {learner.algorithm} -->"
+    tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
+    for name, made in {**tables, "decisions": decisions()}.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         # A replacement is a pattern too: its backslashes are said twice.
-        made = f"{begin}\n{table(learner)}\n{end}".replace("\\", r"\\")
-        page, found = pattern.subn(made, page)
+        page, found = pattern.subn(f"{begin}\n{made}\n{end}".replace("\\", r"\\"), page)
         if found != 1:
-            raise ValueError(f"docs/learners.md has {found} tables of {learner.algorithm}")
+            raise ValueError(f"docs/learners.md has {found} tables of {name}")
     return page
 
 
