@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import yaml  # type: ignore[import-untyped]
+import yaml
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.table import Table
