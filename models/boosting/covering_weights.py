@@ -7,6 +7,7 @@ memory half of its time; numbering the features by falling frequency keeps the b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -196,13 +197,14 @@ class CoveringProblem:
             weights: (u, k) α over the scale of h, a row for each column.
         """
         parts = (block.weigh(weights) for block in self._blocks)
-        positives, negatives, total, loss, error = next(parts)
+        positives, negatives, totals, loss, error = next(parts)
         for more_positives, more_negatives, more, more_loss, more_error in parts:
             positives += more_positives
             negatives += more_negatives
-            total += more
+            totals += more
             loss += more_loss
             error += more_error
+        total = math.fsum(totals)  # exact, so that the order of the labels cannot matter
         return Weights(positives, negatives, total, loss / self._examples, error / self._examples)
 
 
@@ -247,23 +249,26 @@ class _Block:
         sizes = np.asarray(abs(X).sum(axis=1), dtype=np.float64)
         return cls(X, folded, sizes, Y, covering.pieces(Y), order, gathered)
 
-    def weigh(self, weights: Floats) -> tuple[Floats, Floats, float, float, float]:
-        """The block's share of ``Weights``, loss and error as sums over examples."""
+    def weigh(self, weights: Floats) -> tuple[Floats, Floats, Floats, float, float]:
+        """The block's share of ``Weights``; totals label by label, loss and error as sums over examples."""
         q = self.X @ weights
         relevant = np.empty(self.labels.nnz)
-        total = loss = error = 0.0
+        totals = np.zeros(self.labels.shape[1])
+        loss = error = 0.0
         for piece in self.pieces:
             found = piece.evaluate(q[piece.rows])
             q[piece.rows] = found.negatives
             relevant[piece.positions] = found.positives
-            spent = found.negatives.sum(axis=1) + piece.entries.totals(found.positives)
-            # A plain sum, not a product: the order of a product's additions could change with its threads.
-            total += float((spent * self.sizes[piece.rows]).sum())
+            sizes = self.sizes[piece.rows]
+            # Not a product: the order of a product's additions could change with its threads.
+            totals += np.einsum("i,ij->j", sizes, found.negatives)
+            spent = found.positives * sizes[piece.entries.rows]
+            totals += np.bincount(piece.entries.columns, spent, len(totals))
             loss += float(found.loss.sum())
             error += float(found.error.sum())
         gathered = _gathered(self.folded, self.labels, self.order) if self.gathered is None else self.gathered
         positives = (gathered @ relevant[self.order]).reshape(self.labels.shape[1], self.folded.shape[1])
-        return positives, self.folded.T @ q, total, loss, error
+        return positives, self.folded.T @ q, totals, loss, error
 
 
 def _gathered(folded: Matrix, labels: Labels, order: Ints) -> csc_array[Any]:
