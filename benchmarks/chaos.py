@@ -56,9 +56,8 @@ def recovery(folder: Path, *, beside: bool) -> list[float]:
         for _ in range(KILLS):
             if beside and (not others or others[-1].poll() is not None):
                 with (folder / "other.log").open("ab") as log:
-                    others.append(
-                        subprocess.Popen([sys.executable, "-m", "workers"], env=environment, stderr=log)
-                    )
+                    command = [sys.executable, "-m", "workers"]
+                    others.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
             worker = wait_for(holder, what="the job to run")
             before = stack.job(job["id"])["attempt"]
             time.sleep(SETTLED_SECONDS)
