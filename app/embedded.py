@@ -154,6 +154,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
                         child.ask_to_stop()
                 for child in reversed(children):
                     child.stop()
+                _empty_journal(settings)
 
 
 @contextmanager
@@ -235,6 +236,15 @@ def _prepare_database(settings: Settings) -> None:
                 f"refusing to listen on {settings.host} without API keys: make one with `covey keys create`, "
                 "or listen on 127.0.0.1"
             )
+    finally:
+        db.close()
+
+
+def _empty_journal(settings: Settings) -> None:
+    """A process that was ended by force leaves the journal behind, with words that were deleted since."""
+    db = Database(settings.resolved_database_url(), ring=lambda _: None)
+    try:
+        db.empty_journal()
     finally:
         db.close()
 

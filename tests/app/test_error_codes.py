@@ -23,7 +23,7 @@ SAID = re.compile(
     r'\bcode=\s*"(\w+)"'  # a code more telling than the class's own
     r'|\bcode(?::\s*str)? = "(\w+)"'  # a class's own
     r'|\bstatus, code = \d+, "(\w+)"'
-    r'|problem\((?:\d+, )?"(\w+)"'
+    r'|problem\(\s*(?:\d+, )?"(\w+)"'
     r'|"code": "(\w+)"'
     r'|^    \d{3}: "(\w+)",$',  # by status, in app/handlers.py
     re.MULTILINE,

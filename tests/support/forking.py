@@ -20,10 +20,10 @@ from workers.supervisor import Supervisor
 
 
 def can_write(url: str) -> bool:
-    """Whether this process, freshly forked, can write within a second."""
+    """Whether this process, freshly forked, can write: a lock that it inherited would never be let go."""
     db = Database(url, ring=lambda _: None)
     with db.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA busy_timeout = 1000")
+        connection.exec_driver_sql("PRAGMA busy_timeout = 20000")
         connection.commit()
     try:
         with db.write() as tx:
