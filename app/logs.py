@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 
 import structlog
 
@@ -26,7 +27,7 @@ def configure(settings: Settings) -> None:
         foreign_pre_chain=shared,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
+            _places_only,
             renderer,
         ],
     )
@@ -52,3 +53,18 @@ def configure(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _places_only(
+    _logger: object, _name: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """A traceback without the messages of its exceptions: in them a mail's text might stand."""
+    given = event.pop("exc_info", None)
+    error = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
+    told: list[str] = []
+    while isinstance(error, BaseException):
+        told += [f"{type(error).__qualname__} at", *traceback.format_tb(error.__traceback__)]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if told:
+        event["exception"] = "\n".join(line.rstrip() for line in told)
+    return event

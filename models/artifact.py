@@ -34,6 +34,7 @@ from models.catalog import FeaturesUnion, LearnerUnion, check_features, checked_
 from models.data.examples import Kind
 from models.decisions import DecisionUnion
 from models.errors import ArtifactError
+from models.files import sync_folder
 from models.labels import LabelTree
 from models.learner import Notes, State
 from models.mail import MAIL_VERSION
@@ -153,7 +154,7 @@ def save(pipeline: Pipeline, path: Path, *, extra: Mapping[str, Any] | None = No
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return ArtifactInfo(digest.hexdigest(), size)
 
 
@@ -358,12 +359,3 @@ def _refuse_non_numbers(state: State) -> None:
             np.isfinite(flat[start : start + step]).all() for start in range(0, flat.size, step)
         ):
             raise ArtifactError(f"array {name!r} holds NaN or an infinity")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

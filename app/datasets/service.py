@@ -188,6 +188,17 @@ def labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
         return LabelPage(items=items, next_cursor=cursor)
 
 
+def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
+    """Every label of a data set with its number of examples, in label order."""
+    with db.read() as session:
+        rows = session.execute(
+            select(tables.DatasetLabel.label, tables.DatasetLabel.count)
+            .where(tables.DatasetLabel.dataset_id == dataset_id)
+            .order_by(tables.DatasetLabel.position)
+        )
+        return {label: count for label, count in rows}
+
+
 def ready(env: Environment, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
     """A data set that can be read.
 

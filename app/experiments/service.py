@@ -34,6 +34,7 @@ from app.ids import new_id
 from app.jobs import ledger
 from app.limits import service as limits
 from app.paging import Page, newest_first
+from app.training.coverings import check_covering
 from app.training.schemas import GivenSplit
 from models import catalog
 from models.catalog import FeaturesUnion
@@ -54,6 +55,11 @@ def create(env: Environment, body: ExperimentCreate, once: Once) -> Experiment:
             "try fewer configurations or folds"
         )
         raise TooLarge(message, errors=[("/configurations", message)])
+
+    for place, configuration in _written_out(body):
+        # Which examples a fold leaves out is not known yet, so only what no fold could use is refused.
+        n_examples = int((dataset.report or {})["n_examples"])
+        check_covering(env.db, configuration.learner, dataset, left_out=n_examples, place=place)
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")

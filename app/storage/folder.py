@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.storage.files import Found, Stored, checked
+from models.files import sync_folder
 
 
 class FolderStorage:
@@ -99,12 +100,3 @@ class FolderStorage:
             yield path
         finally:
             path.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was renamed in a folder last, whatever happens to the machine."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

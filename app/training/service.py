@@ -17,6 +17,7 @@ from app.idempotency import Once
 from app.jobs import ledger
 from app.limits import service as limits
 from app.paging import Page, cut, newest_first
+from app.training.coverings import check_covering
 from app.training.schemas import (
     CurvePage,
     CurvePoint,
@@ -30,7 +31,6 @@ from app.training.schemas import (
     TrainingJobPage,
 )
 from models import catalog
-from models.boosting.adaboost_lc import AdaBoostLCParameters
 from models.errors import ParameterError
 
 
@@ -38,7 +38,7 @@ def create(env: Environment, body: TrainingJobCreate, once: Once) -> TrainingJob
     """Queue a training; whatever can be known to be impossible is refused now."""
     dataset = datasets.ready(env, body.dataset_id, pointer="/dataset_id")
     request = completed(body, dataset)
-    _check_covering(env.db, request, dataset)
+    check_covering(env.db, request.learner, dataset, left_out=_left_out(request, dataset.report or {}))
 
     def work(tx: Transaction) -> TrainingJob:
         job = ledger.enqueue(
@@ -82,33 +82,6 @@ def completed(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCr
             "decision": decision,
         }
     )
-
-
-def _check_covering(db: Database, request: TrainingJobCreate, dataset: tables.Dataset) -> None:
-    """Refuse a covering that no training on this data set can use.
-
-    Which labels have a training example is known only for those with more examples than are left out of the
-    training part; what depends on the others the job itself will say.
-
-    Raises:
-        Invalid: the covering names labels that the data set has not, or leaves labels uncovered.
-    """
-    learner = request.learner
-    if not isinstance(learner, AdaBoostLCParameters) or not any(learner.covering.named()):
-        return
-    with db.read() as session:
-        rows = session.execute(
-            select(tables.DatasetLabel.label, tables.DatasetLabel.count).where(
-                tables.DatasetLabel.dataset_id == dataset.id
-            )
-        ).all()
-    left_out = _left_out(request, dataset.report or {})
-    try:
-        learner.covering.check(
-            [label for label, count in rows if count > left_out], [label for label, _ in rows]
-        )
-    except ParameterError as error:
-        raise from_learning(error) from error
 
 
 def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:

@@ -25,6 +25,7 @@ from models.arrays import AnyArray, Bools, Ints
 from models.data.examples import Documents, Examples, FeatureRows, Kind, Split
 from models.data.record import Record
 from models.errors import BadDataError
+from models.files import sync_folder
 from models.mail.source import Email
 
 _FORMAT = 1
@@ -149,7 +150,7 @@ class StoreWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         self._path.replace(self._target)
-        _sync_folder(self._target.parent)
+        sync_folder(self._target.parent)
 
 
 class _Group:
@@ -197,15 +198,6 @@ def _lists(ends: AnyArray, items: pa.Array[Any], type_: pa.DataType) -> pa.Array
 
 def _email_size(email: Email) -> int:
     return len(email.raw or b"") + len(email.subject) + len(email.text) + len(email.html)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename outlive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class StoredExamples:

@@ -16,6 +16,7 @@ from app.experiments.naming import names_of
 from app.experiments.schemas import ExperimentCreate
 
 BAYES = {"learner": {"algorithm": "naive_bayes"}}
+MISSPELLED = {"kind": "groups", "groups": [{"labels": ["billing", "shiping"]}]}
 
 
 @pytest.fixture
@@ -81,6 +82,10 @@ def test_a_grid_is_every_combination(env: Environment, dataset: str) -> None:
         (
             {"configurations": [{**BAYES, "decision": {"kind": "calibrated_label"}}]},
             "/configurations/0/decision/kind",
+        ),
+        (
+            {"configurations": [BAYES, {"learner": {"algorithm": "adaboost_lc", "covering": MISSPELLED}}]},
+            "/configurations/1/learner/covering/groups/0/labels/1",
         ),
         ({"configurations": [{**BAYES, "name": "a"}, {**BAYES, "name": "a"}]}, "/configurations/1/name"),
         (

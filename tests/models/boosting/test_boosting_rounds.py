@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from itertools import chain, islice
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from corpora import FOLDER, needs
 from scipy.sparse import csr_array, random_array
 
 from models.arrays import Floats, Ints, Labels, Matrix
@@ -25,7 +25,6 @@ from models.boosting.stumps import presence_stumps
 from models.errors import ParameterError
 from models.learner import Context, Step, as_problem
 
-COVEY_DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[4] / "shared" / "data"))
 TIE = 1e-12
 
 
@@ -147,12 +146,10 @@ def test_takes_the_pivots_of_the_plain_round(learner: type[Booster], variant: st
     check_same_pivots(X, Y, learner, variant, rounds=25)
 
 
+@needs("reuters21578.jsonl.gz")
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
 def test_takes_the_pivots_of_the_plain_round_on_reuters(learner: type[Booster]) -> None:
-    path = COVEY_DATA / "reuters21578.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there; COVEY_DATA names the folder of the corpora")
-    X, Y = reuters(path)
+    X, Y = reuters(FOLDER / "reuters21578.jsonl.gz")
     check_same_pivots(X, Y, learner, "real", rounds=12)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import zipfile
 from pathlib import Path
 
 import pytest
+from corpora import FOLDER, needs
 
 from models.data.ingest import ingest
 from models.data.readers.svmlight import SVMLightOptions
@@ -17,10 +17,7 @@ from models.data.report import Report
 from models.data.store import StoredExamples
 from models.labels import LabelTree
 
-DATA = Path(os.environ.get("COVEY_DATA") or Path(__file__).parents[4] / "shared" / "data")
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"the corpora are not at {DATA}; name their folder by COVEY_DATA"
-)
+pytestmark = needs(".")
 
 
 def read(path: Path, folder: Path, format_: str | None = None) -> Report:
@@ -33,7 +30,7 @@ def counts(report: Report) -> tuple[int, int, int]:
 
 
 def test_reuters(tmp_path: Path) -> None:
-    report = read(DATA / "reuters21578.jsonl.gz", tmp_path)
+    report = read(FOLDER / "reuters21578.jsonl.gz", tmp_path)
     assert report.splits == {"train": 9603, "test": 3299, "none": 0}
     assert report.n_labels == 118
     assert report.n_unlabelled == 1828 + 280
@@ -49,22 +46,22 @@ def test_reuters(tmp_path: Path) -> None:
 
 
 def test_20newsgroups(tmp_path: Path) -> None:
-    report = read(DATA / "20newsgroups.jsonl.gz", tmp_path)
+    report = read(FOLDER / "20newsgroups.jsonl.gz", tmp_path)
     assert report.splits == {"train": 11314, "test": 7532, "none": 0}
     assert (report.n_labels, report.label_cardinality) == (20, 1.0)
 
 
 def test_spamassassin_lists(tmp_path: Path) -> None:
-    report = read(DATA / "spamassassin_lists.jsonl.gz", tmp_path)
+    report = read(FOLDER / "spamassassin_lists.jsonl.gz", tmp_path)
     assert (report.n_examples, report.n_labels) == (6046, 16)
     assert sum(len(labels) > 1 for labels in StoredExamples(tmp_path / "set.parquet").label_sets()) == 406
 
 
 def test_rcv1_is_closed_under_its_tree(tmp_path: Path) -> None:
-    parents = json.loads((DATA / "rcv1_topics_hierarchy.json").read_text())["parents"]
+    parents = json.loads((FOLDER / "rcv1_topics_hierarchy.json").read_text())["parents"]
     tree = LabelTree({child: parent for child, parent in parents.items() if parent != "Root"})
     out = io.BytesIO()
-    with gzip.open(DATA / "rcv1subset1.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(FOLDER / "rcv1subset1.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             example = json.loads(line)
             del example["tfidf500"]
@@ -95,9 +92,9 @@ MULAN = {
 @pytest.mark.parametrize("name", ["yeast", "scene", "emotions", "medical", "genbase", "tmc2007-500"])
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_mulan_as_svmlight(name: str, part: str, tmp_path: Path) -> None:
-    names = json.loads((DATA / "mulan" / f"{name}.meta.json").read_text())
+    names = json.loads((FOLDER / "mulan" / f"{name}.meta.json").read_text())
     options = SVMLightOptions(format="svmlight", label_names=names["labels"], feature_names=names["features"])
-    with (DATA / "mulan" / f"{name}-{part}.svm.gz").open("rb") as stream:
+    with (FOLDER / "mulan" / f"{name}-{part}.svm.gz").open("rb") as stream:
         report = ingest(stream, "svmlight", tmp_path / "set.parquet", options=options)
     n_train, n_test, n_features, n_labels = MULAN[name]
     assert counts(report) == (n_train if part == "train" else n_test, n_features, n_labels)
@@ -107,7 +104,7 @@ def zipped(*names: str) -> io.BytesIO:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
-            content = (DATA / "arff" / name).read_bytes()
+            content = (FOLDER / "arff" / name).read_bytes()
             plain = gzip.decompress(content) if name.endswith(".gz") else content
             archive.writestr(name.removesuffix(".gz"), plain)
     out.seek(0)
@@ -128,25 +125,25 @@ def test_mulan_as_arff(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "n_examples"), [("ImCLEF07A_Train", 10_000), ("ImCLEF07A_Test", 1_006)])
 def test_imclef(name: str, n_examples: int, tmp_path: Path) -> None:
-    report = read(DATA / "hmc" / f"{name}.arff.gz", tmp_path)
+    report = read(FOLDER / "hmc" / f"{name}.arff.gz", tmp_path)
     assert counts(report) == (n_examples, 80, 96)
     assert report.n_unlabelled == 0
 
 
 @pytest.mark.parametrize("part", ["train", "valid", "test"])
 def test_funcat(part: str, tmp_path: Path) -> None:
-    report = read(DATA / "hmc" / f"cellcycle_FUN.{part}.arff.gz", tmp_path)
+    report = read(FOLDER / "hmc" / f"cellcycle_FUN.{part}.arff.gz", tmp_path)
     assert counts(report)[1:] == (77, 499)
     assert not any("not in the label tree" in warning for warning in report.warnings)
 
 
 def test_raw_messages_as_a_zip(tmp_path: Path) -> None:
-    paths = sorted(path for path in (DATA / "eml").rglob("*") if path.is_file())
+    paths = sorted(path for path in (FOLDER / "eml").rglob("*") if path.is_file())
     contents = {path.read_bytes() for path in paths}
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for i, path in enumerate(paths):
-            archive.writestr(f"{path.relative_to(DATA / 'eml').parts[0]}/{i}.eml", path.read_bytes())
+            archive.writestr(f"{path.relative_to(FOLDER / 'eml').parts[0]}/{i}.eml", path.read_bytes())
     out.seek(0)
     report = ingest(out, None, tmp_path / "set.parquet")
     assert report.kind == "email"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from corpora import FOLDER, needs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,11 +144,10 @@ def test_every_input_of_bytes_gives_a_document(raw: bytes) -> None:
 
 
 def corpus() -> list[Path]:
-    data = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[3].parent / "shared" / "data"))
-    return sorted(path for path in (data / "eml").glob("*/*") if path.is_file())
+    return sorted(path for path in (FOLDER / "eml").glob("*/*") if path.is_file())
 
 
-@pytest.mark.skipif(not corpus(), reason="the collection of difficult messages is not there (COVEY_DATA)")
+@needs("eml")
 def test_each_difficult_message_gives_a_document_within_the_limits() -> None:
     messages = corpus()
     assert len(messages) == 480

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from corpora import FOLDER, needs
 from scipy.sparse import csr_array
 
 from models.text import TextFeatures, TextFeaturesParameters
 
-DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[4] / "shared" / "data"))
-REUTERS = DATA / "reuters21578.jsonl.gz"
+REUTERS = "reuters21578.jsonl.gz"
 
 
-@pytest.mark.skipif(
-    not REUTERS.exists(), reason=f"no Reuters-21578 at {REUTERS} (COVEY_DATA names the folder)"
-)
+@needs(REUTERS)
 def test_reuters_has_as_many_terms_as_in_the_paper() -> None:
     """20,123 terms with the paper's stop list and 2,012 of them by round robin; ours is another list."""
     texts, label_sets = [], []
-    with gzip.open(REUTERS, "rt", encoding="utf-8") as lines:
+    with gzip.open(FOLDER / REUTERS, "rt", encoding="utf-8") as lines:
         for example in map(json.loads, lines):
             if example["split"] == "train":
                 texts.append(example["text"])
