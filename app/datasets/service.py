@@ -196,7 +196,7 @@ def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
             .where(tables.DatasetLabel.dataset_id == dataset_id)
             .order_by(tables.DatasetLabel.position)
         )
-        return {label: count for label, count in rows}
+        return dict(rows.tuples().all())
 
 
 def ready(env: Environment, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
