@@ -196,7 +196,7 @@ def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
             .where(tables.DatasetLabel.dataset_id == dataset_id)
             .order_by(tables.DatasetLabel.position)
         )
-        return dict(rows.tuples().all())
+        return dict(rows.all())
 
 
 def ready(env: Environment, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
