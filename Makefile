@@ -40,6 +40,14 @@ check: $(VENV)/.developing ## Check style, types and the lock.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+.PHONY: results
+results: $(VENV)/.developing ## Make docs/results.md anew, on the service at URL or on one of its own (takes an hour).
+	$(BIN)/python -m benchmarks.papers $(if $(URL),--url $(URL))
+
+.PHONY: bench-quick
+bench-quick: $(VENV)/.developing ## Make small versions of the papers' tables in ten minutes, and print them.
+	$(BIN)/python -m benchmarks.papers --quick $(if $(URL),--url $(URL))
+
 .PHONY: audit
 audit: $(VENV)/.developing ## Look for known vulnerabilities in the locked dependencies (asks the network; fails where it cannot).
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/run.lock

@@ -1,0 +1,84 @@
+"""Make the papers' tables and figures again, through the HTTP API, and write them into ``docs/results.md``.
+
+    python -m benchmarks.papers [--url http://127.0.0.1:8000] [PART …]
+    python -m benchmarks.papers --quick
+
+Without ``--url`` it starts a service of its own; with it, ``COVEY_API_KEY`` is the key. Without parts it makes
+all of them. ``--quick`` makes small versions in ten minutes and prints them instead of writing them.
+The corpora are looked for in the folder that ``COVEY_DATA`` names (default ``../shared/data``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.demo.service import own_service
+from benchmarks.papers import results
+from benchmarks.papers.bench import Bench
+from benchmarks.papers.corpora import CORPORA, MissingCorpusError
+
+PARTS = (
+    "mp_boost_table_1",
+    "mp_boost_table_2",
+    "mp_boost_figure_2",
+)
+"""The modules, in the order of the page."""
+
+
+@contextmanager
+def _service(url: str | None) -> Iterator[str]:
+    """The URL of the service that is there, or of one of one's own for as long as the block lasts."""
+    if url is not None:
+        yield url
+    else:
+        with own_service() as own:
+            yield own
+
+
+def main() -> int:
+    """Run the parts; 1 if a corpus is missing."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--url", help="of a running service")
+    parser.add_argument("--quick", action="store_true", help="small versions, printed")
+    parser.add_argument(
+        "--long", action="store_true", help="10,000 rounds of boosting too, which takes hours"
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    arguments = parser.parse_args()
+    parts = arguments.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
+    if not CORPORA.is_dir():
+        print(f"no {CORPORA}; set COVEY_DATA to the folder of the corpora", file=sys.stderr)
+        return 1
+    with (
+        _service(arguments.url) as url,
+        Bench(url, key=os.environ.get("COVEY_API_KEY"), quick=arguments.quick, long=arguments.long) as bench,
+    ):
+        for name in parts:
+            module = importlib.import_module(f"benchmarks.papers.{name}")
+            print(f"{name}: {module.TITLE}", file=sys.stderr, flush=True)
+            begun = time.perf_counter()
+            try:
+                text = module.run(bench)
+            except MissingCorpusError as error:
+                print(error, file=sys.stderr)
+                return 1
+            if arguments.quick:
+                print(f"## {module.TITLE}\n\n{text}\n", flush=True)
+            else:
+                results.write(name, module.TITLE, text, order=PARTS)
+            print(f"  {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
