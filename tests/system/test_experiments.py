@@ -23,6 +23,13 @@ THREE: list[dict[str, Any]] = [
     {"learner": {"algorithm": "naive_bayes"}},
 ]
 
+FIVE: list[dict[str, Any]] = [
+    {"learner": {"algorithm": "adaboost_lc", "rounds": 400}},
+    *THREE[1:],
+    {"learner": {"algorithm": "svm"}},
+    {"learner": {"algorithm": "mlpp", "calibrated": True}},
+]
+
 
 def start(stack: Stack, dataset_id: str, **fields: Any) -> dict[str, Any]:
     body = {
@@ -44,15 +51,15 @@ def ended(stack: Stack, made: dict[str, Any]) -> dict[str, Any]:
     return wait_for(look, what="the end of the experiment", seconds=240)
 
 
-def test_three_learners_on_three_folds_survive_a_killed_worker_and_every_cell_counts_once(
+def test_five_learners_on_five_folds_survive_a_killed_worker_and_every_cell_counts_once(
     own_stack: Stack,
 ) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(240))
-    long = [{"learner": {"algorithm": "adaboost_lc", "rounds": 400}}, *THREE[1:]]
-    made = start(stack, dataset["id"], configurations=long)
+    asked: dict[str, Any] = {"configurations": FIVE, "split": {"kind": "folds", "folds": 5}}
+    made = start(stack, dataset["id"], **asked)
     assert made["counts"] == {
-        "total": 9, "queued": 9, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0
+        "total": 25, "queued": 25, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0
     }  # fmt: skip
     path = f"/v1/experiments/{made['id']}"
 
@@ -67,22 +74,22 @@ def test_three_learners_on_three_folds_survive_a_killed_worker_and_every_cell_co
     os.kill(worker, signal.SIGKILL)
     done = ended(stack, made)
     assert done["state"] == "succeeded", done
-    assert done["counts"]["succeeded"] == done["counts"]["total"] == 9
+    assert done["counts"]["succeeded"] == done["counts"]["total"] == 25
     assert [(cell["configuration"], cell["fold"]) for cell in done["cells"]] == [
-        (i, fold) for i in range(3) for fold in range(3)
+        (i, fold) for i in range(5) for fold in range(5)
     ]
     assert max(cell["attempt"] for cell in done["cells"]) == 2, "no cell was run again"
     report = stack.call("GET", f"{path}/report", 200)
     for row in report["rows"]:
         assert row["complete"]
-        assert row["folds"] == [0, 1, 2]
-        assert all(len(summary["values"]) == 3 for summary in row["test"].values())
+        assert row["folds"] == [0, 1, 2, 3, 4]
+        assert all(len(summary["values"]) == 5 for summary in row["test"].values())
     # Every example is held out once: a cell counted twice, or a wrong fold, would not add up.
-    for i in range(3):
+    for i in range(5):
         own = [cell["metrics"]["test"]["n_examples"] for cell in done["cells"] if cell["configuration"] == i]
         assert sum(own) == 240
     # What was undisturbed gives the same numbers.
-    again = ended(stack, start(stack, dataset["id"], configurations=long))
+    again = ended(stack, start(stack, dataset["id"], **asked))
     assert [cell["metrics"] for cell in again["cells"]] == [cell["metrics"] for cell in done["cells"]]
     assert all(cell["attempt"] == 1 for cell in again["cells"])
 
