@@ -9,9 +9,11 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from sqlalchemy.exc import DataError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path
 
 from app.db.session import DATABASE_AWAY
 from app.errors import PROBLEM_JSON, ApiError, Invalid, NotReady, Problem, make_problem
@@ -75,13 +77,28 @@ async def _validation_error(request: Request, error: Exception) -> Response:
 async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
     detail = str(error.detail)
+    headers = dict(error.headers or {})
     if error.status_code == 404:
         detail = f"there is nothing at {request.url.path}; see /docs"
     elif error.status_code == 405:
         detail = f"{request.url.path} does not take {request.method}; see /docs"
+        headers["Allow"] = ", ".join(_allowed(request))
     code = _CODES.get(error.status_code, "error")
     problem = make_problem(error.status_code, code, detail, request_id=_request_id(request))
-    return answer(problem, dict(error.headers or {}))
+    return answer(problem, headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """What the path takes; each of its methods has a route of its own, and the router names only one's."""
+    path = request.scope["path"]
+    return sorted(
+        {
+            method
+            for context in iter_route_contexts(request.app.routes)
+            if context.path is not None and compile_path(context.path)[0].match(path)
+            for method in context.methods or ()
+        }
+    )
 
 
 async def _database_away(request: Request, error: Exception) -> Response:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
 
 from app.environment import Environment
 from app.errors import PROBLEM_JSON, Problem, TooLarge
@@ -56,7 +58,9 @@ class LeanRoute(APIRoute):
         handler = super().get_route_handler()
         if self.body_field is None:
             return handler
-        longest = getattr(self.body_field.field_info.annotation, "longest", {})
+        body_type: Any = self.body_field.field_info.annotation
+        longest = getattr(body_type, "longest", {})
+        strictly = TypeAdapter[Any](body_type)
 
         async def strict(request: Request) -> Response:
             # Who may not ask at all is told so before the body is read.
@@ -65,8 +69,10 @@ class LeanRoute(APIRoute):
                 if guard is not None and guard in SCOPES:
                     await admit(request, guard)
             parsed = await expect_json(request)
-            if await parsed.body():
-                _expect_short(await parsed.json(), longest, request)
+            if body := await parsed.body():
+                given = await parsed.json()
+                _expect_short(given, longest, request)
+                _expect_types(body, given, strictly)
             return await handler(parsed)
 
         return strict
@@ -79,6 +85,30 @@ def _expect_short(body: Any, longest: Mapping[str, Callable[[Settings], int]], r
         if isinstance(given, list) and len(given) > most:
             message = f"a request may hold {most:,} {field}, this one holds {len(given):,}; send several"
             raise TooLarge(message, errors=[(f"/{field}", message)])
+
+
+_TAKEN_FOR_ANOTHER = {"bool_type", "int_type", "float_type"}
+
+
+def _expect_types(body: bytes, given: Any, strictly: TypeAdapter[Any]) -> None:
+    """Refuse what FastAPI would take for another type than it is: 0 for false, "5" for 5, true for 1.0.
+
+    All else that is wrong with the body is left to FastAPI, and a whole number may be written as 5.0.
+    """
+    try:
+        strictly.validate_json(body, strict=True)
+    except ValidationError as error:
+        wrong = [
+            {**item, "loc": ("body", *item["loc"])}
+            for item in error.errors()
+            if item["type"] in _TAKEN_FOR_ANOTHER and not _is_whole(item["input"])
+        ]
+        if wrong:
+            raise RequestValidationError(wrong, body=given) from error
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 def resource(tag: str) -> APIRouter:

@@ -272,7 +272,8 @@ def _name(document: dict[str, Any]) -> None:
         for owner in list(schemas.values()):
             field = owner.get("properties", {}).get(field_name, {})
             for branch in (field, *field.get("anyOf", ())):
-                if branch.get("type") == "object":
+                # A field of the same name that takes any object is another thing.
+                if branch.get("type") == "object" and branch["additionalProperties"] is not True:
                     shape = {key: branch.pop(key) for key in list(branch) if key != "description"}
                     schemas.setdefault(name, {"description": description, **shape})
                     branch["$ref"] = _COMPONENTS + name

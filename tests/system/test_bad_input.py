@@ -159,6 +159,27 @@ REFUSED: list[tuple[str, str, str, str | None, int, str, str | None]] = [
         INVALID,
         "/instances/0/features/a~0~1b",
     ),
+    # -- what is like a number, or like yes and no
+    ("text for a number", "POST", JOBS, training(seed="5"), 422, INVALID, "/seed"),
+    (
+        "true for a number",
+        "POST",
+        JOBS,
+        training(learner={"algorithm": "mp_boost", "rounds": True}),
+        422,
+        INVALID,
+        "/learner/rounds",
+    ),
+    ("0 for false", "POST", PREDICT, predict(explain=0), 422, INVALID, "/explain"),
+    (
+        "false for a feature",
+        "POST",
+        PREDICT,
+        predict(instances=[{"features": {"a": False}}]),
+        422,
+        INVALID,
+        "/instances/0/features/a",
+    ),
     # -- numbers
     (
         "NaN",
@@ -767,7 +788,8 @@ def test_what_cannot_be_done_is_refused_with_its_place(
     problem = problem_of(answer, status, code, pointer)
     assert len(answer.content) < 5000, "what was sent is not sent back"
     if status == 405:
-        assert answer.headers["Allow"]
+        takes = {DATASETS: "GET, POST", "/v1/datasets/TEXT": "DELETE, GET, PATCH", "/health/live": "GET"}
+        assert answer.headers["Allow"] == takes[path]
     if pointer:
         assert pointer in problem["detail"] or problem["errors"][0]["message"] in problem["detail"]
 

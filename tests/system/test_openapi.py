@@ -343,6 +343,13 @@ def test_a_key_is_documented_and_optional() -> None:
             assert scope in {"predict", "train"}, place
 
 
+def test_fields_of_one_name_may_be_two_things() -> None:
+    numbers = SCHEMAS["Instance"]["properties"]["features"]
+    assert {"$ref": "#/components/schemas/FeatureValues"} in numbers["anyOf"]
+    settings = SCHEMAS["ModelVersion"]["properties"]["features"]
+    assert (settings["type"], settings["additionalProperties"]) == ("object", True)
+
+
 def test_unions_are_told_apart() -> None:
     for place, schema in parts({"schemas": SCHEMAS}):
         branches = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
