@@ -33,7 +33,7 @@ from models.rankings import ranking
 from models.state import held
 from models.targets import indicator, labels_of
 from models.text import TextFeatures
-from models.thresholds import tuned_thresholds
+from models.thresholds import carried_over, tuned_thresholds
 
 Phase: TypeAlias = Literal["features", "training", "thresholds"]
 
@@ -417,6 +417,8 @@ class _Training:
         self.monitor = monitor
         self.resume: Mapping[str, AnyArray] = resume or {}
         self.matrix = matrix
+        self.lost: list[str] = []
+        """Labels whose tuned threshold did not carry over."""
 
     def run(self) -> None:
         pipeline, features = self.pipeline, self.pipeline.features
@@ -475,6 +477,7 @@ class _Training:
         keeps the learner's own threshold where scores are about zero. Where they tell only an order or count
         votes there is none that means anything, and the label gets its highest held-out score, as a hopeless
         label does (SCutFBR). Where no label can be tuned nothing is held out, and all keep their own.
+        A threshold about zero that does not carry over to the learner in use gives way to its own.
         """
         n_labels = self.Y.shape[1]
         own = catalog.own_threshold(self.learner, n_labels)
@@ -491,8 +494,13 @@ class _Training:
             tunable &= np.bincount(self.Y[training].indices, minlength=n_labels) > 0
             if fold >= first:
                 scores[~training] = self._held_out_scores(fold, training, scores)
-        kept = own if catalog.about_zero(self.learner) else None
-        return tuned_thresholds(scores, self.Y, tunable, own=kept, fbr=decision.fbr)
+        if not catalog.about_zero(self.learner):
+            return tuned_thresholds(scores, self.Y, tunable, own=None, fbr=decision.fbr)
+        tuned = tuned_thresholds(scores, self.Y, tunable, own=own, fbr=decision.fbr)
+        training_scores = np.asarray(self.learner.decision_function(self.X))
+        lost = tunable & ~carried_over(tuned, scores, training_scores, self.Y)
+        self.lost = [self.pipeline.labels_[j] for j in np.flatnonzero(lost)]
+        return np.where(lost, own, tuned)
 
     def _held_out_scores(self, fold: int, training: Bools, scores: Floats) -> Floats:
         """Scores of one fold by a learner trained on the others; all labels stay, so that scores compare."""
@@ -521,6 +529,11 @@ class _Training:
         warnings = [*seen.warnings]
         if always:
             warnings.append(f"labels that every training example has: {_listed(always)}")
+        if self.lost:
+            warnings.append(
+                "labels that keep the learner's own threshold, as the tuned one does not carry over from the "
+                f"held-out folds to the whole training part: {_listed(self.lost)}"
+            )
         if empty:
             warnings.append(f"{empty} training documents have none of the features")
         facts = {

@@ -6,6 +6,8 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Labels
 
+_SPREAD = 2
+
 
 def tuned_thresholds(scores: Floats, Y: Labels, tunable: Bools, *, own: float | None, fbr: float) -> Floats:
     """The threshold of each label with the best F1.
@@ -28,6 +30,36 @@ def tuned_thresholds(scores: Floats, Y: Labels, tunable: Bools, *, own: float | 
         relevant[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
         thresholds[j] = best_threshold(scores[:, j], relevant, fbr=fbr)
     return thresholds
+
+
+def carried_over(thresholds: Floats, held_out: Floats, training: Floats, Y: Labels) -> Bools:
+    """Which thresholds, tuned on the scores of some scorers, mean the same to another one.
+
+    A scorer trained on everything may put all its scores of a label elsewhere than those trained on a part
+    did: sums of boosting have no scale. A threshold that had been right at -242 then lies under all scores.
+    What gives it away is that the label goes to more than twice as many training examples as it went to held
+    out, or as have it.
+
+    Args:
+        thresholds: (k,) tuned on ``held_out``.
+        held_out: (g, k) scores of the training examples by scorers that were not trained on them.
+        training: (g, k) scores of the same examples by the scorer in use.
+        Y: (g, k) their true label sets.
+
+    Returns:
+        (k,) false where the threshold has lost its meaning.
+
+    >>> from scipy.sparse import csr_array
+    >>> held_out = np.array([[-8.0], [-9.0], [-9.0], [-9.0]])
+    >>> Y = csr_array([[1], [0], [0], [0]])
+    >>> carried_over(np.array([-8.5]), held_out, held_out + 0.25, Y).tolist()
+    [True]
+    >>> carried_over(np.array([-8.5]), held_out, held_out + 5.0, Y).tolist()
+    [False]
+    """
+    expected = np.maximum((held_out > thresholds).sum(axis=0), np.bincount(Y.indices, minlength=Y.shape[1]))
+    carried: Bools = (training > thresholds).sum(axis=0) <= _SPREAD * expected
+    return carried
 
 
 def best_threshold(scores: Floats, relevant: Bools, *, fbr: float) -> float:

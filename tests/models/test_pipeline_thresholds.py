@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
 
 from models import catalog
 from models.arrays import Floats
+from models.baselines.svm import SVM
 from models.data.examples import Examples
 from models.folds import stratified_folds
 from models.learner import Context
@@ -94,6 +95,32 @@ def test_a_label_too_rare_to_tune_is_given_where_its_scores_say_so(
     highest = held_out_scores(fitted, source)[:, rare].max()
     about_zero = learner == "svm" or parameters.get("calibrated", False)
     assert fitted.thresholds_[rare] == (0.0 if about_zero else highest)
+
+
+class Drifting(SVM):
+    """Its scores of the first label lie elsewhere once it has seen all 40 documents."""
+
+    def fit(self, X: Any, Y: Any, **given: Any) -> Self:
+        self.drift_ = 100.0 * (X.shape[0] == 40)
+        return super().fit(X, Y, **given)
+
+    def decision_function(self, X: Any) -> Floats:
+        scores = super().decision_function(X)
+        scores[:, 0] += self.drift_
+        return scores
+
+
+def test_a_threshold_that_does_not_carry_over_gives_way_to_the_learners_own() -> None:
+    source = drawn(seed=3)
+    usual = pipeline("svm").fit(source)
+    drifting = pipeline("svm")
+    drifting.learner = Drifting()
+    drifting.fit(source)
+    assert usual.thresholds_[0] != 0.0
+    assert drifting.thresholds_.tolist() == [0.0, *usual.thresholds_[1:]]
+    (warning,) = [text for text in drifting.notes_.warnings if "carry over" in text]
+    assert warning.endswith(": ash")
+    assert not any("carry over" in text for text in usual.notes_.warnings)
 
 
 def test_the_learner_in_use_was_trained_on_everything() -> None:
