@@ -24,6 +24,7 @@ from benchmarks.papers.bench import Bench
 from benchmarks.papers.corpora import CORPORA, MissingCorpusError
 
 PARTS = (
+    "every_learner",
     "mp_boost_table_1",
     "mp_boost_table_2",
     "mp_boost_figure_2",
