@@ -1,0 +1,150 @@
+"""Every operation of the API once, as it is meant: what a fuzzer stands on; and so all of them are reached."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fuzzing import MAIL, QUICK, Fuzz
+from stack import departments, wait_for
+
+ENDED = {"ready", "succeeded"}
+FAILED = {"failed", "cancelled"}
+
+
+def tour(fuzz: Fuzz) -> None:
+    """Make a data set, a model with two versions, a router and the rest, and look at everything."""
+    dataset_id = _datasets(fuzz)
+    _trainings(fuzz, dataset_id)
+    _versions(fuzz)
+    _evaluations(fuzz, dataset_id)
+    _experiments(fuzz, dataset_id)
+    _routers(fuzz)
+    _keys(fuzz)
+    fuzz.ask("learners_list", 200)
+    for operation_id in ("health_live", "health_ready", "health_metrics"):
+        fuzz.ask(operation_id, 200)
+
+
+def _settled(fuzz: Fuzz, operation_id: str, **names: Any) -> Any:
+    def look() -> Any:
+        now = fuzz.ask(operation_id, 200, **names)
+        assert now["state"] not in FAILED, now
+        return now if now["state"] in ENDED else None
+
+    return wait_for(look, what=operation_id)
+
+
+def _datasets(fuzz: Fuzz) -> str:
+    made = fuzz.ask("datasets_create", 201, {"name": "fuzz"})
+    content = "".join(json.dumps(example) + "\n" for example in departments(40)).encode()
+    fuzz.ask(
+        "datasets_upload_content",
+        202,
+        content,
+        media_type="application/octet-stream",
+        dataset_id=made["id"],
+    )
+    dataset_id: str = made["id"]
+    _settled(fuzz, "datasets_get", dataset_id=dataset_id)
+    fuzz.ask("datasets_update", 200, {"description": "kept"}, dataset_id=dataset_id)
+    for operation_id in ("datasets_list_examples", "datasets_list_labels"):
+        fuzz.ask(operation_id, 200, dataset_id=dataset_id, query={"limit": 3})
+    fuzz.ask("datasets_list", 200)
+    few = {"name": "few", "examples": [{"text": "an invoice", "labels": ["billing"]}]}
+    small = fuzz.ask("datasets_create", 201, few, headers={"Idempotency-Key": "once"})
+    _settled(fuzz, "datasets_get", dataset_id=small["id"])
+    fuzz.ask("datasets_delete", 204, dataset_id=small["id"])
+    numbers = [{"features": {"a": i - 4.0, "b": float(i % 3)}, "labels": ["odd"][: i % 2]} for i in range(12)]
+    numeric = fuzz.ask("datasets_create", 201, {"name": "numbers", "examples": numbers})
+    _settled(fuzz, "datasets_get", dataset_id=numeric["id"])
+    for kept in (dataset_id, numeric["id"]):
+        fuzz.pool.keep("/v1/datasets/{dataset_id}", dataset_id=kept)
+    return dataset_id
+
+
+def _trainings(fuzz: Fuzz, dataset_id: str) -> None:
+    request = {"model": "fuzz", "dataset_id": dataset_id, "learner": QUICK}
+    for number in (1, 2):
+        job = fuzz.ask("training_jobs_create", 202, request)
+        _settled(fuzz, "training_jobs_get", job_id=job["id"])
+        fuzz.pool.keep("/v1/training-jobs/{job_id}", job_id=job["id"])
+        fuzz.pool.keep("/v1/models/{name}/versions/{version}", name="fuzz", version=number)
+    fuzz.ask("training_jobs_list_events", 200, job_id=job["id"])
+    fuzz.ask("training_jobs_list_curve", 200, job_id=job["id"])
+    fuzz.ask("training_jobs_list", 200)
+    long = fuzz.ask("training_jobs_create", 202, request, headers={"Idempotency-Key": "a training"})
+    fuzz.ask("training_jobs_cancel", 202, job_id=long["id"])
+    fuzz.pool.keep("/v1/models/{name}/aliases/{alias}", name="fuzz", alias="live")
+    fuzz.pool.keep("/v1/models/{name}", name="fuzz")
+
+
+def _versions(fuzz: Fuzz) -> None:
+    one: dict[str, Any] = {"name": "fuzz", "version": 1}
+    fuzz.ask("models_list", 200)
+    fuzz.ask("models_get", 200, name="fuzz")
+    fuzz.ask("models_list_versions", 200, name="fuzz")
+    fuzz.ask("models_get_version", 200, **one)
+    fuzz.artifact = fuzz.ask("models_download_artifact", 200, **one)
+    fuzz.ask("models_download_artifact", 206, headers={"Range": "bytes=0-9"}, **one)
+    fuzz.ask("models_predict", 200, {"instances": [{"text": "an invoice"}], "explain": True}, name="fuzz")
+    octets = "application/octet-stream"
+    for _ in range(2):
+        fuzz.ask("models_import_version", 201, fuzz.artifact, media_type=octets, name="imported")
+    fuzz.ask("models_put_alias", 200, {"version": 2}, name="imported", alias="candidate")
+    fuzz.ask("models_delete_alias", 204, name="imported", alias="candidate")
+    fuzz.ask("models_delete_version", 204, name="imported", version=2)
+    fuzz.ask("models_delete", 204, name="imported")
+
+
+def _evaluations(fuzz: Fuzz, dataset_id: str) -> None:
+    one: dict[str, Any] = {"name": "fuzz", "version": 1}
+    fuzz.ask("evaluations_get_of_training", 200, **one)
+    made = fuzz.ask("evaluations_create", 202, {"dataset_id": dataset_id}, **one)
+    _settled(fuzz, "evaluations_get", evaluation_id=made["id"], **one)
+    fuzz.ask("evaluations_list", 200, **one)
+    path = "/v1/models/{name}/versions/{version}/evaluations/{evaluation_id}"
+    fuzz.pool.keep(path, evaluation_id=made["id"], **one)
+
+
+def _experiments(fuzz: Fuzz, dataset_id: str) -> None:
+    request = {
+        "dataset_id": dataset_id,
+        "configurations": [{"learner": QUICK}, {"learner": QUICK, "name": "b"}],
+    }
+    made = fuzz.ask("experiments_create", 202, request)
+    names = {"experiment_id": made["id"]}
+    _settled(fuzz, "experiments_get", **names)
+    for kind in ("json", "csv", "html"):
+        fuzz.ask("experiments_get_report", 200, query={"format": kind}, **names)
+    fuzz.ask("experiments_list", 200)
+    stopped = fuzz.ask("experiments_create", 202, request)
+    fuzz.ask("experiments_cancel", 202, experiment_id=stopped["id"])
+    fuzz.pool.keep("/v1/experiments/{experiment_id}", **names)
+
+
+def _routers(fuzz: Fuzz) -> None:
+    router = {"model": "fuzz", "fallback": "front@example.org", "explain": True}
+    for name in ("fuzz", "gone"):
+        fuzz.ask("routers_put", 200, router, name=name)
+    fuzz.ask("routers_delete", 204, name="gone")
+    fuzz.ask("routers_get", 200, name="fuzz")
+    fuzz.ask("routers_list", 200)
+    for number, kind in enumerate(("application/octet-stream", "message/rfc822")):
+        decision = fuzz.ask("routers_route_message", 200, MAIL % number, media_type=kind, name="fuzz")
+    parts = {"email": {"subject": "Invoice", "text": "It is wrong."}}
+    other = fuzz.ask("routers_route_message", 200, parts, name="fuzz")
+    fuzz.ask("routers_list_decisions", 200, name="fuzz")
+    names = {"decision_id": decision["decision_id"]}
+    fuzz.ask("decisions_get", 200, **names)
+    fuzz.ask("decisions_give_feedback", 200, {"labels": ["billing"]}, **names)
+    fuzz.ask("decisions_delete", 204, decision_id=other["decision_id"])
+    fuzz.pool.keep("/v1/routers/{name}", name="fuzz")
+    fuzz.pool.keep("/v1/decisions/{decision_id}", **names)
+
+
+def _keys(fuzz: Fuzz) -> None:
+    made = fuzz.ask("api_keys_create", 201, {"name": "another", "scopes": ["read"]})
+    fuzz.ask("api_keys_list", 200)
+    fuzz.ask("api_keys_rotate", 200, {"grace_seconds": 0}, key_id=made["id"])
+    fuzz.ask("api_keys_delete", 204, key_id=made["id"])

@@ -1,0 +1,36 @@
+"""Whatever the OpenAPI document allows or forbids is asked; every answer is documented and fits its schema.
+
+For an hour and with other seeds: ``benchmarks/fuzz.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fuzz_tour import tour
+from fuzzing import LIMITED, Fuzz
+from stack import Stack
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("fuzz")]
+
+SEED = 20
+
+
+@pytest.fixture(scope="module")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzz]:
+    stack = Stack(tmp_path_factory.mktemp("fuzz") / "data", LIMITED).start()
+    yield Fuzz(stack, SEED)
+    stack.stop()
+
+
+def test_no_answer_is_a_fault_undocumented_or_of_another_form(fuzz: Fuzz) -> None:
+    tour(fuzz)
+    assert fuzz.tally.served() == fuzz.operations, "each operation does what it is for"
+    # The edges of these two are three times those of all others; the long run has them.
+    fuzz.phases(SEED, 3, without_edges=["experiments_create", "training_jobs_create"])
+    fuzz.sequences(SEED, seconds=8)
+    fuzz.ended_by_faults()
+    assert not fuzz.tally.findings, fuzz.tally.told()
+    assert fuzz.tally.requests() > 1500
+    assert '"event":"fault"' not in fuzz.stack.log.read_text().replace(" ", "")
