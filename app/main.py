@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from app import handlers, logs, openapi
+from app import documentation, handlers, logs, openapi
 from app.datasets import api as datasets
 from app.db import schema
 from app.environment import Environment
@@ -54,7 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.rates.close()
         environment.close()
 
-    app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, redoc_url=None)
+    app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.draining = False
     if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
         app.add_middleware(
@@ -79,5 +79,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         health.router,
     ):
         app.include_router(router)
+    documentation.install(app)
     openapi.install(app)
     return app

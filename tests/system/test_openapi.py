@@ -164,7 +164,22 @@ def test_the_committed_document_is_the_one_that_the_app_makes() -> None:
 @pytest.mark.xdist_group("stack")
 def test_the_committed_document_is_the_one_that_is_served(stack: Stack) -> None:
     assert stack.call("GET", "/openapi.json", 200) == DOCUMENT
-    assert "swagger" in stack.http.get("/docs").text.lower()
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("stack")
+def test_the_page_about_it_needs_no_other_host(stack: Stack) -> None:
+    page = stack.http.get("/docs")
+    parts = re.findall(r"""(?:src|href)="([^"]+)\"""", page.text)
+    assert sorted(part.rpartition(".")[2] for part in parts) == ["css", "js", "png"]
+    assert not re.search(r"https?://", page.text), "a proxy may stand before it"
+    for part in parts:
+        answer = stack.http.get(f"/{part}")
+        assert answer.status_code == 200
+        assert len(answer.content) > 500
+    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+    assert stack.http.get("/docs/parts/main.py").status_code == 404
+    assert stack.http.get("/docs/parts/..%2Fmain.py").status_code == 404
 
 
 def test_it_is_valid() -> None:
