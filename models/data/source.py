@@ -83,6 +83,19 @@ def open_source(
     return Source(opened, scratch)
 
 
+def read_at_most(stream: BinaryIO, most: int) -> bytes:
+    """The first bytes of a stream, in memory for them alone: a stream makes room for all that it is asked for.
+
+    >>> read_at_most(io.BytesIO(b"abc"), 2)
+    b'ab'
+    """
+    parts = []
+    while most > 0 and (part := stream.read(min(most, 2**16))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
 class Readable(Protocol):
     """Whatever bytes can be read from."""
 

@@ -9,7 +9,7 @@ from models.data.limits import IngestLimits
 from models.data.options import FormatOptions
 from models.data.readers.zipped import Archive, open_archive
 from models.data.record import Declared, Item, Items, Record, RecordError, check_name
-from models.data.source import Source
+from models.data.source import Source, read_at_most
 from models.errors import BadDataError, BadRecord
 from models.mail.source import Email
 
@@ -78,7 +78,7 @@ def _declared(
 
 def _message(archive: Archive, index: int, max_bytes: int) -> bytes:
     with archive.open(index) as member:
-        raw = member.read(max_bytes + 1)
+        raw = read_at_most(member, max_bytes + 1)
     if len(raw) > max_bytes:
         raise RecordError(f"the message is longer than {max_bytes:,} bytes")
     return raw

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.parsers import expat
 
+from models.data.source import read_at_most
 from models.errors import BadDataError
 
 _MOST_BYTES = 16 * 2**20
@@ -32,7 +33,7 @@ def read_mulan_xml(stream: BinaryIO) -> MulanLabels:
         BadDataError: not such a file, more than 16 MiB, a label twice or without a name, or entities (which
             such a file has no need of and which can blow up).
     """
-    content = stream.read(_MOST_BYTES + 1)
+    content = read_at_most(stream, _MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise BadDataError("the XML file of labels has more than 16 MiB")
     names: dict[str, None] = {}

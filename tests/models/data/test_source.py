@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from models.data.limits import IngestLimits
-from models.data.source import open_source
+from models.data.source import open_source, read_at_most
 from models.errors import BadDataError
 
 TEXT = b"".join(b"line %d of a file\n" % i for i in range(100_000))
@@ -97,3 +98,13 @@ def test_random_access_by_copy_only_where_needed(tmp_path: Path) -> None:
             file.seek(0)
             assert file.read(6) == TEXT[:6]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_few_bytes_take_the_memory_of_a_few(tmp_path: Path) -> None:
+    stream = open_source(io.BytesIO(gzip.compress(b"few")), tmp_path, IngestLimits()).stream
+    tracemalloc.start()
+    try:
+        assert read_at_most(stream, 2**26) == b"few"
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
