@@ -84,7 +84,7 @@ def open_source(
 
 
 def read_at_most(stream: BinaryIO, most: int) -> bytes:
-    """The first bytes of a stream, in memory for them alone: a stream makes room for all that it is asked for.
+    """The first bytes of a stream, in memory for them alone: streams make room for all that is asked for.
 
     >>> read_at_most(io.BytesIO(b"abc"), 2)
     b'ab'
