@@ -1,4 +1,4 @@
-"""Every operation of the API once, as it is meant: what a fuzzer stands on; and so all of them are reached."""
+"""Every operation of the API once, as it is meant: what a fuzzer stands on; all of them are reached."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzz]:
 def test_no_answer_is_a_fault_undocumented_or_of_another_form(fuzz: Fuzz) -> None:
     tour(fuzz)
     assert fuzz.tally.served() == fuzz.operations, "each operation does what it is for"
-    # The edges of these two are three times those of all others; the long run has them.
-    fuzz.phases(SEED, 3, without_edges=["experiments_create", "training_jobs_create"])
+    # The edges of these three are four times those of all others; the long run has them.
+    fuzz.phases(SEED, 3, without_edges=["datasets_create", "experiments_create", "training_jobs_create"])
     fuzz.sequences(SEED, seconds=8)
     fuzz.ended_by_faults()
     assert not fuzz.tally.findings, fuzz.tally.told()
-    assert fuzz.tally.requests() > 1500
+    assert fuzz.tally.requests() > 1000
     assert '"event":"fault"' not in fuzz.stack.log.read_text().replace(" ", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import struct
 import zipfile
@@ -58,10 +59,8 @@ class Archive:
             raise BadDataError(f"the member {name} of the zip is encrypted")
         if info.compress_type not in _READABLE:
             raise BadDataError(f"the member {name} of the zip is compressed otherwise than by deflate")
-        try:
+        with _damage_told(f"the member {name} of the zip is damaged"):
             member = self._archive.open(info)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
-            raise BadDataError(f"the member {name} of the zip is damaged: {error}") from error
         plain = Capped(cast("Readable", member), f"the member {name} of the zip", self._growth)
         return cast("BinaryIO", io.BufferedReader(plain, 2**16))
 
@@ -77,14 +76,24 @@ def open_archive(source: Source, limits: IngestLimits) -> Iterator[Archive]:
         size = file.seek(0, io.SEEK_END)
         if _directory_bytes(file, size) > limits.zip_members * _DIRECTORY_BYTES:
             raise BadDataError(f"the zip has more than {limits.zip_members:,} members")
-        try:
+        with _damage_told("the zip is damaged or cut off"):
             archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, struct.error) as error:
-            raise BadDataError(f"the zip is damaged or cut off: {error}") from error
         with archive:
             if len(archive.infolist()) > limits.zip_members:
                 raise BadDataError(f"the zip has more than {limits.zip_members:,} members")
             yield Archive(archive, Growth(lambda: size, limits))
+
+
+@contextmanager
+def _damage_told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, struct.error) as error:
+        raise BadDataError(f"{what}: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise BadDataError(f"{what}: it points to a place before the file") from error
 
 
 def _directory_bytes(file: BinaryIO, size: int) -> int:

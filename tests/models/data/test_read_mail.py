@@ -207,6 +207,15 @@ def test_a_member_without_a_name_is_passed_over(tmp_path: Path) -> None:
     assert report.n_examples == 1
 
 
+def test_a_member_before_the_file_is_damage(tmp_path: Path) -> None:
+    content = bytearray(zipped(("a/1.eml", b"one")))
+    content[content.rindex(b"PK\x05\x06") + 16] += 50  # where the directory says that it begins
+    path = tmp_path / "mail.zip"
+    path.write_bytes(content)
+    with path.open("rb") as file, pytest.raises(BadDataError, match="points to a place before the file"):
+        ingest(file, "eml_zip", tmp_path / "set.parquet")
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=100), st.integers(0, 200), st.booleans())
 def test_any_damage_is_read_or_refused(

@@ -1,0 +1,43 @@
+"""Files that were valid once are read, or refused with a reason and a place, in memory by their size.
+
+For an hour and with other numbers: ``benchmarks/fuzz.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mangling
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mangling import READERS, Astray, examine, seeds
+
+
+@pytest.mark.parametrize("reader", READERS)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(number=st.integers(0, 10**9))
+def test_a_mangled_file_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, reader: str, number: int
+) -> None:
+    outcome = examine(reader, number, tmp_path_factory.getbasetemp())
+    assert outcome.size_bytes <= 2**20
+
+
+@pytest.mark.parametrize("reader", [reader for reader in READERS if reader != "mime"])
+def test_both_ends_are_reached(tmp_path: Path, reader: str) -> None:
+    outcomes = {examine(reader, number, tmp_path).read for number in range(25)}
+    assert outcomes == {True, False}
+    assert seeds(reader)
+
+
+def test_what_goes_astray_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*_: object) -> bool:
+        raise RecursionError
+
+    monkeypatch.setitem(mangling._READ, "mime", stumble)
+    with pytest.raises(Astray, match="mime 5: RecursionError"):
+        examine("mime", 5, tmp_path)
+    monkeypatch.setitem(mangling._READ, "mime", lambda *_: len(bytearray(2**27)) > 0)
+    with pytest.raises(Astray, match=r"mime 5: 134,\d+,\d+ bytes of memory for a file"):
+        examine("mime", 5, tmp_path)

@@ -1,0 +1,534 @@
+"""Small valid files of every kind that Covey reads, mangled; and what must hold of whatever reads them.
+
+A number makes the file: the same number the same file, so that a finding is told by its reader and number.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import tempfile
+import time
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+from pydantic import TypeAdapter
+
+from models import catalog
+from models.artifact import load, save
+from models.data.examples import Examples
+from models.data.formats import OptionsUnion
+from models.data.ingest import ingest
+from models.data.limits import IngestLimits
+from models.data.store import StoredExamples
+from models.errors import ArtifactError, BadDataError, ParameterError, UnsuitableDataError
+from models.mail import read_message
+from models.pipeline import Pipeline
+
+READERS = ["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip", "mime", "artifact"]
+
+LIMITS = IngestLimits(
+    record_bytes=2**16, examples=5000, labels=2000, features=5000, decompressed_bytes=2**21, zip_members=200
+)
+MEMORY_FLOOR = 8 * 2**20
+"""Bytes that a reader may take whatever the file: buffers, the writer's first rows, the largest record of a
+file that was compressed a thousandfold."""
+MEMORY_RATIO = 10
+"""Bytes that a reader may take beyond that for each byte of the file."""
+MOST_SECONDS = 60.0
+"""Processor time that no file of this size comes near, unless its reader does not end."""
+
+MESSAGES = Path(__file__).parents[1] / "models" / "mail" / "messages"
+
+TOKENS = [
+    *(b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b'"', b"'", b"{", b"}", b"[", b"]", b",", b":"),
+    *(b"\n", b"\r", b"\r\n", b"\t", b" ", b"#", b"%", b"@", b"?", b"/", b"\\", b"\\u0000", b"\\ud800"),
+    *(b"NaN", b"-Infinity", b"1e999", b"-0", b"1e-320", b"9" * 400, b"2199023255552", b"-1", b"0x1", b"1_0"),
+    *(b"null", b"true", b'"labels"', b'"features"', b'"raw_email": "!"', b'"text": 5', b"a\xcc\x81"),
+    *(b"\xf0\x9f", b"\x1a", b"@data\n", b"@attribute x {0,1}\n", b"hierarchical", b"1/2/3", b"{0 1, 0 2}"),
+    *(b"[" * 3000, b"{" * 3000, b"From \n", b"X-Gmail-Labels: a,b\n", b"--b--", b"=?utf-8?b?", b"?="),
+    *(b"Content-Type: multipart/mixed; boundary=b\n\n--b\n", b"Content-Transfer-Encoding: base64\n"),
+    *(b"<!--", b"<p><ul><li>", b"PK\x05\x06"),
+]  # fmt: skip
+
+
+class Astray(AssertionError):  # noqa: N818 - an assertion's name
+    """A reader did what none may."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What reading a file came to.
+
+    Attributes:
+        read: whether it was read, rather than refused.
+        peak_bytes: the most memory that Python and numpy held for it at a time.
+        size_bytes: the file's size.
+    """
+
+    read: bool
+    peak_bytes: int
+    size_bytes: int
+
+
+def examine(reader: str, number: int, folder: Path) -> Outcome:
+    """Mangle a file, have it read, and hold the reader to its word.
+
+    Args:
+        reader: one of ``READERS``.
+        number: makes the file.
+        folder: for the reader's own files.
+
+    Raises:
+        Astray: the reader failed otherwise than it says, gave no reason, or took too much.
+    """
+    content = mangled(reader, number)
+    options = random.Random(number)  # noqa: S311 - makes test data
+    held = not tracemalloc.is_tracing()
+    if held:
+        tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    started = time.process_time()
+    try:
+        read = _READ.get(reader, _read_data)(reader, content, options, folder)
+    except (AssertionError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise Astray(f"{reader} {number}: {type(error).__name__}: {error}") from error
+    finally:
+        peak = tracemalloc.get_traced_memory()[1] - before
+        if held:
+            tracemalloc.stop()
+    seconds = time.process_time() - started
+    if peak > MEMORY_FLOOR + MEMORY_RATIO * len(content):
+        raise Astray(f"{reader} {number}: {peak:,} bytes of memory for a file of {len(content):,}")
+    if seconds > MOST_SECONDS:
+        raise Astray(f"{reader} {number}: {seconds:.0f} s for a file of {len(content):,} bytes")
+    return Outcome(read, peak, len(content))
+
+
+def _read_data(reader: str, content: bytes, dice: random.Random, folder: Path) -> bool:
+    named = {"labels": ["l1", "l2"]} if reader == "arff" and dice.random() < 0.6 else {}
+    given = {"format": reader, **named}
+    options: Any = TypeAdapter[Any](OptionsUnion).validate_python(given) if dice.random() < 0.9 else None
+    target = folder / "set.parquet"
+    allowed = dice.choice([0, 5, 1000])
+    told = [0]
+    try:
+        report = ingest(
+            io.BytesIO(content),
+            reader if dice.random() < 0.9 or options is not None else None,
+            target,
+            options=options,
+            limits=LIMITS,
+            max_bad_records=allowed,
+            progress=told.append,
+        )
+    except BadDataError as error:
+        if not str(error) or any(record.line < 1 or not record.reason for record in error.records):
+            raise Astray(f"a refusal without a place or a reason: {error!r} {error.records}") from error
+        return False
+    except ParameterError as error:
+        if not str(error) or not error.pointer.startswith("/"):
+            raise Astray(f"a refusal without a pointer: {error!r}") from error
+        return False
+    examples = Examples.joined(list(StoredExamples(target).batches()))
+    if not report.n_examples == examples.n_examples >= 1:
+        raise Astray(f"{report.n_examples} examples told, {examples.n_examples} stored")
+    if told[-1] > len(content) and not reader.endswith(("parquet", "zip", "arff")):
+        raise Astray(f"{told[-1]:,} bytes read of {len(content):,}")
+    return True
+
+
+def _read_mime(reader: str, content: bytes, dice: random.Random, folder: Path) -> bool:
+    mail = read_message(content)
+    if read_message(content) != mail:
+        raise Astray("one message, two documents")
+    return True
+
+
+def _read_artifact(reader: str, content: bytes, dice: random.Random, folder: Path) -> bool:
+    path = folder / "model.covey"
+    path.write_bytes(content)
+    try:
+        model = load(path)
+    except ArtifactError as error:
+        if not str(error):
+            raise Astray("a refusal without a reason") from error
+        return False
+    documents: Any = ["red sky", "", "unheard of"]
+    if model.kind_ == "text":
+        with suppress(UnsuitableDataError):
+            if not np.isfinite(model.scores(documents)).all():
+                raise Astray("scores that are no numbers")
+            model.predict(documents)
+    return True
+
+
+_READ: dict[str, Callable[[str, bytes, random.Random, Path], bool]] = {
+    "mime": _read_mime,
+    "artifact": _read_artifact,
+}
+
+
+def mangled(reader: str, number: int) -> bytes:
+    """A file that was valid once, or never; a few hundred kilobytes at most."""
+    dice = random.Random(f"{reader} {number}")  # noqa: S311 - makes test data
+    if dice.random() < 0.03:
+        return dice.randbytes(dice.randrange(300))
+    whole = dice.choice(seeds(reader))
+    if reader == "artifact" and dice.random() < 0.8:
+        return _forged(dice, whole)
+    if reader == "parquet" and dice.random() < 0.6:
+        return _table(dice)
+    if whole.startswith(b"PK") and dice.random() < 0.7:
+        return _rezipped(dice, whole)
+    content = _mangled_bytes(dice, whole)
+    if reader not in {"artifact", "mime"} and dice.random() < 0.15:
+        content = gzip.compress(content) if dice.random() < 0.5 else zstandard.compress(content)
+        if dice.random() < 0.5:
+            content = _mangled_bytes(dice, content)
+    return content
+
+
+def _mangled_bytes(dice: random.Random, content: bytes) -> bytes:
+    for _ in range(dice.choice([0, 1, 1, 2, 3, 8])):
+        way = dice.choice(_WAYS)
+        content = way(dice, content)[:400_000]
+    return content
+
+
+def _flip(dice: random.Random, content: bytes) -> bytes:
+    changed = bytearray(content or b"\0")
+    for _ in range(dice.choice([1, 1, 2, 16])):
+        changed[dice.randrange(len(changed))] = dice.randrange(256)
+    return bytes(changed)
+
+
+def _insert(dice: random.Random, content: bytes) -> bytes:
+    start, end = _span(dice, content)
+    return content[:start] + dice.choice(TOKENS) + content[start if dice.random() < 0.5 else end :]
+
+
+def _drop(dice: random.Random, content: bytes) -> bytes:
+    start, end = _span(dice, content)
+    return content[:start] + content[end:]
+
+
+def _repeat(dice: random.Random, content: bytes) -> bytes:
+    start, end = _span(dice, content)
+    return content[:start] + content[start:end] * dice.choice([2, 3, 50, 3000]) + content[end:]
+
+
+def _cut(dice: random.Random, content: bytes) -> bytes:
+    return content[: dice.randrange(len(content) + 1)]
+
+
+def _lines(dice: random.Random, content: bytes) -> bytes:
+    lines = content.splitlines(keepends=True) or [b""]
+    for _ in range(dice.choice([1, 2, 5])):
+        here, there = dice.randrange(len(lines)), dice.randrange(len(lines))
+        if dice.random() < 0.5:
+            lines[here], lines[there] = lines[there], lines[here]
+        else:
+            lines.insert(here, lines[there])
+    return b"".join(lines)
+
+
+def _splice(dice: random.Random, content: bytes) -> bytes:
+    other = dice.choice(seeds(dice.choice(READERS[:-1])))
+    return content[: dice.randrange(len(content) + 1)] + other[dice.randrange(len(other) + 1) :]
+
+
+def _span(dice: random.Random, content: bytes) -> tuple[int, int]:
+    start = dice.randrange(len(content) + 1)
+    return start, min(len(content), start + dice.choice([1, 2, 4, 20, 100]))
+
+
+_WAYS: list[Callable[[random.Random, bytes], bytes]] = [
+    _flip,
+    _insert,
+    _insert,
+    _drop,
+    _repeat,
+    _cut,
+    _lines,
+    _splice,
+]
+
+
+def _rezipped(dice: random.Random, whole: bytes) -> bytes:
+    """The same zip with its members mangled, so that what is inside is reached."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(out, "w") as new:
+        for info in old.infolist():
+            for _ in range(dice.choice([1, 1, 1, 0, 2])):
+                name = _mangled_bytes(dice, info.filename.encode()) if dice.random() < 0.2 else b""
+                entry = zipfile.ZipInfo(name.decode(errors="replace")[:200] or info.filename)
+                entry.compress_type = dice.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+                with warnings.catch_warnings(action="ignore"):  # of a name that is there twice
+                    new.writestr(entry, _mangled_bytes(dice, old.read(info)))
+    return out.getvalue() if dice.random() < 0.8 else _mangled_bytes(dice, out.getvalue())
+
+
+def _table(dice: random.Random) -> bytes:
+    """A Parquet file of whatever types under the names that mean something."""
+    names = ["text", "labels", "id", "split", "features", "subject", "from", "raw_email", "l1", "a"]
+    columns = {
+        name: dice.choice(_COLUMNS)
+        for name in dice.sample(names, dice.randrange(1, 5)) + dice.choice([[], ["text"], ["labels"]])
+    }
+    if dice.random() < 0.6:
+        columns["text"] = pa.array(["a", "b", None])
+    if dice.random() < 0.6:
+        columns["labels"] = pa.array([["x"], ["y", "x"], []])
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, compression=dice.choice(["none", "snappy", "zstd", "gzip"]))
+    content = out.getvalue()
+    return content if dice.random() < 0.7 else _mangled_bytes(dice, content)
+
+
+_COLUMNS: list[Any] = [
+    pa.array(["a", None, "b" * 1000]),
+    pa.array([1, -5, 2**62]),
+    pa.array([0.5, float("nan"), float("inf")]),
+    pa.array([True, None, False]),
+    pa.array([b"\xff", b"", None]),
+    pa.array([["x"], [], None]),
+    pa.array([[1], [2, None], []]),
+    pa.array([[["x"]], [], None]),
+    pa.array([{"a": 1.5}, {"a": None}, None]),
+    pa.array([{"subject": "s", "text": "t"}, {}, None]),
+    pa.array([[("a", 1.0)], [("a", 2.0), ("a", 3.0)], []], pa.map_(pa.string(), pa.float64())),
+    pa.array([[("a", "x")], [], None], pa.map_(pa.string(), pa.string())),
+    pa.array(["x", "y", "x"]).dictionary_encode(),
+    pa.array([0, 1, 2], pa.timestamp("us")),
+    pa.array([None, None, None]),
+    pa.array(["train", "test", "neither"]),
+    pa.array([["x", None, "x"], ["\0"], [""]]),
+    pa.array([1, 2, 3], pa.decimal128(10, 2)),
+]
+
+
+def _forged(dice: random.Random, whole: bytes) -> bytes:
+    """A saved model with another manifest or other arrays, and checksums that are right."""
+    length = int.from_bytes(whole[:8], "little")
+    described = json.loads(whole[8 : 8 + length])
+    manifest = json.loads(described.pop("__metadata__")["manifest"])
+    arrays = bytearray(whole[8 + length :])
+    if dice.random() < 0.5 and arrays:
+        for _ in range(dice.choice([1, 4, 40])):
+            width = dice.choice([1, 4, 8])
+            start = dice.randrange(max(len(arrays) - width, 1))
+            arrays[start : start + width] = dice.choice([b"\xff", b"\0", b"\x7f", dice.randbytes(1)]) * width
+        arrays = arrays[: len(whole) - 8 - length]
+    if dice.random() < 0.6:
+        for _ in range(dice.choice([1, 1, 3])):
+            _change(dice, manifest)
+    offset = 0
+    entries = manifest.get("arrays")
+    for entry in entries if isinstance(entries, list) else []:
+        with suppress(KeyError, TypeError, ValueError):
+            place = described[entry["name"]]
+            size = place["data_offsets"][1] - place["data_offsets"][0]
+            entry["sha256"] = sha256(arrays[offset : offset + size]).hexdigest()
+            offset += size
+            described[entry["name"]] |= {"dtype": entry["dtype"], "shape": entry["shape"]}
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    metadata = {"manifest": text, "sha256": sha256(text.encode()).hexdigest()}
+    header = json.dumps({"__metadata__": metadata, **described}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + bytes(arrays)
+
+
+_VALUES: list[Any] = [
+    *(
+        None,
+        True,
+        0,
+        1,
+        -1,
+        2**31,
+        2**63,
+        10**30,
+        0.5,
+        -1e308,
+        "",
+        "x",
+        "\0",
+        "../../x",
+        [],
+        {},
+        [[]],
+        [1, "a"],
+    ),
+]
+
+
+def _change(dice: random.Random, value: Any) -> None:
+    """Put something else in some place of a JSON value."""
+    places = list(_places(value))
+    holder, key = dice.choice(places)
+    if dice.random() < 0.2:
+        del holder[key]
+    elif dice.random() < 0.4:
+        other, other_key = dice.choice(places)
+        with suppress(KeyError, IndexError):  # it may just have gone
+            holder[key] = json.loads(json.dumps(other[other_key]))
+    else:
+        holder[key] = dice.choice(_VALUES)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    for key in keys:
+        yield value, key
+        yield from _places(value[key])
+
+
+@cache
+def seeds(reader: str) -> list[bytes]:
+    """Valid files for a reader, small ones."""
+    return _SEEDS[reader]()
+
+
+def _jsonl() -> list[bytes]:
+    kinds: list[list[dict[str, Any]]] = [
+        [{"text": "an invoice", "id": "1", "split": "train"}, {"text": "é 🦉\u2028", "split": "test"}],
+        [{"features": {"a": 1.5, "b": -2}}, {"features": {"c": 1e-9}}],
+        [{"email": {"subject": "s", "from": "a@b.example", "text": "hello", "html": "<p>hello"}}],
+        [{"raw_email": "U3ViamVjdDogaGkKCmhlbGxv"}, {"raw_email": ""}],
+    ]
+    return [
+        "".join(json.dumps({**example, "labels": ["x", "y, z"]}) + "\n" for example in kind).encode()
+        for kind in kinds
+    ]
+
+
+def _csv() -> list[bytes]:
+    return [
+        b'text,labels,id,split\n"an ""invoice""",x;y,1,train\nparcel,"x",2,test\n',
+        b"subject;from;text;labels\r\nHello;a@b.example;hi;x|y\r\n",
+        "text\tlabels\nübel\tx\n".encode("latin-1"),
+    ]
+
+
+def _svmlight() -> list[bytes]:
+    return [b"# comment\n1,2 3:0.5 7:1e-3 # one\n2 1:1 3:-4\n 5:1\n", b"1 2199023255551:1\n0 1:1 1:2\n"]
+
+
+_ARFF = b"""% c
+@relation 'r: -C 2'
+@attribute a numeric
+@attribute 'b, c' {red,'dark green'}
+@attribute l1 {0,1}
+@attribute l2 {0,1}
+@data
+1,red,0,1
+{0 2.5, 3 1}
+?,'dark green',1,0
+"""
+_HIERARCHICAL = (
+    b"@RELATION r\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE class hierarchical 2,2/1/3,4/6\n@DATA\n1,2@4/6\n"
+)
+_XML = (
+    b'<labels xmlns="http://mulan.sourceforge.net/labels">'
+    b'<label name="l1"><label name="l2"/></label></labels>'
+)
+
+
+def _arff() -> list[bytes]:
+    return [_ARFF, _HIERARCHICAL, _zip({"x.arff": _ARFF, "x.xml": _XML}), _zip({"d/x-train.arff": _ARFF})]
+
+
+def _parquet() -> list[bytes]:
+    tables = [
+        {
+            "text": ["some text", "more"] * 20,
+            "labels": [["x", "y"], []] * 20,
+            "split": ["train", "test"] * 20,
+        },
+        {"a": [0.5, -1.0] * 20, "x": [0, 1] * 20, "labels": [["x"], ["y"]] * 20},
+    ]
+    outs = [io.BytesIO() for _ in tables]
+    for table, out in zip(tables, outs, strict=True):
+        pq.write_table(pa.table(table), out)
+    return [out.getvalue() for out in outs]
+
+
+def _mime() -> list[bytes]:
+    nested = b"".join(b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (n, n) for n in range(20))
+    return [path.read_bytes() for path in sorted(MESSAGES.glob("*.eml"))] + [
+        b"Subject: deep\n" + nested + b"\nx"
+    ]
+
+
+def _mbox() -> list[bytes]:
+    separator = b"From me Thu Jan 01 00:00:00 1970\nX-Gmail-Labels: a,b\n"
+    return [separator + b"\nbody\n\n" + separator + message + b"\n" for message in _mime()[:4]]
+
+
+def _eml_zip() -> list[bytes]:
+    messages = _mime()
+    return [_zip({f"top/a{i}/{i}.eml": message for i, message in enumerate(messages[:3])})]
+
+
+def _zip(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def _artifact() -> list[bytes]:
+    texts = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass", "sky"] * 2
+    sets: list[tuple[str, ...]] = [
+        ("red",),
+        ("blue",),
+        ("red", "a"),
+        ("green",),
+        ("green", "a"),
+        (),
+        ("blue",),
+    ]
+    saved = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("mp_boost", "svm", "naive_bayes", "mlpp", "h_rls"):
+            pipeline = Pipeline.from_parameters(
+                catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
+                catalog.LEARNER_PARAMETERS.validate_python(
+                    {"algorithm": name, **({"rounds": 3} if name == "mp_boost" else {})}
+                ),
+            ).fit(Examples("text", texts, sets * 2))
+            save(pipeline, path := Path(folder) / name)
+            saved.append(path.read_bytes())
+    return saved
+
+
+_SEEDS: dict[str, Callable[[], list[bytes]]] = {
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "svmlight": _svmlight,
+    "arff": _arff,
+    "parquet": _parquet,
+    "mbox": _mbox,
+    "eml_zip": _eml_zip,
+    "mime": _mime,
+    "artifact": _artifact,
+}
