@@ -31,6 +31,8 @@ from stack import Stack
 
 SEQUENCES_SECONDS = 240
 """Of random sequences, after every pass over each operation."""
+PASS_SECONDS = 400
+"""Less than what is left when a pass over each operation begins, the first one apart."""
 EXAMPLES = 20
 """Random requests for each operation in a pass."""
 
@@ -89,9 +91,11 @@ def ask(seed: int, seconds: float) -> tuple[Fuzz, int]:
             fuzz = Fuzz(stack, seed)
             tour(fuzz)
             passes = 0
-            while time.monotonic() < end:
-                fuzz.phases(seed + passes, EXAMPLES)
-                fuzz.sequences(seed + passes, int(max(1, min(SEQUENCES_SECONDS, end - time.monotonic()))))
+            while (left := end - time.monotonic()) > 0:
+                if passes == 0 or left > PASS_SECONDS:
+                    fuzz.phases(seed + passes, EXAMPLES)
+                left = end - time.monotonic()
+                fuzz.sequences(seed + passes, int(max(1, min(SEQUENCES_SECONDS, left))))
                 passes += 1
                 told = (
                     f"pass {passes}: {fuzz.tally.requests():,} requests, {len(fuzz.tally.findings)} findings"
@@ -140,7 +144,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=60.0, help="so long, and until the pass ends")
+    parser.add_argument("--minutes", type=float, default=60.0, help="so long; one pass at least")
     parser.add_argument("--seed", type=int, default=None, help="any number; by default a random one")
     arguments = parser.parse_args()
     seed = secrets.randbits(20) if arguments.seed is None else arguments.seed
