@@ -82,8 +82,8 @@ def _expect_short(body: Any, longest: Mapping[str, Callable[[Settings], int]], r
     for field, limit in longest.items():
         given = body.get(field) if isinstance(body, dict) else None
         most = limit(_environment(request).settings)
-        if isinstance(given, list) and len(given) > most:
-            message = f"a request may hold {most:,} {field}, this one holds {len(given):,}; send several"
+        if isinstance(given, list | dict) and len(given) > most:
+            message = f"{field} may have {most:,} entries, these are {len(given):,}"
             raise TooLarge(message, errors=[(f"/{field}", message)])
 
 

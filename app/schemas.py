@@ -11,14 +11,17 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializ
 
 from app.settings import Settings
 
+Longest: TypeAlias = Mapping[str, Callable[[Settings], int]]
+"""Fields that are lists or maps, and how many entries they may have under the settings."""
+
 
 class Request(BaseModel):
     """Base of what clients send: unknown fields, NaN and infinities are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
-    longest: ClassVar[Mapping[str, Callable[[Settings], int]]] = {}
-    """Lists by their field and how long they may be: looked at before anything is made of their items."""
+    longest: ClassVar[Longest] = {}
+    """Looked at before anything is made of the entries."""
 
 
 class Answer(BaseModel):

@@ -111,7 +111,7 @@ class Settings(BaseSettings):
     """Most examples of a data set."""
 
     max_labels: PositiveInt = 20_000
-    """Most labels of a data set."""
+    """Most labels of a data set, of a tree, of a router's destinations and of a feedback."""
 
     max_features: PositiveInt = 5_000_000
     """Most features of a data set of numbers."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from app.errors import Problem
-from app.schemas import Answer, Description, NextCursor, Request, Timestamp, Title, WithoutNul
+from app.schemas import Answer, Description, Longest, NextCursor, Request, Timestamp, Title, WithoutNul
 from models.data.formats import OptionsUnion
 
 DatasetFormat: TypeAlias = Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"]
@@ -79,6 +79,7 @@ class DatasetCreate(Request):
             ]
         }
     )
+    longest: ClassVar[Longest] = {"label_tree": lambda settings: settings.max_labels}
 
     name: Title
     """What people call it; need not be unique."""

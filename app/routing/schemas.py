@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from app.datasets.schemas import EmailParts, Label
-from app.schemas import Answer, Count, Name, NextCursor, Request, Timestamp, WithoutNul
+from app.schemas import Answer, Count, Longest, Name, NextCursor, Request, Timestamp, WithoutNul
 from app.versions.schemas import LabelExplanation, RankedLabel, VersionRef
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), WithoutNul]
@@ -33,6 +33,7 @@ class RouterPut(Request):
             ]
         }
     )
+    longest: ClassVar[Longest] = {"destinations": lambda settings: settings.max_labels}
 
     model: Name
     """A model that exists."""
@@ -209,6 +210,7 @@ class Feedback(Request):
             ]
         }
     )
+    longest: ClassVar[Longest] = {"labels": lambda settings: settings.max_labels}
 
     labels: list[Label]
     """The labels that would have been right; none at all is allowed."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
 from app.datasets.schemas import EmailParts
-from app.schemas import Answer, Count, JsonObject, Name, NextCursor, Request, Timestamp
-from app.settings import Settings
+from app.schemas import Answer, Count, JsonObject, Longest, Name, NextCursor, Request, Timestamp
 from app.training.schemas import PartMetrics
 
 VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -165,9 +163,7 @@ class PredictRequest(Request):
         }
     )
 
-    longest: ClassVar[Mapping[str, Callable[[Settings], int]]] = {
-        "instances": lambda settings: settings.max_instances
-    }
+    longest: ClassVar[Longest] = {"instances": lambda settings: settings.max_instances}
 
     instances: list[Instance] = Field(min_length=1)
     """The documents; answered in this order."""

@@ -1,0 +1,251 @@
+"""Bombs over HTTP: each is refused, or handled and noted, in bounded memory, while others are served."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import bombs
+import httpx
+import pytest
+from bombs import GIB, MIB
+from contract import problem_of
+from stack import Stack, departments, wait_for
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]
+
+API_MAY_GROW = 256 * MIB
+"""Memory that the API's process may need for a bomb; a body of 32 MiB of JSON takes a few times its size."""
+JOB_MAY_TAKE = 768 * MIB
+"""Memory of a job's process at its most: what every job needs, and ten times a record of 32 MiB and more."""
+
+
+class Beside:
+    """What others do meanwhile: predictions and health checks, and a look at every process's memory."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.answers = 0
+        self.wrong: list[str] = []
+        self.job_bytes = 0
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=work) for work in (self._ask, self._look)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self) -> None:
+        body = {"instances": [{"text": "my invoice is wrong"}]}
+        with httpx.Client(base_url=self.stack.url, timeout=60, trust_env=False) as client:
+            while not self._stopped.wait(0.02):
+                predicted = client.post("/v1/models/beside/predict", json=body)
+                health = client.get("/health/ready")
+                self.wrong += [
+                    answer.text[:500] for answer in (predicted, health) if answer.status_code != 200
+                ]
+                self.answers += 1
+
+    def _look(self) -> None:
+        while not self._stopped.wait(0.02):
+            for worker in self.stack.worker_pids():
+                for job in self.stack.job_pids(worker):
+                    self.job_bytes = max(self.job_bytes, _peak(job))
+
+
+def _peak(pid: int) -> int:
+    """The most memory that a process has held; 0 when it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    stack = Stack(tmp_path_factory.mktemp("bombs") / "data", {"COVEY_WORKER_CONCURRENCY": "1"}).start()
+    texts = stack.dataset(departments(40))
+    assert stack.finished(stack.train(texts["id"], model="beside")["id"])["state"] == "succeeded"
+    stack.call("PUT", "/v1/routers/beside", 200, json={"model": "beside", "fallback": "front@example.org"})
+    yield stack
+    stack.stop()
+
+
+@contextmanager
+def unharmed(stack: Stack) -> Iterator[Beside]:
+    """Others are answered meanwhile, and no process takes more than it may."""
+    (api,) = [pid for pid in stack.processes("-m app api") if _peak(pid)]
+    Path(f"/proc/{api}/clear_refs").write_text("5")  # its peak is counted from now
+    before = _peak(api)
+    with Beside(stack) as beside:
+        yield beside
+        answered = beside.answers
+        wait_for(lambda: beside.answers > answered or None, what="an answer after the bomb")
+    assert not beside.wrong, beside.wrong[:3]
+    grown = _peak(api) - before
+    assert grown < API_MAY_GROW, f"the API grew by {grown / MIB:.0f} MiB"
+    assert beside.job_bytes < JOB_MAY_TAKE, f"a job took {beside.job_bytes / MIB:.0f} MiB"
+
+
+def settled(stack: Stack, content: bytes, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
+    """A data set of this content, once it is ready or has failed; it is gone afterwards."""
+    made = stack.upload(content, headers, **fields)
+    stack.call("DELETE", f"/v1/datasets/{made['id']}", 204)
+    return made
+
+
+GZIP, ZSTD = {"Content-Encoding": "gzip"}, {"Content-Encoding": "zstd"}
+
+UPLOADS: list[tuple[str, Callable[[], bytes], dict[str, str], str, str]] = [
+    ("10 GiB of gzip zeros", lambda: bombs.gzip_zeros(10 * GIB), GZIP, "jsonl", "grows more than 200 times"),
+    ("10 GiB of zstd zeros", lambda: bombs.zstd_zeros(10 * GIB), ZSTD, "csv", "grows more than 200 times"),
+    (
+        "zeros that nobody spoke of",
+        lambda: bombs.gzip_zeros(GIB),
+        {},
+        "svmlight",
+        "grows more than 200 times",
+    ),
+    (
+        "zeros in gzip in gzip",
+        lambda: bombs.gzip_again(bombs.gzip_zeros(10 * GIB)),
+        GZIP,
+        "jsonl",
+        "grows more than 200 times",
+    ),
+    (
+        "a line of 1 GiB",
+        lambda: bombs.one_line(GIB),
+        GZIP,
+        "jsonl",
+        "line 1: the line is longer than 33,554,432",
+    ),
+    (
+        "a zip of 10 GiB of zeros",
+        lambda: bombs.zip_of_zeros(10 * GIB),
+        {},
+        "eml_zip",
+        "longer than|grows more",
+    ),
+    (
+        "a zip of one member 5,000 times",
+        lambda: bombs.overlapping_zip(5000, 10 * MIB),
+        {},
+        "eml_zip",
+        "grows more than 200 times",
+    ),
+    (
+        "2⁴⁰ as an index",
+        lambda: b"1 1099511627776:1\n",
+        {},
+        "svmlight",
+        "line 1: column 3: .*1099511627776",
+    ),
+    (
+        "a million labels",
+        lambda: b"".join(b"%d 1:1\n" % label for label in range(1_000_000)),
+        {},
+        "svmlight",
+        "more than 20,000 labels",
+    ),
+    (
+        "a million labels of one example",
+        lambda: b",".join(b"%d" % label for label in range(1_000_000)) + b" 1:1\n",
+        {},
+        "svmlight",
+        "more than 20,000 labels",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "headers", "kind", "reason"), [pytest.param(*case[1:], id=case[0]) for case in UPLOADS]
+)
+def test_content_that_goes_off_is_refused(
+    stack: Stack, make: Callable[[], bytes], headers: dict[str, str], kind: str, reason: str
+) -> None:
+    content = make()
+    with unharmed(stack):
+        made = settled(stack, content, headers, format=kind)
+    assert made["state"] == "failed", made
+    assert made["error"]["code"] == "bad_data"
+    assert re.search(reason, made["error"]["detail"]), made["error"]
+
+
+def test_a_zip_in_a_zip_is_not_opened(stack: Stack) -> None:
+    with unharmed(stack):
+        made = settled(stack, bombs.nested_zip(60), {}, format="eml_zip")
+    assert made["state"] == "ready", made
+    assert (made["n_examples"], made["n_labels"]) == (1, 1)
+
+
+def nested(levels: int) -> bytes:
+    opening = b"".join(
+        b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (level, level)
+        for level in range(levels)
+    )
+    return b"Subject: my invoice is wrong\n" + opening + b"Content-Type: text/plain\n\ndeep down\n"
+
+
+MESSAGES: list[tuple[str, Callable[[], bytes], str]] = [
+    ("1,500 nested multiparts", lambda: nested(1500), "nested"),
+    (
+        "20,000 recipients",
+        lambda: b"To: " + b", ".join(b"P <p%d@example.org>" % n for n in range(20_000)) + b"\n\nmy invoice",
+        "header",
+    ),
+    ("24 MiB of open elements", lambda: b"Content-Type: text/html\n\n" + b"<ul><li>" * (3 * MIB), ""),
+]
+
+
+@pytest.mark.parametrize(("make", "defect"), [pytest.param(*case[1:], id=case[0]) for case in MESSAGES])
+def test_a_message_that_goes_off_is_routed_with_a_defect_noted(
+    stack: Stack, make: Callable[[], bytes], defect: str
+) -> None:
+    message = make()
+    with unharmed(stack):
+        decision = stack.call(
+            "POST",
+            "/v1/routers/beside/messages",
+            200,
+            content=message,
+            headers={"Content-Type": "message/rfc822"},
+        )
+    assert decision["message"]["truncated"]
+    assert any(defect in noted for noted in decision["message"]["defects"]), decision["message"]
+
+
+def test_a_data_set_of_such_messages_is_read(stack: Stack) -> None:
+    raw = [base64.b64encode(make()).decode() for _, make, _ in MESSAGES[:2]]
+    lines = [json.dumps({"raw_email": message, "labels": ["x"]}) for message in raw * 20]
+    with unharmed(stack):
+        made = settled(stack, "\n".join(lines).encode(), {}, format="jsonl")
+    assert made["state"] == "ready", made
+
+
+def test_a_million_labels_in_a_request_are_refused(stack: Stack) -> None:
+    tree = {f"l{label}": "top" for label in range(1_000_000)}
+    destinations = dict.fromkeys(tree, "front@example.org")
+    router = {"model": "beside", "fallback": "front@example.org", "destinations": destinations}
+    with unharmed(stack):
+        answer = stack.http.post("/v1/datasets", json={"name": "tree", "label_tree": tree})
+        problem_of(answer, 413, "too_large", "/label_tree")
+        answer = stack.http.put("/v1/routers/many", json=router)
+        problem_of(answer, 413, "too_large", "/destinations")
+        path = f"/v1/decisions/{stack.call('GET', '/v1/routers/beside/decisions', 200)['items'][0]['decision_id']}"
+        answer = stack.http.post(f"{path}/feedback", json={"labels": [*tree]})
+        problem_of(answer, 413, "too_large", "/labels")
