@@ -246,6 +246,7 @@ def test_a_million_labels_in_a_request_are_refused(stack: Stack) -> None:
         problem_of(answer, 413, "too_large", "/label_tree")
         answer = stack.http.put("/v1/routers/many", json=router)
         problem_of(answer, 413, "too_large", "/destinations")
-        path = f"/v1/decisions/{stack.call('GET', '/v1/routers/beside/decisions', 200)['items'][0]['decision_id']}"
-        answer = stack.http.post(f"{path}/feedback", json={"labels": [*tree]})
+        listed = stack.call("GET", "/v1/routers/beside/decisions", 200)["items"]
+        path = f"/v1/decisions/{listed[0]['decision_id']}/feedback"
+        answer = stack.http.post(path, json={"labels": [*tree]})
         problem_of(answer, 413, "too_large", "/labels")
