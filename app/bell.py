@@ -6,6 +6,8 @@ looks for rows that nobody picked up.
 
 from __future__ import annotations
 
+import queue
+import threading
 from typing import Any
 
 import structlog
@@ -18,6 +20,9 @@ TASK = "covey.run_job"
 """The one task of the workers; its one argument is a job's id."""
 
 QUEUE = "covey"
+
+CLOSE_SECONDS = 1.0
+"""How long the end of a process waits for rings that are under way."""
 
 
 def celery_config(broker_url: str) -> dict[str, Any]:
@@ -65,11 +70,56 @@ class Bell:
 
     def ring(self, job_id: str) -> None:
         """Ring once. A broker that does not answer is no error: a worker's own search finds the job."""
-        try:
-            self._celery.send_task(TASK, args=[job_id], queue=QUEUE, retry=False)
-        except (OperationalError, OSError) as error:
-            log.warning("bell.unheard", job_id=job_id, reason=str(error))
+        self._is_heard(job_id)
 
     def close(self) -> None:
         """Close the connections to the broker."""
         self._celery.close()
+
+    def _is_heard(self, job_id: str) -> bool:
+        try:
+            self._celery.send_task(TASK, args=[job_id], queue=QUEUE, retry=False)
+        except (OperationalError, OSError) as error:
+            log.warning("bell.unheard", job_id=job_id, reason=str(error))
+            return False
+        return True
+
+
+class BellAside(Bell):
+    """Rings in a thread of its own: no request waits for a broker that takes its time, or never answers.
+
+    Args:
+        broker_url: Celery URL.
+    """
+
+    def __init__(self, broker_url: str) -> None:
+        super().__init__(broker_url)
+        self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._ring_on, name="bell", daemon=True)
+        self._thread.start()
+
+    def ring(self, job_id: str) -> None:
+        """Ring once, soon."""
+        self._waiting.put(job_id)
+
+    def close(self) -> None:
+        """Ring what waits, if the broker answers, and close the connections to it."""
+        self._waiting.put(None)
+        self._thread.join(CLOSE_SECONDS)
+        super().close()
+
+    def _ring_on(self) -> None:
+        while (job_id := self._waiting.get()) is not None:
+            if not self._is_heard(job_id) and not self._forget():
+                return
+
+    def _forget(self) -> bool:
+        """Drop what has come meanwhile: by the time the broker is back, the workers have found it.
+
+        Returns:
+            whether to ring on.
+        """
+        while not self._waiting.empty():
+            if self._waiting.get() is None:
+                return False
+        return True

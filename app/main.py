@@ -9,6 +9,8 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from app import documentation, handlers, logs, openapi
+from app.bell import BellAside
+from app.broker import broker_url
 from app.datasets import api as datasets
 from app.db import schema
 from app.environment import Environment
@@ -40,7 +42,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(settings)
-        environment = Environment.open(settings)
+        environment = Environment.open(settings, BellAside(broker_url(settings)))
         schema.require_head(environment.db.engine)
         if not is_loopback(settings.host) and not any_exist(environment.db):
             raise UnguardedError(

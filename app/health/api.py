@@ -44,7 +44,7 @@ def live() -> Live:
 
 @router.get("/health/ready", responses=responses(503))
 def ready(env: Env, request: Request) -> Ready:
-    """Tell whether this process goes on, the database answers and jobs get done."""
+    """Tell whether this process goes on, database and storage answer and jobs get done."""
     if request.app.state.draining:
         raise NotReady("this process is being stopped", headers={"Retry-After": "5"})
     found = readiness(env)

@@ -1,4 +1,4 @@
-"""What readiness is judged by: the database, and whether waiting jobs get done."""
+"""What readiness is judged by: the database, the storage, and whether waiting jobs get done."""
 
 from __future__ import annotations
 
@@ -56,4 +56,6 @@ def readiness(env: Environment) -> Readiness:
         reasons.append("no worker has been heard of lately")
     elif waited > env.settings.ready_queue_seconds and running < room:
         reasons.append(f"a job has waited {waited:.0f} s although a worker has room")
+    if (reason := env.storage_watch.reason()) is not None:
+        reasons.append(reason)
     return Readiness(not reasons, True, workers, waited, reasons)

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from app.storage.copies import LocalCopies
-from app.storage.files import Found, StorageAwayError, Stored, checked
+from app.storage.files import Found, StorageAwayError, Stored, checked, expect_same
 
 if TYPE_CHECKING:
     from boto3.s3.transfer import TransferConfig
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 PART_BYTES = 8 * MIB
 """Size of the parts of an upload; a bucket takes 10,000 of them, so a file has 80 GiB at most."""
+
+CHECK = "checks/ready"
+"""Where a check writes, the same bytes each time; it is none of the files."""
+
+CHECK_TIMEOUT_SECONDS = 2
 
 PARTS_AT_ONCE = 4
 """Parts of one upload or download that are under way, and in memory."""
@@ -43,6 +48,9 @@ class BucketStorage:
         copies: local copies of what is read.
     """
 
+    # Requests to buckets cost money.
+    check_seconds = 10.0
+
     def __init__(
         self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, copies: LocalCopies
     ) -> None:
@@ -53,6 +61,7 @@ class BucketStorage:
         self._copies = copies
         self._lock = threading.Lock()
         self._made: S3Client | None = None
+        self._made_quick: S3Client | None = None
 
     @classmethod
     def from_url(cls, url: str, copies: LocalCopies) -> BucketStorage:
@@ -144,11 +153,25 @@ class BucketStorage:
 
     def everything(self) -> Iterator[Found]:
         """All files; of those that come or go meanwhile, any."""
-        return self._listed(f"{self._prefix}/" if self._prefix else "")
+        found = self._listed(f"{self._prefix}/" if self._prefix else "")
+        return (file for file in found if file.key != CHECK)
 
     def scratch(self, suffix: str = "") -> AbstractContextManager[Path]:
         """A path for a temporary file beside the local copies, removed when the block ends."""
         return self._copies.scratch(suffix)
+
+    def check(self) -> None:
+        """Write a few bytes and read them back, in seconds or not at all.
+
+        Raises:
+            StorageAwayError: that cannot be done now.
+        """
+        name, written = self._name(CHECK), b"covey"
+        with _told():
+            client = self._quick_client()
+            client.put_object(Bucket=self._bucket, Key=name, Body=written)
+            read = client.get_object(Bucket=self._bucket, Key=name)["Body"].read()
+        expect_same(written, read)
 
     def _name(self, key: str) -> str:
         return f"{self._prefix}/{checked(key)}" if self._prefix else checked(key)
@@ -171,25 +194,37 @@ class BucketStorage:
         """The client; made when it is needed first, in the process that needs it."""
         with self._lock:
             if self._made is None:
-                # Loading it takes a third of a second, which a service with a folder need not wait for.
-                import boto3  # noqa: PLC0415
-                from botocore.config import Config  # noqa: PLC0415
-
-                self._made = boto3.session.Session().client(
-                    "s3",
-                    endpoint_url=self._endpoint,
-                    region_name=self._region,
-                    config=Config(
-                        connect_timeout=5,
-                        read_timeout=30,
-                        retries={"mode": "standard", "total_max_attempts": 4},
-                        s3={"addressing_style": "path" if self._endpoint else "auto"},
-                        # Servers other than AWS's stumble over checksums that trail the content.
-                        request_checksum_calculation="when_required",
-                        response_checksum_validation="when_required",
-                    ),
-                )
+                self._made = self._new_client(connect_timeout=5, read_timeout=30, attempts=4)
             return self._made
+
+    def _quick_client(self) -> S3Client:
+        """A client that gives up soon."""
+        with self._lock:
+            if self._made_quick is None:
+                self._made_quick = self._new_client(
+                    connect_timeout=CHECK_TIMEOUT_SECONDS, read_timeout=CHECK_TIMEOUT_SECONDS, attempts=1
+                )
+            return self._made_quick
+
+    def _new_client(self, *, connect_timeout: int, read_timeout: int, attempts: int) -> S3Client:
+        # Loading it takes a third of a second, which a service with a folder need not wait for.
+        import boto3  # noqa: PLC0415
+        from botocore.config import Config  # noqa: PLC0415
+
+        return boto3.session.Session().client(
+            "s3",
+            endpoint_url=self._endpoint,
+            region_name=self._region,
+            config=Config(
+                connect_timeout=connect_timeout,
+                read_timeout=read_timeout,
+                retries={"mode": "standard", "total_max_attempts": attempts},
+                s3={"addressing_style": "path" if self._endpoint else "auto"},
+                # Servers other than AWS's stumble over checksums that trail the content.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
 
 
 class _AbandonedError(Exception):

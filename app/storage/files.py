@@ -66,7 +66,21 @@ class StorageAwayError(OSError):
 
 
 class Storage(Protocol):
-    """Where files live."""
+    """Where files live.
+
+    Attributes:
+        check_seconds: how long the outcome of a check is worth believing.
+    """
+
+    check_seconds: float
+
+    def check(self) -> None:
+        """Write a few bytes and read them back.
+
+        Raises:
+            OSError: that cannot be done now.
+        """
+        ...
 
     def create(self, key: str) -> AbstractContextManager[BinaryIO]:
         """A new file to write; it appears under its key when the block ends well."""
@@ -99,6 +113,16 @@ class Storage(Protocol):
     def scratch(self, suffix: str = "") -> AbstractContextManager[Path]:
         """A path for a temporary local file, removed when the block ends; ``put`` takes it at no cost."""
         ...
+
+
+def expect_same(written: bytes, read: bytes) -> None:
+    """What was read must be what was written.
+
+    Raises:
+        OSError: it is not.
+    """
+    if read != written:
+        raise OSError(errno.EIO, "the storage gives back other bytes than it took")
 
 
 def checked(key: str) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from app.storage.files import Found, Stored, checked
+from app.storage.files import Found, Stored, checked, expect_same
 from models.files import sync_folder
 
 
@@ -22,10 +22,23 @@ class FolderStorage:
         root: the folder; made when missing.
     """
 
+    check_seconds = 1.0
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self._aside = root / "aside"
         self._aside.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def check(self) -> None:
+        """Write a few bytes and read them back.
+
+        Raises:
+            OSError: that cannot be done now.
+        """
+        written = secrets.token_bytes(8)
+        with self.scratch() as path:
+            path.write_bytes(written)
+            expect_same(written, path.read_bytes())
 
     def _path(self, key: str) -> Path:
         return self.root / checked(key)

@@ -90,6 +90,29 @@ def test_nothing_appears_when_the_writer_gives_up(
         assert server.unfinished(url) == 0
 
 
+def test_a_check_leaves_no_file_behind(storage: Storage) -> None:
+    for _ in range(2):
+        storage.check()
+    assert list(storage.everything()) == []
+
+
+def test_a_bucket_that_is_gone_or_refuses_fails_its_check(
+    buckets: bucket.BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.storage.bucket.CHECK_TIMEOUT_SECONDS", 0.2)
+    named = Settings(data_dir=tmp_path, storage_url=buckets.make().replace("covey-test-", "no-such-"))
+    with pytest.raises(StorageAwayError, match="NoSuchBucket"):
+        open_storage(named).check()
+    storage = open_storage(Settings(data_dir=tmp_path, storage_url=buckets.make()))
+    buckets.pause()
+    try:
+        with pytest.raises(StorageAwayError, match=r"[Tt]ime"):
+            storage.check()
+    finally:
+        buckets.go_on()
+    storage.check()
+
+
 def test_what_is_deleted_is_gone_and_may_be_deleted_again(storage: Storage) -> None:
     write(storage, "uploads/one", b"1")
     write(storage, "uploads/two", b"2")

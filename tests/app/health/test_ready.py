@@ -1,0 +1,91 @@
+"""Readiness tells of a storage that takes nothing, and never waits for one that does not answer."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from stack import wait_for
+
+from app.db import tables
+from app.environment import Environment
+from app.health.service import readiness
+from app.storage import FolderStorage, StorageAwayError, watch
+from app.storage.watch import StorageWatch
+
+
+class Scripted(FolderStorage):
+    """A folder whose checks a test counts, holds up and lets fail."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.checks = 0
+        self.answers = threading.Event()
+        self.answers.set()
+        self.error: OSError | None = None
+
+    def check(self) -> None:
+        self.checks += 1
+        self.answers.wait(60)
+        if self.error is not None:
+            raise self.error
+        super().check()
+
+
+def test_a_folder_that_is_gone_or_a_file_now_makes_the_service_not_ready(env: Environment) -> None:
+    assert isinstance(env.storage, FolderStorage)
+    env.storage.check_seconds = 0.0
+    with env.db.write() as tx:
+        tx.session.add(
+            tables.Worker(id="wrk_1", host="h", pid=1, concurrency=1, started_at=tx.now, seen_at=tx.now)
+        )
+    assert readiness(env).ready
+    root = env.storage.root
+    shutil.rmtree(root)
+    found = readiness(env)
+    assert (found.ready, found.database, found.workers) == (False, True, 1)
+    assert found.reasons == ["the storage cannot be used (No such file or directory)"]
+    root.touch()
+    assert readiness(env).reasons == ["the storage cannot be used (Not a directory)"]
+    root.unlink()
+    (root / "aside").mkdir(parents=True)
+    assert readiness(env).ready
+    assert list((root / "aside").iterdir()) == []
+
+
+def test_an_answer_holds_for_a_while(tmp_path: Path) -> None:
+    storage = Scripted(tmp_path)
+    storage.check_seconds = 60.0
+    watched = StorageWatch(storage)
+    assert [watched.reason() for _ in range(5)] == [None] * 5
+    assert storage.checks == 1
+
+
+def test_nobody_waits_for_a_storage_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PATIENCE_SECONDS", 0.01)
+    storage = Scripted(tmp_path)
+    storage.check_seconds = 0.0
+    storage.answers.clear()
+    watched = StorageWatch(storage)
+    assert [watched.reason() for _ in range(100)] == ["the storage does not answer"] * 100
+    assert storage.checks == 1, "those who ask do not pile up before it"
+    storage.answers.set()
+    monkeypatch.setattr(watch, "PATIENCE_SECONDS", 60.0)
+    wait_for(lambda: True if watched.reason() is None else None, what="the storage to answer again")
+
+
+def test_where_the_bucket_is_is_not_told_to_everybody(tmp_path: Path) -> None:
+    storage = Scripted(tmp_path)
+    storage.check_seconds = 0.0
+    watched = StorageWatch(storage)
+    storage.error = StorageAwayError("Could not connect to http://bucket.internal:9000")
+    assert watched.reason() == "the storage cannot be used (it does not answer)"
+    storage.error = OSError(errno.ENOSPC, "No space left on device")
+    assert watched.reason() == "the storage cannot be used (No space left on device)"
+    storage.error = None
+    assert watched.reason() is None
