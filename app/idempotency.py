@@ -43,11 +43,29 @@ class Once:
         """The API key that asks; None where the service is open."""
         return None if self._caller == OPEN else self._caller
 
-    def run(self, db: Database, made: type[Made], work: Callable[[Transaction], Made]) -> Made:
+    def of(self, content_sha256: str) -> Once:
+        """The same for a body that was streamed, and is known by its digest."""
+        digest = hashlib.sha256(f"{self._fingerprint}\n{content_sha256}".encode())
+        return Once(self._caller, self._key, digest.hexdigest())
+
+    def run(
+        self,
+        db: Database,
+        made: type[Made],
+        work: Callable[[Transaction], Made],
+        *,
+        shown_once: str | None = None,
+    ) -> Made:
         """Do the work in one transaction, or answer as the first time.
 
+        Args:
+            db: where the answer is kept.
+            made: what the answer is.
+            work: makes it.
+            shown_once: the field of the answer that must not be kept; there is no second answer then.
+
         Raises:
-            Conflict: the key came with another body before.
+            Conflict: the key came with another body before, or the answer held a secret.
         """
         with db.write() as tx:
             if self._key is None:
@@ -55,13 +73,20 @@ class Once:
             record = self._taken(tx)
             if record is not None:
                 answer = work(tx)
-                record.answer = answer.model_dump(mode="json", exclude_none=True)
+                left_out = None if shown_once is None else {shown_once}
+                record.answer = answer.model_dump(mode="json", exclude_none=True, exclude=left_out)
                 return answer
             first = tx.session.get_one(IdempotencyRecord, (self._caller, self._key))
             if first.fingerprint != self._fingerprint:
                 raise Conflict(
                     "this Idempotency-Key was used for another request; choose a new one",
                     code="idempotency_key_reused",
+                )
+            if shown_once is not None:
+                raise Conflict(
+                    f"this was done before, for {first.answer['id']}, and only the first answer showed "
+                    f"the {shown_once}; to get another one, rotate that key with a new Idempotency-Key",
+                    code="answered_once",
                 )
             return made.model_validate(first.answer)
 
@@ -82,22 +107,42 @@ class Once:
         return record
 
 
-async def _once(
-    request: Request,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            min_length=1,
-            max_length=255,
-            description="Repeat a request with the same key and body, and it is done once.",
-        ),
-    ] = None,
-) -> Once:
-    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="Repeat a request with the same key and body, and it is done once.",
+    ),
+]
+
+
+ASKED_ONCE = Once(OPEN, None, "")
+"""For what cannot be asked twice by mistake: a command, and no request."""
+
+
+async def _once(request: Request, idempotency_key: IdempotencyKey = None) -> Once:
+    digest = hashlib.sha256(_place(request))
     if idempotency_key is not None:
         digest.update(await request.body())
-    caller = getattr(request.state, "key_id", None) or OPEN
-    return Once(caller, idempotency_key, digest.hexdigest())
+    return Once(_caller(request), idempotency_key, digest.hexdigest())
+
+
+async def _streamed_once(request: Request, idempotency_key: IdempotencyKey = None) -> Once:
+    return Once(_caller(request), idempotency_key, hashlib.sha256(_place(request)).hexdigest())
+
+
+def _place(request: Request) -> bytes:
+    return f"{request.method} {request.url.path}\n".encode()
+
+
+def _caller(request: Request) -> str:
+    caller: str | None = getattr(request.state, "key_id", None)
+    return caller or OPEN
 
 
 OnceHeader = Annotated[Once, Depends(_once)]
+"""For a body in memory."""
+
+StreamedOnceHeader = Annotated[Once, Depends(_streamed_once)]
+"""For a body that is streamed: ``Once.of`` its digest, once it has been read."""

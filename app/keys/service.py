@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import or_, select, update
 
 from app.db import tables
-from app.db.session import Database
+from app.db.session import Database, Transaction
 from app.errors import Invalid, NotFound
+from app.idempotency import ASKED_ONCE, Once
 from app.ids import new_id
 from app.keys.schemas import ApiKey, ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRotate
 from app.paging import Page, newest_first
@@ -18,10 +19,11 @@ from app.paging import Page, newest_first
 USE_NOTED_EVERY = timedelta(minutes=1)
 
 
-def create(db: Database, body: ApiKeyCreate) -> ApiKeyCreated:
+def create(db: Database, body: ApiKeyCreate, once: Once = ASKED_ONCE) -> ApiKeyCreated:
     """Make a key of 256 random bits; only its digest is kept."""
     secret = _new_secret()
-    with db.write() as tx:
+
+    def work(tx: Transaction) -> ApiKeyCreated:
         if body.expires_at is not None and body.expires_at <= tx.now:
             message = "lies in the past"
             raise Invalid(f"expires_at {message}", errors=[("/expires_at", message)])
@@ -37,6 +39,8 @@ def create(db: Database, body: ApiKeyCreate) -> ApiKeyCreated:
         tx.session.flush()
         return ApiKeyCreated(**_shown(row).model_dump(), secret=secret)
 
+    return once.run(db, ApiKeyCreated, work, shown_once="secret")
+
 
 def page(db: Database, page: Page) -> ApiKeyPage:
     """A page of keys, the newest first."""
@@ -45,10 +49,11 @@ def page(db: Database, page: Page) -> ApiKeyPage:
         return ApiKeyPage(items=[_shown(row) for row in rows], next_cursor=cursor)
 
 
-def rotate(db: Database, key_id: str, body: ApiKeyRotate) -> ApiKeyCreated:
+def rotate(db: Database, key_id: str, body: ApiKeyRotate, once: Once = ASKED_ONCE) -> ApiKeyCreated:
     """Give a key a new secret; the one until now opens as well for a while, an earlier one no more."""
     secret = _new_secret()
-    with db.write() as tx:
+
+    def work(tx: Transaction) -> ApiKeyCreated:
         row = tx.session.get(tables.ApiKey, key_id, with_for_update=True)
         if row is None:
             raise NotFound(f"there is no key {key_id}")
@@ -57,6 +62,8 @@ def rotate(db: Database, key_id: str, body: ApiKeyRotate) -> ApiKeyCreated:
         row.secret_sha256 = _digest(secret)
         tx.session.flush()
         return ApiKeyCreated(**_shown(row).model_dump(), secret=secret)
+
+    return once.run(db, ApiKeyCreated, work, shown_once="secret")
 
 
 def delete(db: Database, key_id: str) -> None:

@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 
 from app.errors import RangeNotSatisfiable
 from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, headed, resource, responses
+from app.idempotency import StreamedOnceHeader
 from app.json_body import refuse_encoding
 from app.paging import PageQuery
 from app.schemas import ModelName, Name
@@ -60,7 +61,7 @@ def list_versions(env: Env, name: ModelName, page: PageQuery) -> ModelVersionPag
     "/models/{name}/versions",
     status_code=201,
     dependencies=[TrainScope],
-    responses=headed(201, "Location"),
+    responses={**responses(409), **headed(201, "Location")},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -68,12 +69,14 @@ def list_versions(env: Env, name: ModelName, page: PageQuery) -> ModelVersionPag
         }
     },
 )
-async def import_version(env: Env, request: Request, response: Response, name: ModelName) -> ModelVersion:
+async def import_version(
+    env: Env, once: StreamedOnceHeader, request: Request, response: Response, name: ModelName
+) -> ModelVersion:
     """Import an artifact, as downloaded from this or another service, as the model's next version."""
     refuse_encoding(request)
     key = service.artifact_key()
     await receive(env.storage, key, request.stream(), limit=env.settings.max_artifact_bytes, what="artifact")
-    made = await to_thread.run_sync(service.import_version, env, name, key)
+    made = await to_thread.run_sync(service.import_version, env, name, key, once)
     response.headers["Location"] = f"/v1/models/{name}/versions/{made.version}"
     return made
 

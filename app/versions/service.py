@@ -14,6 +14,7 @@ from app.db import tables
 from app.db.session import Database, Transaction
 from app.environment import Environment
 from app.errors import ApiError, Conflict, NotFound, PreconditionFailed, from_learning
+from app.idempotency import Once
 from app.ids import new_id
 from app.jobs.ledger import FINISHED
 from app.paging import Page, by_name, cut
@@ -126,14 +127,23 @@ def delete_version(env: Environment, name: str, version: int) -> None:
     env.storage.delete(key)
 
 
-def import_version(env: Environment, name: str, key: str) -> ModelVersion:
+def import_version(env: Environment, name: str, key: str, once: Once) -> ModelVersion:
     """Make an uploaded artifact the next version of a model; it is checked whole before anything is kept.
 
     The file under ``key`` is the version's from then on, or gone.
 
     Raises:
         Invalid: it is not an artifact that can be served here.
+        Conflict: the request's idempotency key came with another artifact before.
     """
+    published = False
+
+    def work(tx: Transaction) -> ModelVersion:
+        nonlocal published
+        number = publishing.publish(tx, new, "if_first")
+        published = True
+        return _shown(_version(tx.session, name, number), _aliases(tx.session, name))
+
     try:
         path = env.storage.local(key)
         manifest = artifact.read_manifest(path)
@@ -150,15 +160,16 @@ def import_version(env: Environment, name: str, key: str) -> ModelVersion:
             training_job_id=None,
             timings={},
         )
-        with env.db.write() as tx:
-            number = publishing.publish(tx, new, "if_first")
+        made = once.of(saved.sha256).run(env.db, ModelVersion, work)
     except ArtifactError as error:
         env.storage.delete(key)
         raise from_learning(error) from error
     except ApiError:
         env.storage.delete(key)
         raise
-    return get_version(env.db, name, number)
+    if not published:  # it was before, from another copy of the file
+        env.storage.delete(key)
+    return made
 
 
 def artifact_key() -> str:

@@ -12,7 +12,9 @@ from sqlalchemy import select
 
 from app.db import tables
 from app.db.session import Database
+from app.environment import Environment
 from app.errors import Conflict, PreconditionFailed
+from app.idempotency import Once
 from app.jobs import ledger
 from app.jobs.ledger import LostClaimError
 from app.storage import Stored
@@ -20,7 +22,8 @@ from app.training.schemas import PromoteIfBetter
 from app.versions import publishing
 from app.versions import service as versions
 from app.versions.publishing import NewVersion
-from app.versions.schemas import AliasPut
+from app.versions.schemas import AliasPut, ModelVersion
+from models import artifact
 from models.data.examples import Examples
 from models.perceptrons import MLPP
 from models.pipeline import Pipeline
@@ -208,3 +211,23 @@ def test_a_version_that_serves_cannot_be_deleted(env: Any, pipeline: Pipeline) -
     with pytest.raises(Conflict) as refused:
         versions.delete_version(env, "m", 1)
     assert refused.value.code == "version_in_use"
+
+
+def test_a_repeated_import_makes_one_version_and_keeps_one_file(env: Environment, pipeline: Pipeline) -> None:
+    def send(idempotency_key: str | None, seed: int = 0) -> ModelVersion:
+        key = versions.artifact_key()
+        with env.storage.create(key) as file, env.storage.scratch() as path:
+            artifact.save(pipeline, path, extra={"seed": seed})
+            file.write(path.read_bytes())
+        return versions.import_version(env, "m", key, Once("key_1", idempotency_key, "path"))
+
+    first = send("k")
+    assert send("k").model_dump_json() == first.model_dump_json()
+    with pytest.raises(Conflict) as refused:
+        send("k", seed=1)
+    assert refused.value.code == "idempotency_key_reused"
+    assert [send(None).version, send("another").version] == [2, 3]
+    with env.db.read() as session:
+        kept = set(session.scalars(select(tables.ModelVersion.artifact_key)))
+    assert {found.key for found in env.storage.files("artifacts")} == kept
+    assert len(kept) == 3

@@ -198,6 +198,28 @@ def test_the_secret_is_shown_once_and_kept_nowhere(guarded: tuple[Stack, str]) -
         assert holding == []
 
 
+def test_a_lost_answer_with_a_secret_costs_a_rotation_and_makes_no_second_key(
+    guarded: tuple[Stack, str],
+) -> None:
+    stack, admin = guarded
+    before = len(stack.call("GET", "/v1/api-keys", 200, headers=bearer(admin))["items"])
+    headers = {**bearer(admin), "Idempotency-Key": "a new client"}
+    body = {"name": "client", "scopes": ["predict"]}
+    lost = stack.call("POST", "/v1/api-keys", 201, json=body, headers=headers)
+    problem = stack.call("POST", "/v1/api-keys", 409, json=body, headers=headers)
+    assert problem["code"] == "answered_once"
+    assert lost["id"] in problem["detail"]
+    path = f"/v1/api-keys/{lost['id']}/rotate"
+    headers["Idempotency-Key"] = "its secret was lost"
+    found = stack.call("POST", path, 200, json={"grace_seconds": 0}, headers=headers)
+    assert (
+        stack.call("POST", path, 409, json={"grace_seconds": 0}, headers=headers)["code"] == "answered_once"
+    )
+    assert stack.http.get("/v1/datasets", headers=bearer(lost["secret"])).status_code == 401
+    assert stack.http.get("/v1/datasets", headers=bearer(found["secret"])).status_code == 403, "it opens"
+    assert len(stack.call("GET", "/v1/api-keys", 200, headers=bearer(admin))["items"]) == before + 1
+
+
 def test_idempotency_keys_of_two_callers_do_not_meet(guarded: tuple[Stack, str]) -> None:
     stack, _ = guarded
     made = []

@@ -129,6 +129,13 @@ def test_an_artifact_goes_out_and_comes_in_as_the_same_model(stack: Stack) -> No
     answers = [
         stack.call("POST", f"/v1/models/{name}/predict", 200, json=question) for name in ("original", "copy")
     ]
+    headers = {"Idempotency-Key": "test-import-1"}
+    imports = [
+        stack.call("POST", "/v1/models/once/versions", 201, content=artifact.content, headers=headers)
+        for _ in range(2)
+    ]
+    assert imports[0] == imports[1]
+    assert stack.call("GET", "/v1/models/once", 200)["versions"] == 1
     assert answers[0]["predictions"] == answers[1]["predictions"]
 
     damaged = bytearray(artifact.content)

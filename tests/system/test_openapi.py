@@ -333,7 +333,15 @@ def test_a_creating_post_takes_an_idempotency_key() -> None:
         for _, operation in operations()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
     }
-    assert taking == {"datasets_create", "evaluations_create", "experiments_create", "training_jobs_create"}
+    assert taking == {
+        "api_keys_create",
+        "api_keys_rotate",
+        "datasets_create",
+        "evaluations_create",
+        "experiments_create",
+        "models_import_version",
+        "training_jobs_create",
+    }
 
 
 def test_a_key_is_documented_and_optional() -> None:

@@ -231,7 +231,7 @@ def test_an_imported_version_says_how_it_can_be_measured(env: Environment) -> No
     key = versions.artifact_key()
     with env.storage.create(key) as file:
         file.write(path.read_bytes())
-    versions.import_version(env, "copy", key)
+    versions.import_version(env, "copy", key, in_process.ONCE)
     with pytest.raises(NotFound, match="evaluations to measure it") as refused:
         service.of_training(env, "copy", 1, texts=False)
     assert refused.value.code == "not_evaluated"

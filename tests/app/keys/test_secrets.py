@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from fastapi.security import HTTPAuthorizationCredentials
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from app.db import tables
 from app.db.session import Database
 from app.environment import Environment
-from app.errors import NotFound, Unauthorized
+from app.errors import Conflict, NotFound, Unauthorized
+from app.idempotency import Once
 from app.keys import service
 from app.keys.guard import require
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
@@ -79,6 +80,40 @@ def test_only_digests_are_kept(database: Database) -> None:
     for each in (key, fresh):
         assert each.secret not in kept
         assert each.secret.removeprefix("cov_") not in kept
+
+
+def test_a_repeated_request_makes_no_second_key_and_shows_no_secret(database: Database) -> None:
+    def ask(fingerprint: str = "body") -> ApiKeyCreated:
+        body = ApiKeyCreate(name="test", scopes=["read"])
+        return service.create(database, body, Once("key_admin", "k", fingerprint))
+
+    key = ask()
+    with pytest.raises(Conflict, match=f"for {key.id}.* rotate that key") as refused:
+        ask()
+    assert refused.value.code == "answered_once"
+    assert key.secret not in refused.value.detail
+    with pytest.raises(Conflict) as refused:
+        ask("another body")
+    assert refused.value.code == "idempotency_key_reused"
+    with database.read() as session:
+        assert session.scalars(select(tables.ApiKey.id)).all() == [key.id]
+        (record,) = session.scalars(select(tables.IdempotencyRecord)).all()
+    assert record.answer["id"] == key.id
+    assert key.secret not in repr(record.__dict__)
+
+
+def test_a_repeated_rotation_leaves_the_secrets_as_they_are(database: Database) -> None:
+    key = made(database)
+
+    def rotate(idempotency_key: str) -> ApiKeyCreated:
+        return service.rotate(database, key.id, ApiKeyRotate(), Once("key_admin", idempotency_key, "body"))
+
+    fresh = rotate("k")
+    with pytest.raises(Conflict, match=key.id) as refused:
+        rotate("k")
+    assert refused.value.code == "answered_once"
+    assert [opens(database, each.secret, NOW) for each in (key, fresh)] == [True, True]
+    assert opens(database, rotate("another").secret, NOW)
 
 
 @contextmanager
