@@ -177,17 +177,28 @@ class HM3(Learner):
                     "passes",
                     {"primal": check.primal, "dual": check.dual, "gap": check.relative_gap},
                     partial(_snapshot, ascent, completed),
+                    partial(self._scores_so_far, X, weights, ascent),
                 )
             )
+        self._become(X, weights, ascent)
+        self._note(check, completed, parameters)
+
+    def _become(self, X: Matrix, weights: PrimalWeights | DualWeights, ascent: Ascent) -> None:
+        """Be the learner of these weights, as a check has just left them."""
         if isinstance(weights, PrimalWeights):
             self.support_ = None
             kept = weights.w
         else:
-            nu = ascent.nu().reshape(len(ascent.marginals), width)
+            nu = ascent.nu().reshape(X.shape[0], -1)
             supporting = np.flatnonzero(nu.any(axis=1))
             self.support_, kept = X[supporting], nu[supporting]
-        self.edge_weights_ = kept.reshape(len(kept), 4, forest.n_labels)
-        self._note(check, completed, parameters)
+        self.edge_weights_ = kept.reshape(len(kept), 4, self.forest_.n_labels)
+
+    def _scores_so_far(
+        self, training: Matrix, weights: PrimalWeights | DualWeights, ascent: Ascent, X: Matrix
+    ) -> Floats:
+        self._become(training, weights, ascent)
+        return self._scores(X)
 
     def _note(self, check: Check, completed: int, parameters: HM3Parameters) -> None:
         self.notes_.facts |= {

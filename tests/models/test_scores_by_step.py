@@ -13,13 +13,15 @@ from models.baselines.naive_bayes import NaiveBayes
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.mp_boost import MPBoost
-from models.learner import Learner, Step, as_labels, as_matrix
+from models.hierarchy.h_m3 import HM3
+from models.learner import Context, Learner, Step, as_labels, as_matrix
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
 RNG = np.random.default_rng(0)
 X = as_matrix(RNG.poisson(0.4, (60, 25)).astype(np.float64))
 Y = as_labels((X @ RNG.normal(size=(25, 4)) > 0.3).astype(np.int64))
 OTHERS = as_matrix(RNG.poisson(0.4, (15, 25)).astype(np.float64))
+TREE = Context(parents=np.array([-1, 0, 0, 2]))
 
 
 def by_step(learner: Learner) -> dict[int, Floats]:
@@ -30,7 +32,7 @@ def by_step(learner: Learner) -> dict[int, Floats]:
         assert step.scores is not None
         told[step.completed] = step.scores(OTHERS)
 
-    learner.fit(X, Y, monitor=monitor)
+    learner.fit(X, Y, context=TREE, monitor=monitor)
     return told
 
 
@@ -49,6 +51,19 @@ def test_perceptrons_tell_what_fewer_passes_would_give(learner: Learner) -> None
     for presented, scores in told.items():
         shorter: Any = clone(learner).set_params(epochs=presented // 60)
         assert np.array_equal(scores, shorter.fit(X, Y).decision_function(OTHERS))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", "rbf"])
+def test_h_m3_tells_what_fewer_passes_would_give_and_ends_with_the_same_bits(kernel: str) -> None:
+    learner = HM3(kernel=kernel, passes=6, gap=1e-9)
+    told = by_step(learner)
+    assert set(told) == set(range(1, 7))
+    for passes, scores in told.items():
+        shorter = HM3(kernel=kernel, passes=passes, gap=1e-9).fit(X, Y, context=TREE)
+        assert np.array_equal(scores, shorter.decision_function(OTHERS))
+    unwatched = HM3(kernel=kernel, passes=6, gap=1e-9).fit(X, Y, context=TREE)
+    for name, array in learner.get_state().items():
+        assert np.array_equal(array, unwatched.get_state()[name]), name
 
 
 def test_naive_bayes_tells_nothing_before_its_end() -> None:
