@@ -25,6 +25,7 @@ from models.data.examples import ExampleSource
 from models.decisions import DecisionUnion, TunedThresholdDecision, decide
 from models.labels import LabelTree
 from models.learner import LearnerParameters, Notes, State
+from models.measures.covering import covering_error
 from models.measures.evaluation import Evaluation, evaluate
 from models.measures.examples import COVERING, example_measures
 from models.measures.rankings import RANKING_MEASURES
@@ -213,7 +214,7 @@ def try_out(
         seed: of everything that is left to chance.
         measures: those of the curve. With thresholds that are tuned after the training, only the ranking
             measures among them have one.
-        coverings: by name; each adds the measure ``covering_error.NAME``.
+        coverings: by name; each adds the measure ``covering_error.NAME``, to the curve too.
         monitor: told of every step.
 
     Raises:
@@ -221,7 +222,7 @@ def try_out(
         UnsuitableDataError: the learner cannot learn from this data.
     """
     pipeline = Pipeline(shared.features(), catalog.learner_of(learner, seed=seed), decision, seed=seed)
-    curve = _Curve(pipeline, shared, training, test, tree, measures)
+    curve = _Curve(pipeline, shared, training, test, tree, measures, coverings or {})
     measuring = 0.0
 
     def tell(progress: Progress, /) -> None:
@@ -277,6 +278,7 @@ class _Curve:
         test: ExampleSource,
         tree: LabelTree | None,
         measures: Sequence[str],
+        coverings: Mapping[str, Any],
     ) -> None:
         self._decision = catalog.checked_decision(pipeline.learner, pipeline.decision)
         self._labels = labels_of(training.label_sets(), tree)
@@ -290,6 +292,7 @@ class _Curve:
         )
         tuned = isinstance(self._decision, TunedThresholdDecision)
         self._measures = [name for name in measures if name in RANKING_MEASURES or not tuned]
+        self._coverings = {} if tuned else {f"{COVERING}{name}": some for name, some in coverings.items()}
         self._calls = 0
         self._next = 1
 
@@ -306,6 +309,9 @@ class _Curve:
             sets = decide(self._decision, scores, self._thresholds)
             found = evaluate(Y, sets, scores, self._labels, tree=self._tree).measures
             point |= {f"{part}.{name}": found[name] for name in self._measures if name in found}
+            if Y.shape[0]:
+                for name, covering in self._coverings.items():
+                    point[f"{part}.{name}"] = covering_error(Y, sets, covering, self._labels)
         return point
 
 

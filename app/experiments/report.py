@@ -128,7 +128,7 @@ def assemble(env: Environment, experiment_id: str) -> ExperimentReport:
         curves=[
             curve
             for configuration, by_fold in sorted(cells.items())
-            for curve in _curves(configuration, list(by_fold.values()), request.measures)
+            for curve in _curves(configuration, list(by_fold.values()), [column.name for column in columns])
         ],
         comparisons=_comparisons(cells, columns) if len(report_rows) <= MOST_COMPARED else [],
     )

@@ -95,18 +95,21 @@ def test_the_curve_ends_where_the_training_does() -> None:
     training, test = texts(60, 0), texts(30, 1)
     shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
+    coverings = {"one": {"kind": "zero_one"}, "two": {"kind": "two_sets"}}
     curve: dict[int, dict[str, float]] = {}
 
     def monitor(progress: Progress, point: dict[str, float], /) -> None:
         if point:
             curve[progress.completed] = point
 
-    trial = try_out(shared, learner, None, training, test, measures=MEASURES, monitor=monitor)
+    trial = try_out(
+        shared, learner, None, training, test, measures=MEASURES, coverings=coverings, monitor=monitor
+    )
     last = max(curve)
     assert last == trial.pipeline.notes_.facts["rounds"]
     assert list(curve)[:10] == list(range(1, 11))
     assert len(curve) < last or last <= 11
-    for name in MEASURES:
+    for name in (*MEASURES, "covering_error.one", "covering_error.two"):
         assert curve[last][f"train.{name}"] == pytest.approx(trial.train.measures[name])
         assert curve[last][f"test.{name}"] == pytest.approx(trial.test.measures[name])
 
@@ -121,7 +124,8 @@ def test_with_tuned_thresholds_the_curve_is_of_rankings_only() -> None:
     def monitor(_: Progress, point: dict[str, float], /) -> None:
         names.update(point)
 
-    try_out(shared, learner, tuned, training, test, measures=MEASURES, monitor=monitor)
+    coverings = {"one": {"kind": "zero_one"}}
+    try_out(shared, learner, tuned, training, test, measures=MEASURES, coverings=coverings, monitor=monitor)
     assert names == {"train.one_error", "test.one_error"}
 
 
