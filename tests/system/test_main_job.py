@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from stack import Stack, departments
+from stack import Stack, departments, wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
@@ -201,7 +203,11 @@ def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> N
     assert stack.call("POST", "/v1/routers/repeated/messages", 200, json=body) == first
     listed = stack.call("GET", "/v1/routers/repeated/decisions", 200)["items"]
     assert [item["decision_id"] for item in listed] == [first["decision_id"]]
-    assert listed[0]["shadow"]["version"] == 1
+
+    def shadow() -> Any:  # it is made after the answer
+        return stack.call("GET", f"/v1/decisions/{first['decision_id']}", 200).get("shadow")
+
+    assert wait_for(shadow, what="the shadow")["version"] == 1
     feedback = f"/v1/decisions/{first['decision_id']}/feedback"
     told = stack.call("POST", feedback, 200, json={"labels": ["shipping", "billing"]})
     assert told["feedback"] == ["billing", "shipping"]
