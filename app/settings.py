@@ -59,6 +59,10 @@ class Settings(BaseSettings):
     job_threads: PositiveInt = 1
     """Threads that numerical libraries may use inside one job."""
 
+    job_niceness: int = Field(default=10, ge=0, le=19)
+    """How far jobs stand back where others want the processor, such as requests for predictions; 0: not at
+    all."""
+
     job_attempts: PositiveInt = 10
     """How often a job's process may die without getting further before it fails with ``worker_lost``."""
 

@@ -82,6 +82,18 @@ def recovery(folder: Path, *, beside: bool) -> list[float]:
     return seconds
 
 
+def print_recovery(folder: Path) -> None:
+    """Measure and print how long a job waits after ``kill -9``, with and without another worker."""
+    for beside in (False, True):
+        seconds = recovery(folder, beside=beside)
+        others = "another worker lives" if beside else "it is the only one"
+        print(
+            f"from kill -9 of a worker to its job running again, {others}, {len(seconds)} times: "
+            f"median {statistics.median(seconds):.1f} s, longest {max(seconds):.1f} s",
+            flush=True,
+        )
+
+
 @contextmanager
 def database(kind: str) -> Iterator[str | None]:
     """The URL of a fresh PostgreSQL database, or None for the embedded SQLite."""
@@ -104,14 +116,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="covey-chaos-") as name, database(arguments.database) as url:
         folder = Path(name)
-        for beside in (False, True):
-            seconds = recovery(folder, beside=beside)
-            others = "another worker lives" if beside else "it is the only one"
-            print(
-                f"from kill -9 of a worker to its job running again, {others}, {len(seconds)} times: "
-                f"median {statistics.median(seconds):.1f} s, longest {max(seconds):.1f} s",
-                flush=True,
-            )
+        print_recovery(folder)
         data = folder / "data"
         with turmoil.small_disk(data / "storage", mib=16) as small:
             if not small:

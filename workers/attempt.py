@@ -37,7 +37,7 @@ def run(env: Environment, job_id: str, owner: str) -> None:
         return
     if claim is None:
         return
-    with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt):
+    with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt, worker=owner):
         log.info("job.started", kind=claim.kind)
         child = JobProcess(env, claim)
         try:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class JobProcess:
         if self.pid == 0:
             status = TRY_AGAIN
             try:
-                _detach(parent)
+                _detach(parent, env.settings.job_niceness)
                 self.tail.keep()
                 status = _carry_out(env, claim)
             except BaseException:  # nothing may run on as a second copy of the parent
@@ -94,9 +95,10 @@ class JobProcess:
         self.tail.close()
 
 
-def _detach(parent: int) -> None:
+def _detach(parent: int, niceness: int) -> None:
     """Stop being a process of the pool."""
     os.setsid()
+    os.nice(niceness)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
@@ -104,6 +106,10 @@ def _detach(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Where the machine runs out of memory, the job has to go, and not the worker or the API.
         Path("/proc/self/oom_score_adj").write_text("500")
+        # Linux may weigh sessions against each other instead of processes, and this is a session of its own.
+        # It is not told so where it does not, and only so often in a second by those who are not root.
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(niceness))
     if os.getppid() != parent:
         os._exit(TRY_AGAIN)
 

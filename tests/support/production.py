@@ -80,12 +80,23 @@ class Production(Stack):
     def start(self) -> Production:
         """Migrate, start everything and wait until it is ready."""
         self.covey("migrate")
-        self.workers = [self._run("worker") for _ in range(self._n_workers)]
         port = free_port()
         self.api = self._run("api", "--port", str(port))
         self.url = f"http://127.0.0.1:{port}"
         self.http.close()
         self.http = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+        self.start_workers()
+        return self
+
+    def stop_workers(self) -> None:
+        """Stop the workers in order; the API goes on."""
+        for worker in self.workers:
+            assert _stopped(worker) == 0, self.tail()
+        self.workers = []
+
+    def start_workers(self) -> None:
+        """Start the workers and wait until everything is ready."""
+        self.workers = [self._run("worker") for _ in range(self._n_workers)]
 
         def ready() -> bool | None:
             assert self.api is not None
@@ -105,7 +116,6 @@ class Production(Stack):
         except (TimeoutError, RuntimeError):
             self.stop()
             raise
-        return self
 
     def stop(self) -> int:
         """Stop everything in order; gives 0 if all that was not killed before stopped as it should."""

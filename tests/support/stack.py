@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,6 +124,19 @@ class Stack:
             f"{method} {path}: {response.status_code} {response.text[:2000]}"
         )
         return response.json() if response.content else None
+
+    def all(self, path: str) -> Iterator[dict[str, Any]]:
+        """Every item of a list, page by page; nothing of one that does not exist."""
+        query: dict[str, Any] = {"limit": 500}
+        while True:
+            response = self.http.get(path, params=query)
+            if response.status_code == 404:
+                return
+            page = response.raise_for_status().json()
+            yield from page["items"]
+            if "next_cursor" not in page:
+                return
+            query["cursor"] = page["next_cursor"]
 
     def dataset(self, examples: Iterable[Mapping[str, Any]], **fields: Any) -> dict[str, Any]:
         """Upload examples and wait until they are ready."""

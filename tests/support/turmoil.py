@@ -374,7 +374,7 @@ def _count_jobs(stack: Stack, accepted: list[str], account: Account) -> None:
             account.failed[job["error"]["code"]] += 1
             continue
         account.succeeded += 1
-        steps = [point["step"] for point in _all(stack, f"{path}/curve")]
+        steps = [point["step"] for point in stack.all(f"{path}/curve")]
         account.broken_curves += steps != list(range(1, job["request"]["learner"]["rounds"] + 1))
 
 
@@ -382,7 +382,7 @@ def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
     made: Counter[str] = Counter()
     pipelines: dict[tuple[str, int], Pipeline] = {}
     for n in range(N_MODELS):
-        for version in _all(stack, f"/v1/models/m{n}/versions"):
+        for version in stack.all(f"/v1/models/m{n}/versions"):
             made[version["training_job_id"]] += 1
             file = stack.data.parent / f"m{n}.{version['version']}.covey"
             path = f"/v1/models/m{n}/versions/{version['version']}/artifact"
@@ -401,19 +401,6 @@ def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
             (prediction,) = pipelines[answer.model, answer.version].predict([TEXTS[answer.text]])
             again[key] = (prediction.labels, prediction.ranking)
         account.wrong_predictions += again[key] != (answer.labels, answer.ranking)
-
-
-def _all(stack: Stack, path: str) -> Iterator[dict[str, Any]]:
-    query: dict[str, Any] = {"limit": 500}
-    while True:
-        response = stack.http.get(path, params=query)
-        if response.status_code == 404:
-            return
-        page = response.raise_for_status().json()
-        yield from page["items"]
-        if "next_cursor" not in page:
-            return
-        query["cursor"] = page["next_cursor"]
 
 
 @contextmanager

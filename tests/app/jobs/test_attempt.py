@@ -46,6 +46,13 @@ def succeed(env: Environment, claim: Claim, report: Reporter) -> None:
         ledger.finish(tx, claim, "succeeded", result={"made_by": os.getpid()})
 
 
+def tell_how_nice_it_is(env: Environment, claim: Claim, report: Reporter) -> None:
+    weighed = Path("/proc/self/autogroup")
+    session = weighed.read_text().split()[-1] if weighed.exists() else None
+    with env.db.write() as tx:
+        ledger.finish(tx, claim, "succeeded", result={"process": os.nice(0), "session": session})
+
+
 def refuse(env: Environment, claim: Claim, report: Reporter) -> None:
     raise BadDataError("line 7 makes no sense")
 
@@ -244,6 +251,19 @@ def test_a_process_that_is_lost_is_tried_again_until_the_limit(
     assert reason in job.error["detail"]
     assert run.events == ["started", "lost", "started", "failed"]
     assert double.ended == ["worker_lost"]
+
+
+@pytest.mark.parametrize("niceness", [0, 7])
+def test_a_job_stands_back_and_its_worker_does_not(
+    env: Environment, double: Double, tmp_path: Path, niceness: int
+) -> None:
+    before = os.nice(0)
+    job = Run(env, "tell_how_nice_it_is", tmp_path, job_niceness=niceness).attempt()
+    assert job.result is not None
+    assert job.result["process"] == min(before + niceness, 19)
+    # Systems that weigh sessions do so by this number, which others than root may set a few times a second.
+    assert job.result["session"] in (None, "0", str(niceness))
+    assert os.nice(0) == before
 
 
 def test_a_disk_that_is_full_is_not_held_against_the_job(

@@ -1,0 +1,275 @@
+"""What the service does under load: large uploads, a long queue, a hundred clients while trainings run.
+
+    python benchmarks/load.py
+
+starts the production shape (one API, two workers, PostgreSQL, Valkey) under the default settings and prints
+how far the API's memory grows with uploads of rising size, what becomes of a queue of jobs that two workers
+drain (and of the same queue on SQLite), how long predictions take with and without trainings, and how long a
+job waits after ``kill -9`` of its worker. It ends with status 1 if anything was lost, done twice, refused or
+wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import postgres
+import production
+from production import Production
+from stack import departments, wait_for
+
+from benchmarks.chaos import print_recovery
+
+MIB = 1024 * 1024
+UPLOADS_MIB = (1, 100, 400)
+FLAT_MIB = 32
+"""More than the API's memory may grow by, whatever the size of an upload."""
+
+WORKERS = 2
+QUEUES = 10
+"""Models that the queued jobs make versions of."""
+
+CLIENTS = 100
+PAUSE_SECONDS = 1.0
+"""How long a client thinks between an answer and its next request, on average."""
+
+PHASE_SECONDS = 15.0
+PHASES = (0, 1, 2 * WORKERS)
+"""How many trainings run beside the predictions: none, one, and as many as the workers take."""
+
+TURNS = 2
+"""How often each phase has its turn, so that what else the machine does hits all of them."""
+
+LONG = {"algorithm": "adaboost_lc", "rounds": 1_000_000, "smoothing": 0.01}
+TEXT = "the invoice is wrong and the card was charged twice"
+
+
+def upload(stack: Production, n_mib: int, folder: Path) -> bool:
+    """Upload so much in pieces, and print what the API's memory did meanwhile; gives whether all is well."""
+    assert stack.api is not None
+    lines = [
+        json.dumps(
+            {"text": f"{' '.join(f'w{(i * k) % 9973}' for k in range(1, 160))}", "labels": [f"l{i % 7}"]}
+        )
+        for i in range(1000)
+    ]
+    block = "".join(f"{line}\n" for line in lines).encode()
+    n_blocks = max(1, round(n_mib * MIB / len(block)))
+
+    def content() -> Iterator[bytes]:
+        for _ in range(n_blocks):
+            yield from (block[start : start + 65536] for start in range(0, len(block), 65536))
+
+    copied = time.monotonic()
+    with (folder / "copy").open("wb") as file:
+        for piece in content():
+            file.write(piece)
+        os.fsync(file.fileno())
+    copied = time.monotonic() - copied
+    (folder / "copy").unlink()
+
+    made = stack.call("POST", "/v1/datasets", 201, json={"name": f"{n_mib} MiB"})
+    path = f"/v1/datasets/{made['id']}"
+    Path(f"/proc/{stack.api.pid}/clear_refs").write_text("5")  # the peak counts from here
+    before = _memory(stack.api.pid, "VmRSS")
+    began = time.monotonic()
+    answer = httpx.put(f"{stack.url}{path}/content", content=content(), timeout=600, trust_env=False)
+    took = time.monotonic() - began
+    grown = (_memory(stack.api.pid, "VmHWM") - before) / MIB
+
+    def settled() -> dict[str, Any] | None:
+        now: dict[str, Any] = stack.call("GET", path, 200)
+        return now if now["state"] in ("ready", "failed") else None
+
+    dataset = wait_for(settled, what="the data set", seconds=900) if answer.status_code == 202 else {}
+    whole = dataset.get("n_examples") == n_blocks * len(lines)
+    size = n_blocks * len(block) / MIB
+    print(
+        f"upload of {size:.0f} MiB: the API held {before / MIB:.0f} MiB before, {grown:.1f} MiB more at most "
+        f"meanwhile; {copied / took:.2f} times the speed of writing a file; "
+        f"{'all' if whole else 'NOT ALL'} examples arrived",
+        flush=True,
+    )
+    return whole and grown < FLAT_MIB
+
+
+def _memory(pid: int, which: str) -> int:
+    found = re.search(rf"{which}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def drain(stack: Production, n_jobs: int, database: str) -> bool:
+    """Queue trainings while no worker runs, let the workers drain the queue, and account for every job."""
+    dataset = stack.dataset(departments(40))["id"]
+    stack.stop_workers()
+    learner = {"algorithm": "mp_boost", "rounds": 3}
+    jobs = [stack.train(dataset, model=f"q{n % QUEUES}", learner=learner)["id"] for n in range(n_jobs)]
+    began_at = len(stack.log.read_bytes())
+    began = time.monotonic()
+    stack.start_workers()
+    ended = [stack.finished(job, seconds=3600) for job in jobs]
+    took = time.monotonic() - began
+    states = Counter(job["state"] for job in ended)
+    made = Counter(
+        version["training_job_id"]
+        for n in range(QUEUES)
+        for version in stack.all(f"/v1/models/q{n}/versions")
+    )
+    workers: Counter[str] = Counter()
+    for line in stack.log.read_bytes()[began_at:].decode().splitlines():
+        if '"event": "job.started"' in line:
+            workers[json.loads(line)["worker"]] += 1
+    twice = sum(versions > 1 for versions in made.values())
+    lost = sum(job not in made for job in jobs)
+    again = sum(job["attempt"] > 1 for job in ended)
+    print(
+        f"queue on {database}: {n_jobs} trainings drained by {len(workers)} workers "
+        f"({' and '.join(str(n) for n in workers.values())}) at {n_jobs / took:.1f} a second; "
+        f"{states['succeeded']} succeeded, {lost} without a version, {twice} done twice, "
+        f"{again} started again, {sum(made.values())} versions",
+        flush=True,
+    )
+    return (
+        states == {"succeeded": n_jobs}
+        and not lost
+        and not twice
+        and sum(made.values()) == n_jobs
+        and len(workers) == WORKERS
+    )
+
+
+@dataclass
+class Answers:
+    """What the clients of one phase have seen."""
+
+    seconds: list[float] = field(default_factory=list)
+    wrong: int = 0
+
+    def at(self, percent: float) -> float:
+        """A percentile, in milliseconds."""
+        return float(np.percentile(self.seconds, percent)) * 1000
+
+
+async def clients(url: str, body: bytes, expected: bytes, answers: Answers) -> None:
+    """A hundred clients, each on a connection of its own, for the time of a phase."""
+    host, port = urlsplit(url).hostname, urlsplit(url).port
+    request = (
+        f"POST /v1/models/desk/predict HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+    over = time.monotonic() + PHASE_SECONDS
+
+    async def client(number: int) -> None:
+        chance = random.Random(number)  # noqa: S311 - no secret
+        await asyncio.sleep(chance.uniform(0, PAUSE_SECONDS))
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            while time.monotonic() < over:
+                began = time.monotonic()
+                writer.write(request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = re.search(rb"(?i)content-length: (\d+)", head)
+                content = await reader.readexactly(int(length[1])) if length else b""
+                answers.seconds.append(time.monotonic() - began)
+                answers.wrong += not (head.startswith(b"HTTP/1.1 200") and content == expected)
+                await asyncio.sleep(chance.uniform(0.5, 1.5) * PAUSE_SECONDS)
+        finally:
+            writer.close()
+
+    ends = await asyncio.gather(*(client(n) for n in range(CLIENTS)), return_exceptions=True)
+    answers.wrong += sum(isinstance(end, BaseException) for end in ends)
+
+
+def predictions(stack: Production) -> bool:
+    """Print how long predictions take while no training, one, and as many as fit run."""
+    dataset = stack.dataset(departments(2000))["id"]
+    ended = stack.finished(
+        stack.train(dataset, model="desk", learner={"algorithm": "mp_boost", "rounds": 200})["id"]
+    )
+    assert ended["state"] == "succeeded", ended
+    body = json.dumps({"instances": [{"text": TEXT}]}).encode()
+    expected = stack.http.post(
+        "/v1/models/desk/predict", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert expected.status_code == 200, expected.text
+    answers = {n: Answers() for n in PHASES}
+    unharmed = True
+    for _ in range(TURNS):
+        for n in PHASES:
+            jobs = [stack.train(dataset, model=f"beside{i}", learner=LONG)["id"] for i in range(n)]
+
+            def training(jobs: list[str] = jobs) -> bool | None:
+                phases = [stack.job(job).get("progress", {}).get("phase") for job in jobs]
+                return True if all(phase == "training" for phase in phases) else None
+
+            wait_for(training, what="the trainings to run")
+            asyncio.run(clients(stack.url, body, expected.content, answers[n]))
+            for job in jobs:
+                unharmed = unharmed and stack.job(job)["state"] == "running"
+                stack.call("POST", f"/v1/training-jobs/{job}/cancel", 202)
+            for job in jobs:
+                stack.finished(job)
+    alone = answers[0]
+    for n, seen in answers.items():
+        print(
+            f"{CLIENTS} clients, {n} trainings beside: {len(seen.seconds)} predictions, {seen.wrong} wrong "
+            f"or without an answer; p50 {seen.at(50):.0f} ms, p99 {seen.at(99):.0f} ms: "
+            f"{seen.at(50) / alone.at(50):.2f} and {seen.at(99) / alone.at(99):.2f} times those without",
+            flush=True,
+        )
+    return unharmed and not any(seen.wrong for seen in answers.values())
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=1000, help="how many are queued")
+    arguments = parser.parse_args()
+    well = True
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="covey-load-")))
+        server = opened.enter_context(postgres.server())
+        broker = opened.enter_context(production.valkey(folder))
+        for database, url in (("PostgreSQL", server.create()), ("SQLite", "")):
+            own = folder / database
+            own.mkdir()
+            settings = {"COVEY_DATABASE_URL": url, "COVEY_BROKER_URL": broker}
+            stack = Production(own, settings, WORKERS).start()
+            try:
+                if database == "PostgreSQL":
+                    for n_mib in UPLOADS_MIB:
+                        well = upload(stack, n_mib, own) and well
+                    well = predictions(stack) and well
+                well = drain(stack, arguments.jobs, database) and well
+            finally:
+                stack.stop()
+        print_recovery(folder)
+    return int(not well)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
