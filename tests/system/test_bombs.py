@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, Self
 import bombs
 import httpx
 import pytest
+import quine
 from bombs import GIB, MIB
 from contract import problem_of
 from stack import Stack, departments, wait_for
@@ -187,11 +190,17 @@ def test_content_that_goes_off_is_refused(
     assert len(json.dumps(made)) < 10_000, "what was sent is not sent back"
 
 
-def test_a_zip_in_a_zip_is_not_opened(stack: Stack) -> None:
+@pytest.mark.parametrize("make", [quine.zip_quine, lambda: bombs.nested_zip(60)], ids=["quine", "60 levels"])
+def test_a_zip_in_a_zip_is_not_opened(stack: Stack, make: Callable[[], bytes]) -> None:
     with unharmed(stack):
-        made = settled(stack, bombs.nested_zip(60), {}, format="eml_zip")
+        made = settled(stack, make(), {}, format="eml_zip")
     assert made["state"] == "ready", made
     assert (made["n_examples"], made["n_labels"]) == (1, 1)
+
+
+def test_the_quine_is_one() -> None:
+    with zipfile.ZipFile(io.BytesIO(quine.zip_quine())) as archive:
+        assert archive.read("a/q.eml") == quine.zip_quine()
 
 
 def nested(levels: int) -> bytes:
