@@ -61,7 +61,7 @@ PHASES = (0, 1, 2 * WORKERS)
 TURNS = 2
 """How often each phase has its turn, so that what else the machine does hits all of them."""
 
-LONG = {"algorithm": "adaboost_lc", "rounds": 1_000_000, "smoothing": 0.01}
+LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
 TEXT = "the invoice is wrong and the card was charged twice"
 
 
