@@ -31,7 +31,7 @@ class AdaBoostLCParameters(LearnerParameters):
     template: TemplateSpelling = "parallel"
     """Which features a round updates together: all of them (parallel), the best one for each label
     (sequential), or the best for each label of these groups of feature names."""
-    smoothing: Annotated[float, Field(ge=0)] | None = None
+    smoothing: Annotated[float, Field(ge=0, le=1e9)] | None = None
     """Added to W₊ and W₋ in d. If left out, 1e-4 times the mean of W₊ + W₋ over the pairs of feature and
     label where it is positive, anew each round."""
 

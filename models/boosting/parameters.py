@@ -37,7 +37,7 @@ class BoostingParameters(LearnerParameters):
     """`real`: both answers predict with a confidence; `real_abstaining`: "no" predicts nothing; `discrete`:
     answers predict +1 or -1, times one weight a round."""
 
-    smoothing: float | None = Field(default=None, gt=0)
+    smoothing: float | None = Field(default=None, ge=1e-100, le=1e9)
     """ε in the logarithm of a prediction; by default 1/(number of training examples · number of labels)."""
 
     stump: Literal["presence", "threshold", "auto"] = "auto"

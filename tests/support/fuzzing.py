@@ -29,7 +29,7 @@ from stack import Stack
 Case: TypeAlias = schemathesis.Case[Any]
 
 LIMITED = {
-    "COVEY_JOB_SECONDS": "2",
+    "COVEY_JOB_SECONDS": "60",
     "COVEY_JOB_MEMORY_BYTES": str(2**30),
     "COVEY_JOBS_IN_FLIGHT": "40",
     "COVEY_WORKER_CONCURRENCY": "1",

@@ -195,6 +195,16 @@ def test_followed_sums_stay_within_the_error_they_claim(learner: type[Booster]) 
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
+def test_scores_are_finite_however_little_or_much_is_smoothed(learner: type[Booster]) -> None:
+    X, Y = csr_array(np.eye(6)), np.eye(6, 3)
+    for smoothing in (1e-100, 1e9):
+        assert np.isfinite(learner(rounds=60, smoothing=smoothing).fit(X, Y).decision_function(X)).all()
+    for smoothing in (1e-320, 1.7e308):
+        with pytest.raises(ParameterError, match="smoothing"):
+            learner(rounds=3, smoothing=smoothing).fit(X, Y)
+
+
+@pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
 def test_one_pivot_in_every_document_is_taken_once(learner: type[Booster]) -> None:
     X = csr_array(np.ones((5, 2)))
     Y = np.array([[1], [0], [0], [0], [1]])
