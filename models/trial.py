@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -163,6 +163,7 @@ class Trial:
         train: the measures of the training part.
         test: the measures of the test part.
         examples: measures of each test example (``measures.examples``), by name.
+        curve_unit: what a step of the curve is, such as ``rounds``; None without a curve.
         fit_seconds: what the learner took; thresholds included, features and measuring not.
         score_seconds: what scoring the test part took.
     """
@@ -171,21 +172,32 @@ class Trial:
     train: Evaluation
     test: Evaluation
     examples: dict[str, Floats]
+    curve_unit: str | None
     fit_seconds: float
     score_seconds: float
+
+
+@dataclass(frozen=True)
+class TrialStep:
+    """How far a try has come.
+
+    Attributes:
+        progress: of the training; its ``snapshot`` is what ``try_out`` goes on from.
+        curve: at some steps the measures of both parts if training stopped there, as ``train.NAME`` and
+            ``test.NAME``; else empty.
+        fit_seconds: what fitting has taken up to here, in earlier attempts too.
+    """
+
+    progress: Progress
+    curve: dict[str, float]
+    fit_seconds: float
 
 
 class TrialMonitor(Protocol):
     """Told of every step; raises to end the try there."""
 
-    def __call__(self, progress: Progress, curve: dict[str, float], /) -> None:
-        """Take note of a step.
-
-        Args:
-            progress: the step.
-            curve: at some steps the measures of both parts if training stopped there, as ``train.NAME`` and
-                ``test.NAME``; else empty.
-        """
+    def __call__(self, step: TrialStep, /) -> None:
+        """Take note of a step."""
         ...
 
 
@@ -201,6 +213,8 @@ def try_out(
     measures: Sequence[str] = (),
     coverings: Mapping[str, Any] | None = None,
     monitor: TrialMonitor | None = None,
+    resume: State | None = None,
+    spent: float = 0.0,
 ) -> Trial:
     """Train a learner on one part and measure it on both.
 
@@ -216,13 +230,18 @@ def try_out(
             measures among them have one.
         coverings: by name; each adds the measure ``covering_error.NAME``, to the curve too.
         monitor: told of every step.
+        resume: a snapshot of an earlier attempt to go on from; what comes of it is the same.
+        spent: seconds of fitting that are in ``resume``.
 
     Raises:
         ParameterError: what cannot go together.
         UnsuitableDataError: the learner cannot learn from this data.
+        SnapshotError: ``resume`` is of something else.
     """
     pipeline = Pipeline(shared.features(), catalog.learner_of(learner, seed=seed), decision, seed=seed)
     curve = _Curve(pipeline, shared, training, test, tree, measures, coverings or {})
+    left = dict(resume or {})
+    curve.set_state({name: left.pop(name) for name in _Curve.STATE if name in left})
     measuring = 0.0
 
     def tell(progress: Progress, /) -> None:
@@ -230,11 +249,13 @@ def try_out(
         began = time.perf_counter()
         point = curve.at(progress)
         if monitor is not None:
-            monitor(progress, point)
+            inner = progress.snapshot
+            step = replace(progress, snapshot=lambda: {**inner(), **curve.get_state()})
+            monitor(TrialStep(step, point, spent + began - clock - measuring))
         measuring += time.perf_counter() - began
 
     clock = time.perf_counter()
-    pipeline.fit(training, tree=tree, monitor=tell, matrix=shared.train)
+    pipeline.fit(training, tree=tree, monitor=tell, matrix=shared.train, resume=left or None)
     fitted = time.perf_counter()
     scores = pipeline.learner.decision_function(shared.test)
     scored = time.perf_counter()
@@ -246,7 +267,8 @@ def try_out(
         train=train,
         test=evaluation,
         examples=examples,
-        fit_seconds=fitted - clock - measuring,
+        curve_unit=curve.unit,
+        fit_seconds=spent + fitted - clock - measuring,
         score_seconds=scored - fitted,
     )
 
@@ -268,7 +290,13 @@ def _measured(
 
 
 class _Curve:
-    """The measures of both parts, at some steps of a training."""
+    """The measures of both parts, at some steps of a training.
+
+    Attributes:
+        unit: what a step is, once there was one.
+    """
+
+    STATE = ("curve.calls", "curve.next", "curve.unit")
 
     def __init__(
         self,
@@ -295,6 +323,21 @@ class _Curve:
         self._coverings = {} if tuned else {f"{COVERING}{name}": some for name, some in coverings.items()}
         self._calls = 0
         self._next = 1
+        self.unit: str | None = None
+
+    def get_state(self) -> State:
+        """Which steps come next, so that an interrupted curve goes on with the same ones."""
+        return {
+            "curve.calls": np.array(self._calls),
+            "curve.next": np.array(self._next),
+            "curve.unit": np.frombuffer((self.unit or "").encode(), dtype=np.uint8),
+        }
+
+    def set_state(self, state: State) -> None:
+        """Go on from what ``get_state`` gave; from the beginning where it is empty."""
+        if state:
+            self._calls, self._next = int(state["curve.calls"]), int(state["curve.next"])
+            self.unit = state["curve.unit"].tobytes().decode() or None
 
     def at(self, progress: Progress) -> dict[str, float]:
         if progress.phase != "training" or progress.scores is None:
@@ -312,6 +355,8 @@ class _Curve:
             if Y.shape[0]:
                 for name, covering in self._coverings.items():
                     point[f"{part}.{name}"] = covering_error(Y, sets, covering, self._labels)
+        if point:
+            self.unit = progress.unit
         return point
 
 

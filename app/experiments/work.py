@@ -10,16 +10,16 @@ from app.environment import Environment
 from app.experiments import service, sharing
 from app.experiments.schemas import ExperimentCreate
 from app.jobs import ledger
+from app.jobs.checkpoints import Checkpoints, Kept
 from app.jobs.ledger import Claim
 from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
 from models.array_file import write_arrays
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
-from models.errors import UnsuitableDataError
+from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
-from models.pipeline import Progress
-from models.trial import SharedFeatures, Trial, try_out
+from models.trial import SharedFeatures, Trial, TrialStep, try_out
 
 
 class Planning:
@@ -66,26 +66,33 @@ class Trying:
         key = sharing.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(env, key, configuration.features, training, test, tree, report)
 
-        unit: str | None = None
+        def tried(kept: Kept | None) -> Trial:
+            return try_out(
+                shared,
+                configuration.learner,
+                configuration.decision,
+                training,
+                test,
+                tree=tree,
+                seed=request.seed,
+                measures=request.measures,
+                coverings=request.coverings,
+                monitor=monitor,
+                resume=kept.state if kept is not None else None,
+                spent=sum(kept.seconds.values()) if kept is not None else 0.0,
+            )
 
-        def monitor(progress: Progress, curve: dict[str, float], /) -> None:
-            nonlocal unit
-            if curve:
-                unit = progress.unit
-            report(progress.phase, progress.completed, progress.total, progress.unit, curve or None)
+        def monitor(step: TrialStep, /) -> None:
+            at = step.progress
+            report(at.phase, at.completed, at.total, at.unit, step.curve or None)
+            checkpoints.offer(at.phase, at.completed, at.snapshot, lambda: {"fit": step.fit_seconds})
 
-        trial = try_out(
-            shared,
-            configuration.learner,
-            configuration.decision,
-            training,
-            test,
-            tree=tree,
-            seed=request.seed,
-            measures=request.measures,
-            coverings=request.coverings,
-            monitor=monitor,
-        )
+        checkpoints = Checkpoints(env, claim, report)
+        try:
+            trial = tried(checkpoints.load())
+        except SnapshotError as error:
+            checkpoints.ignore(str(error))
+            trial = tried(None)
         report("saving", 0, 1, "files")
         columns = [*request.measures, *(f"covering_error.{name}" for name in request.coverings)]
         kept = _keep_examples(env, experiment.id, claim, trial, columns)
@@ -95,7 +102,7 @@ class Trying:
             "facts": trial.pipeline.notes_.facts,
             "warnings": [*trial.pipeline.notes_.warnings, *trial.test.warnings],
             "features_computed": computed,
-            "curve_unit": unit,
+            "curve_unit": trial.curve_unit,
             "timings": {
                 "features_seconds": shared.seconds,
                 "fit_seconds": trial.fit_seconds,

@@ -12,8 +12,9 @@ from scipy.sparse import csr_array
 from models.catalog import DECISION_PARAMETERS, FEATURES_PARAMETERS, LEARNER_PARAMETERS
 from models.data.examples import Examples, ExampleSource, FeatureRows
 from models.errors import StopTraining, UnsuitableDataError
-from models.pipeline import Pipeline, Progress
-from models.trial import SharedFeatures, try_out
+from models.learner import State
+from models.pipeline import Pipeline
+from models.trial import SharedFeatures, Trial, TrialStep, try_out
 
 TEXT = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
 LOCAL = {
@@ -98,9 +99,9 @@ def test_the_curve_ends_where_the_training_does() -> None:
     coverings = {"one": {"kind": "zero_one"}, "two": {"kind": "two_sets"}}
     curve: dict[int, dict[str, float]] = {}
 
-    def monitor(progress: Progress, point: dict[str, float], /) -> None:
-        if point:
-            curve[progress.completed] = point
+    def monitor(step: TrialStep, /) -> None:
+        if step.curve:
+            curve[step.progress.completed] = step.curve
 
     trial = try_out(
         shared, learner, None, training, test, measures=MEASURES, coverings=coverings, monitor=monitor
@@ -121,8 +122,8 @@ def test_with_tuned_thresholds_the_curve_is_of_rankings_only() -> None:
     tuned = DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold"})
     names: set[str] = set()
 
-    def monitor(_: Progress, point: dict[str, float], /) -> None:
-        names.update(point)
+    def monitor(step: TrialStep, /) -> None:
+        names.update(step.curve)
 
     coverings = {"one": {"kind": "zero_one"}}
     try_out(shared, learner, tuned, training, test, measures=MEASURES, coverings=coverings, monitor=monitor)
@@ -152,12 +153,64 @@ def test_a_monitor_ends_it() -> None:
     shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), part, part)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
 
-    def monitor(progress: Progress, _: dict[str, float], /) -> None:
-        if progress.completed == 2:
+    def monitor(step: TrialStep, /) -> None:
+        if step.progress.completed == 2:
             raise StopTraining
 
     with pytest.raises(StopTraining):
         try_out(shared, learner, None, part, part, monitor=monitor)
+
+
+@pytest.mark.parametrize(
+    ("learner", "decision", "phase", "stop"),
+    [
+        ({"algorithm": "mp_boost", "rounds": 40}, {"kind": "sign"}, "training", 17),
+        ({"algorithm": "mp_boost", "rounds": 10}, {"kind": "tuned_threshold"}, "thresholds", 15),
+        ({"algorithm": "mlpp", "epochs": 3}, {"kind": "tuned_threshold"}, "training", 60),
+    ],
+)
+def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
+    learner: Any, decision: Any, phase: str, stop: int
+) -> None:
+    training, test = texts(60, 0), texts(30, 1)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    left: dict[str, State] = {}
+
+    def tried(
+        curve: dict[int, dict[str, float]], at: int | None, resume: State | None, spent: float
+    ) -> Trial:
+        def monitor(step: TrialStep, /) -> None:
+            assert step.fit_seconds >= spent
+            if step.curve:
+                curve[step.progress.completed] = step.curve
+            if at is not None and step.progress.phase == phase and step.progress.completed >= at:
+                left["state"] = step.progress.snapshot()
+                raise StopTraining
+
+        return try_out(
+            shared,
+            LEARNER_PARAMETERS.validate_python(learner),
+            DECISION_PARAMETERS.validate_python(decision),
+            training,
+            test,
+            measures=["one_error"],
+            monitor=monitor,
+            resume=resume,
+            spent=spent,
+        )
+
+    whole: dict[int, dict[str, float]] = {}
+    broken: dict[int, dict[str, float]] = {}
+    expected = tried(whole, None, None, 0.0)
+    with pytest.raises(StopTraining):
+        tried(broken, stop, None, 0.0)
+    resumed = tried(broken, None, left["state"], 100.0)
+    assert broken == whole
+    assert resumed.curve_unit == expected.curve_unit is not None
+    assert resumed.fit_seconds > 100.0
+    assert resumed.test.measures == expected.test.measures
+    assert np.array_equal(resumed.pipeline.scores(test), expected.pipeline.scores(test))
+    assert np.array_equal(resumed.pipeline.thresholds_, expected.pipeline.thresholds_)
 
 
 def test_a_matrix_of_other_features_is_refused() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,6 @@ def kept_by_attempt(stack: Stack, job_id: str, fence: int) -> None:
     """Wait until a checkpoint of this attempt counts: its second is written once the row names the first."""
 
     def look() -> bool | None:
-        assert stack.job(job_id)["state"] in ("queued", "running")
         names = [path.name.split(".") for path in checkpoints(stack, job_id)]
         return True if any(int(name[1]) == fence and int(name[2]) > 1 for name in names) else None
 
@@ -134,3 +135,40 @@ def test_without_its_checkpoint_a_training_begins_anew_and_ends_the_same(
     assert ended["state"] == "succeeded", ended
     assert "checkpoint_ignored" in [event["type"] for event in events(eager, job["id"])]
     assert [point["step"] for point in curve(eager, job["id"])] == list(range(1, 3001))
+
+
+def test_a_cell_of_an_experiment_goes_on_where_it_stood(eager: Stack, dataset_id: str) -> None:
+    body = {
+        "dataset_id": dataset_id,
+        "split": {"kind": "random", "test_fraction": 0.5},
+        "configurations": [{"learner": {"algorithm": "adaboost_lc", "rounds": 1000, "smoothing": 0.01}}],
+        "measures": ["hamming_loss"],
+    }
+
+    def ended(made: dict[str, Any]) -> dict[str, Any]:
+        path = f"/v1/experiments/{made['id']}"
+
+        def look() -> dict[str, Any] | None:
+            now: dict[str, Any] = eager.call("GET", path, 200)
+            return now if now["state"] not in ("queued", "running") else None
+
+        done = wait_for(look, what="the end of the experiment", seconds=240)
+        assert done["state"] == "succeeded", done
+        report: dict[str, Any] = eager.call("GET", f"{path}/report", 200)
+        return {"attempt": done["cells"][0]["attempt"], "curves": report["curves"], "rows": report["rows"]}
+
+    whole = ended(eager.call("POST", "/v1/experiments", 202, json=body))
+    wait_for(lambda: True if not checkpoints(eager, "*") else None, what="its checkpoints to go")
+    made = eager.call("POST", "/v1/experiments", 202, json=body)
+    kept_by_attempt(eager, "*", 1)
+    kill_its_process(eager)
+    resumed = ended(made)
+    assert resumed["attempt"] == 2
+    assert resumed["curves"] == whole["curves"]
+    assert resumed["rows"][0]["test"] == whole["rows"][0]["test"]
+    with closing(sqlite3.connect(eager.data / "covey.db")) as db:
+        query = (
+            "select count(*) from job_events join jobs on jobs.id = job_events.job_id "
+            "where jobs.kind = 'cell' and job_events.type = 'resumed'"
+        )
+        assert db.execute(query).fetchone() == (1,)
