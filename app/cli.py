@@ -16,7 +16,7 @@ from rich.console import Console
 from app import backup as backups
 from app import draining, logs
 from app.db import schema
-from app.db.session import Database
+from app.db.session import DATABASE_AWAY, Database, away
 from app.demo.run import DemoError, demo
 from app.demo.service import NotStartedError
 from app.embedded import ServeError, serve
@@ -24,7 +24,7 @@ from app.experiments import command as experiment
 from app.inspecting import data_cli, mail_cli
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
-from app.main import create_app
+from app.main import UnguardedError, create_app, require_servable
 from app.openapi import written
 from app.settings import Settings
 from app.storage import Storage, open_storage
@@ -109,6 +109,15 @@ def api(
     """Run the HTTP API alone, for production. The database must be migrated."""
     settings = settings_with(host=host, port=port)
     logs.configure(settings)
+    db = Database(settings.resolved_database_url(), ring=lambda _: None)
+    try:
+        require_servable(settings, db)
+    except (schema.SchemaError, UnguardedError) as error:
+        raise _fail(str(error)) from error
+    except DATABASE_AWAY as error:
+        raise _fail(away(error)) from error
+    finally:
+        db.close()
     made = create_app(settings)
     config = uvicorn.Config(
         made,

@@ -13,6 +13,7 @@ from app.bell import BellAside
 from app.broker import broker_url
 from app.datasets import api as datasets
 from app.db import schema
+from app.db.session import Database
 from app.environment import Environment
 from app.evaluations import api as evaluations
 from app.experiments import api as experiments
@@ -35,6 +36,21 @@ class UnguardedError(RuntimeError):
     """The service would be open to others without a key."""
 
 
+def require_servable(settings: Settings, db: Database) -> None:
+    """Refuse to serve on another schema, or openly to others.
+
+    Raises:
+        SchemaError: the database is not at this release's schema.
+        UnguardedError: others could reach the service, and there is no key.
+    """
+    schema.require_head(db.engine)
+    if not is_loopback(settings.host) and not any_exist(db):
+        raise UnguardedError(
+            f"refusing to listen on {settings.host} without API keys: make one with `covey keys create`, "
+            "or listen on 127.0.0.1"
+        )
+
+
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The application for these settings, or for the process's own."""
     settings = settings or get_settings()
@@ -43,12 +59,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(settings)
         environment = Environment.open(settings, BellAside(broker_url(settings)))
-        schema.require_head(environment.db.engine)
-        if not is_loopback(settings.host) and not any_exist(environment.db):
-            raise UnguardedError(
-                f"refusing to listen on {settings.host} without API keys: make one with `covey keys create`, "
-                "or listen on 127.0.0.1"
-            )
+        require_servable(settings, environment.db)
         app.state.environment = environment
         app.state.rates = Rates(settings)
         app.state.loaded = LoadedModels(environment.storage, settings.models_in_memory)

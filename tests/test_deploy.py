@@ -67,6 +67,20 @@ def test_units_are_understood(tmp_path: Path) -> None:
     assert ran.returncode == 0
 
 
+def test_the_settings_mean_the_same_to_systemd_and_to_a_shell() -> None:
+    assignments = re.findall(
+        r"^#?([A-Z_]+)=(.*)$", (ROOT / "deploy/systemd/covey.env").read_text(), re.MULTILINE
+    )
+    assert len(assignments) > 4
+    assert [name for name, value in assignments if not re.fullmatch(r"'[^'\\]*'", value)] == []
+
+
+def test_the_script_for_operators_is_a_shell_script_that_can_be_run() -> None:
+    script = ROOT / "deploy/covey"
+    assert script.stat().st_mode & 0o111 == 0o111
+    subprocess.run(["sh", "-n", script], check=True)
+
+
 def test_the_page_names_every_metric() -> None:
     page = (ROOT / "docs/operations.md").read_text()
     source = (ROOT / "app/health/metrics.py").read_text()

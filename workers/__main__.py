@@ -11,7 +11,7 @@ from celery.signals import worker_ready
 
 from app import logs
 from app.db import schema
-from app.db.session import make_engine
+from app.db.session import DATABASE_AWAY, away, make_engine
 from app.settings import get_settings
 from workers.celery import celery
 
@@ -24,8 +24,14 @@ def main() -> None:
     settings = get_settings()
     logs.configure(settings)
     engine = make_engine(settings.resolved_database_url())
-    schema.require_head(engine)
-    engine.dispose()
+    try:
+        schema.require_head(engine)
+    except schema.SchemaError as error:
+        sys.exit(f"covey: {error}")
+    except DATABASE_AWAY as error:
+        sys.exit(f"covey: {away(error)}")
+    finally:
+        engine.dispose()
 
     def say_ready(**_: Any) -> None:
         if ready_fd is not None:

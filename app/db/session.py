@@ -22,6 +22,12 @@ log = structlog.get_logger()
 DATABASE_AWAY = (errors.OperationalError, errors.InterfaceError, errors.TimeoutError)
 """What is raised while the database does not answer, or not in time."""
 
+
+def away(error: Exception) -> str:
+    """In a line, why the database cannot be used now; without the statement, in which a text might stand."""
+    return f"the database does not answer: {' '.join(str(getattr(error, 'orig', error)).split())}"
+
+
 BUSY_SECONDS = 30
 """How long a SQLite writer waits for another one."""
 
