@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import isfinite
 from typing import Any
 
 import structlog
@@ -52,7 +53,8 @@ class Reporter:
             LostClaimError: it is somebody else's now.
         """
         if measures:
-            self._curve[completed] = measures
+            # A measure that is no number has no value, and what has no value is left out.
+            self._curve[completed] = {name: value for name, value in measures.items() if isfinite(value)}
         progress: dict[str, Any] = {"phase": phase, "completed": completed, "unit": unit}
         if total is not None:
             progress["total"] = total

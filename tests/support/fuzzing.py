@@ -24,6 +24,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.core.transport import Response
 from schemathesis.engine import events, from_schema
 from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
+from schemathesis.openapi.checks import EnsureResourceAvailability, UseAfterFree
 from stack import Stack
 
 Case: TypeAlias = schemathesis.Case[Any]
@@ -67,6 +68,9 @@ CHECKED_OTHERWISE = [
         "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 415, *CANNOT_BE_SAID]}},
     }
 ]
+
+OF_ONE_THING = (EnsureResourceAvailability, UseAfterFree)
+"""Failures that say what became of the thing that a request is about."""
 
 OF_THE_SERVICE = {"internal_error", "worker_lost"}
 """Codes of jobs that ended by no fault of what was asked."""
@@ -141,6 +145,7 @@ class Fuzz:
         self.dice = random.Random(seed)  # noqa: S311 - decides nothing but what is asked
         self.pool = Pool(self.dice)
         self.artifact = b""
+        self._redirected: set[str] = set()
         key = stack.call("POST", "/v1/api-keys", 201, json={"name": "fuzz", "scopes": ["admin"]})
         self.headers = {"Authorization": f"Bearer {key['secret']}"}
         stack.http.headers.update(self.headers)
@@ -264,7 +269,10 @@ class Fuzz:
         ) -> bool:
             # No body at all is a body of no bytes.
             raw = case.operation.definition.raw["operationId"] in RAW
-            return not (raw and "Missing request body" in failure.message)
+            empty = raw and "Missing request body" in failure.message
+            # What was to ask for a thing that was just made asked for another.
+            other = case.id in self._redirected and isinstance(failure, OF_ONE_THING)
+            return not (empty or other)
 
         hooks = before_call, after_call, filter_failure
         for hook in hooks:
@@ -291,15 +299,19 @@ class Fuzz:
         """Put real names into a request that is not meant to be wrong there, and spare what is kept."""
         meta = case.meta
         path = case.operation.path
+        meant = {name: unquote(str(value)) for name, value in (case.path_parameters or {}).items()}
         if meta is not None and not meta.is_negative_at(ParameterLocation.PATH) and self.dice.random() < 0.9:
             case.path_parameters = {**(case.path_parameters or {}), **self.pool.pick(path)}
         if meta is not None and meta.generation.mode.is_positive and self.dice.random() < 0.9:
             case.query = {name: value for name, value in (case.query or {}).items() if name != "cursor"}
             self._feed_body(case)
         names = {name: unquote(str(value)) for name, value in (case.path_parameters or {}).items()}
+        if names != meant:
+            self._redirected.add(case.id)
         ends = case.method.upper() == "DELETE" or path.endswith(("/rotate", "/cancel"))
         if ends and names and self.pool.spares(path, names):
             case.path_parameters = dict.fromkeys(names, "1")
+            self._redirected.add(case.id)
 
     def _feed_body(self, case: Case) -> None:
         name = case.operation.definition.raw["operationId"]

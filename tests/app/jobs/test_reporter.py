@@ -82,6 +82,14 @@ def test_a_point_of_the_curve_is_written_once(
     assert written == list(range(1, 11))
 
 
+def test_a_measure_that_is_no_number_is_left_out(
+    database: Database, claim: Claim, stopwatch: Stopwatch
+) -> None:
+    report = Reporter(database, claim)
+    report("training", 1, 1, "rounds", {"loss": float("nan"), "z": float("inf"), "error": 0.5})
+    assert curve(database) == {1: {"error": 0.5}}
+
+
 def test_a_phase_that_begins_or_ends_is_told_at_once(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
