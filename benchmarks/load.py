@@ -1,6 +1,7 @@
 """What the service does under load: large uploads, a long queue, a hundred clients while trainings run.
 
     python benchmarks/load.py
+    python benchmarks/load.py queue --jobs 200
 
 starts the production shape (one API, two workers, PostgreSQL, Valkey) under the default settings and prints
 how far the API's memory grows with uploads of rising size, what becomes of a queue of jobs that two workers
@@ -60,6 +61,8 @@ PHASES = (0, 1, 2 * WORKERS)
 
 TURNS = 2
 """How often each phase has its turn, so that what else the machine does hits all of them."""
+
+PARTS = ("uploads", "clients", "queue", "recovery")
 
 LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
 TEXT = "the invoice is wrong and the card was charged twice"
@@ -248,26 +251,34 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=1000, help="how many are queued")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "parts", nargs="*", choices=PARTS, default=PARTS, help="of the figures; all by default"
+    )
+    parts = set((arguments := parser.parse_args()).parts)
     well = True
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="covey-load-")))
         server = opened.enter_context(postgres.server())
         broker = opened.enter_context(production.valkey(folder))
         for database, url in (("PostgreSQL", server.create()), ("SQLite", "")):
+            if not parts & ({"queue"} if database == "SQLite" else {"uploads", "clients", "queue"}):
+                continue
             own = folder / database
             own.mkdir()
             settings = {"COVEY_DATABASE_URL": url, "COVEY_BROKER_URL": broker}
             stack = Production(own, settings, WORKERS).start()
             try:
-                if database == "PostgreSQL":
+                if database == "PostgreSQL" and "uploads" in parts:
                     for n_mib in UPLOADS_MIB:
                         well = upload(stack, n_mib, own) and well
+                if database == "PostgreSQL" and "clients" in parts:
                     well = predictions(stack) and well
-                well = drain(stack, arguments.jobs, database) and well
+                if "queue" in parts:
+                    well = drain(stack, arguments.jobs, database) and well
             finally:
                 stack.stop()
-        print_recovery(folder)
+        if "recovery" in parts:
+            print_recovery(folder)
     return int(not well)
 
 
