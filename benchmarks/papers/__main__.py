@@ -28,6 +28,10 @@ PARTS = (
     "mp_boost_table_1",
     "mp_boost_table_2",
     "mp_boost_figure_2",
+    "adaboost_lc_figure_3",
+    "adaboost_lc_figure_4",
+    "h_m3_table_1",
+    "h_m3_learning_curve",
 )
 """The modules, in the order of the page."""
 

@@ -1,0 +1,123 @@
+"""What the figures of the AdaBoost.LC paper share: the corpora, and each covering tried against all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.papers import corpora
+from benchmarks.papers.bench import Bench, Json
+
+COVERINGS: dict[str, Json] = {
+    "ZO": {"kind": "zero_one"},
+    "HM": {"kind": "hamming"},
+    "TS": {"kind": "two_sets"},
+    "WP": {"kind": "weighted_positive", "weight": 6},
+    "WN": {"kind": "weighted_negative", "weight": 4},
+}
+"""The paper's five, in the order of its figures."""
+
+RANKINGS = ("one_error", "coverage", "average_precision")
+
+PAPER_DOCUMENTS_A_TERM = 590_000 / 6_270
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus, how its text is read, and how many terms each label chooses."""
+
+    title: str
+    name: str
+    content: Callable[[], bytes]
+    analyzer: Json
+    per_label: int = 100
+
+
+RCV1 = Corpus("RCV1 part", "RCV1 part", corpora.rcv1, {})
+REUTERS = Corpus(
+    "Reuters-21578",
+    "Reuters-21578",
+    corpora.reuters,
+    {"lowercase": True, "drop_numbers": True, "stop_words": "english"},
+)
+ONE_TERM = Corpus("RCV1 part, one term a topic", "RCV1 part", corpora.rcv1, {}, per_label=1)
+
+
+def terms_by_corpus(bench: Bench) -> tuple[Corpus, ...]:
+    """The corpora as the paper has its own; the small version leaves Reuters-21578 out."""
+    return (RCV1,) if bench.quick else (RCV1, REUTERS)
+
+
+def features(corpus: Corpus) -> Json:
+    """Pivoted tf-idf of the terms with the highest Rocchio scores for each label (section 4)."""
+    return {
+        "kind": "text",
+        "weighting": "pivoted",
+        "analyzer": corpus.analyzer,
+        "selection": {"kind": "rocchio", "per_label": corpus.per_label},
+    }
+
+
+def tried(bench: Bench, corpus: Corpus, rounds: int) -> Json:
+    """The report of the five trainings, in the order of the coverings, each measured by all five."""
+    return bench.experiment(
+        {
+            "name": f"AdaBoost.LC on {corpus.title}, {rounds} rounds",
+            "dataset_id": bench.dataset(corpus.name, corpus.content),
+            "split": {"kind": "given"},
+            "configurations": [
+                {
+                    "name": name,
+                    "features": features(corpus),
+                    "learner": {"algorithm": "adaboost_lc", "rounds": rounds, "covering": covering},
+                }
+                for name, covering in COVERINGS.items()
+            ],
+            "measures": list(RANKINGS),
+            "coverings": COVERINGS,
+        }
+    )
+
+
+def column(name: str) -> str:
+    """The measure that a covering's error is."""
+    return f"covering_error.{name}"
+
+
+def by_round(report: Json, part: str) -> dict[tuple[str, str], dict[int, float]]:
+    """Covering errors by (covering trained with, covering measured by) and round.
+
+    Args:
+        report: of ``tried``.
+        part: ``within_folds`` for the training part, ``out_of_folds`` for the test part.
+    """
+    names = list(COVERINGS)
+    return {
+        (names[curve["configuration"]], name): dict(zip(curve["steps"], curve[part], strict=True))
+        for curve in report["curves"]
+        for name in names
+        if curve["measure"] == column(name)
+    }
+
+
+def best_own(errors: dict[tuple[str, str], dict[int, float]], at: int) -> list[str]:
+    """The coverings by which nothing is better, after so many rounds, than what was trained with them."""
+    return [
+        name
+        for name in COVERINGS
+        if errors[name, name][at] <= min(errors[other, name][at] for other in COVERINGS)
+    ]
+
+
+def shared_steps(errors: dict[tuple[str, str], dict[int, float]]) -> list[int]:
+    """The rounds at which all five were measured."""
+    return sorted(set.intersection(*(set(line) for line in errors.values())))
+
+
+def counted(names: list[str]) -> str:
+    """How many of the five these are, and which.
+
+    >>> counted(["ZO", "HM"]), counted([])
+    ('2 of 5 (ZO, HM)', '0 of 5')
+    """
+    return f"{len(names)} of {len(COVERINGS)}" + (f" ({', '.join(names)})" if names else "")
