@@ -259,7 +259,9 @@ def create_key(
         raise _fail(str(error)) from error
     finally:
         db.close()
-    stderr.print(f"key {made.id} with scopes {', '.join(made.scopes)}; its secret is shown only now:")
+    stderr.print(
+        f"key {made.id} with scopes {', '.join(made.scopes)}; its secret is shown only now:", soft_wrap=True
+    )
     typer.echo(made.secret)
 
 

@@ -1,7 +1,7 @@
 """What the service does under load: large uploads, a long queue, a hundred clients while trainings run.
 
     python benchmarks/load.py
-    python benchmarks/load.py queue --jobs 200
+    python benchmarks/load.py --part queue --jobs 200
 
 starts the production shape (one API, two workers, PostgreSQL, Valkey) under the default settings and prints
 how far the API's memory grows with uploads of rising size, what becomes of a queue of jobs that two workers
@@ -252,9 +252,10 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1000, help="how many are queued")
     parser.add_argument(
-        "parts", nargs="*", choices=PARTS, default=PARTS, help="of the figures; all by default"
+        "--part", action="append", choices=PARTS, help="of the figures; may be given again; all by default"
     )
-    parts = set((arguments := parser.parse_args()).parts)
+    arguments = parser.parse_args()
+    parts = set(arguments.part or PARTS)
     well = True
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="covey-load-")))
