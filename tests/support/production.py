@@ -122,7 +122,8 @@ class Production(Stack):
         self.http.close()
         statuses = [_stopped(process) for process in (self.api, *self.workers) if process is not None]
         # The server of the API ends by the signal that it was told to stop with.
-        return max(status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM))
+        told = [status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM)]
+        return max(told, default=0)
 
     def worker_of_the_job(self) -> subprocess.Popen[bytes]:
         """The worker that runs the one job that runs now."""
