@@ -18,8 +18,10 @@ from models.learning_curve import MEASURES, Tally
 from models.state import held, held_number, require
 from models.text.packed import unpack
 
-CHUNK = 2_000
-"""Examples between two calls of the monitor: a fraction of a second, for the slowest of these learners."""
+FIRST_CHUNK, CHUNK = 100, 2_000
+"""Examples between two calls of the monitor, at first and at most: a fraction of a second, for the slowest of
+these learners. In the first pass they grow with half of what was seen, so that its curve, the learning
+curve, shows how learning begins."""
 
 
 class IncrementalLearner(Learner):
@@ -139,7 +141,7 @@ class IncrementalLearner(Learner):
     ) -> Iterator[None]:
         """Make a pass from its example ``done`` on, stopping after every chunk."""
         while done < X.shape[0]:
-            chunk = slice(done, min(X.shape[0], done + self._chunk_length()))
+            chunk = slice(done, min(X.shape[0], done + self._chunk_length(tally is self._seen)))
             self._take(X, Y, order, chunk, tally, parameters)
             done = chunk.stop
             yield
@@ -277,9 +279,9 @@ class IncrementalLearner(Learner):
         """How often ``fit`` presents the examples."""
         return int(parameters.epochs)
 
-    def _chunk_length(self) -> int:
-        """Examples between two calls of the monitor."""
-        return CHUNK
+    def _chunk_length(self, first_time: bool, /) -> int:
+        """Examples between two calls of the monitor, in a pass over new examples or over known ones."""
+        return min(max(self.n_examples_ // 2, FIRST_CHUNK), CHUNK) if first_time else CHUNK
 
     def _check(self, X: Matrix, /) -> None:
         """Refuse data that the algorithm cannot learn from."""

@@ -36,7 +36,7 @@ def predict(env: Environment, loaded: LoadedModels, name: str, body: PredictRequ
     version, pipeline = load(env, loaded, name, body.version)
     documents = documents_for(pipeline, body.instances)
     try:
-        predictions = pipeline.predict(documents, top=body.top, explain=body.explain)
+        predictions = pipeline.predict(documents, top=body.top, explain=body.explain, quick=body.quick)
     except CoveyError as error:
         raise from_learning(error) from error
     return PredictAnswer(
@@ -133,6 +133,7 @@ def shown(prediction: learning.Prediction, *, explain: bool) -> Prediction:
         labels=prediction.labels,
         ranking=ranked(prediction.ranking),
         explanation=explained(prediction.explanation) if explain else None,
+        dot_products=prediction.dot_products,
     )
 
 

@@ -173,6 +173,9 @@ class PredictRequest(Request):
     """Length of the rankings; every label by default."""
     explain: bool = False
     """Name the terms that decided for each predicted label."""
+    quick: bool = False
+    """For `mlpp`: find the `top` labels, which must be given, by quick voting. They are those that full
+    voting ranks first, for fewer inner products; the label set is that of these labels alone."""
 
 
 class RankedLabel(Answer):
@@ -213,6 +216,8 @@ class Prediction(Answer):
     """Labels by falling score; ties go to the label that sorts first."""
     explanation: list[LabelExplanation] | None = None
     """Why, for each predicted label; where it was asked for."""
+    dot_products: int | None = None
+    """How many inner products quick voting took; left out elsewhere."""
 
 
 class PredictAnswer(Answer):

@@ -101,7 +101,7 @@ class NaiveBayes(IncrementalLearner):
     def _passes(self, _parameters: NaiveBayesParameters, /) -> int:
         return 1
 
-    def _chunk_length(self) -> int:
+    def _chunk_length(self, _first_time: bool, /) -> int:
         return min(max(self.n_examples_, FIRST_CHUNK), LARGEST_CHUNK)
 
     def _scores_so_far(self) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from models.arrays import Labels
 from models.boosting.booster import Booster, Rounds
+from models.boosting.hypothesis import Rule
 from models.boosting.parameters import BoostingParameters
 from models.boosting.shared_pivot import SharedPivotRounds
 from models.boosting.stumps import Stumps
 from models.boosting.variants import Variant
 from models.errors import ParameterError
 from models.learner import Context
+
+FIRST_PIVOTS = 100
+"""Rounds of which a version tells the pivot."""
 
 
 class AdaBoostMHParameters(BoostingParameters):
@@ -39,12 +44,16 @@ class AdaBoostMH(Booster):
         early_stopping: see ``EarlyStopping``; None takes all rounds.
         random_state: seed that draws the held-out examples.
 
+    ``notes_.facts["first_pivots"]`` names the pivots of the first 100 rounds, in their order.
+
     >>> import numpy as np
     >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by terms
     >>> Y = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by labels
     >>> learner = AdaBoostMH(rounds=5).fit(X, Y)
     >>> learner.predict([[1, 0], [0, 1]]).tolist()
     [[1, 0], [0, 1]]
+    >>> learner.notes_.facts["first_pivots"]
+    ['0', '1', '0', '1', '0']
     """
 
     algorithm = "adaboost_mh"
@@ -62,5 +71,7 @@ class AdaBoostMH(Booster):
             )
         return SharedPivotRounds(stumps, Y, variant, smoothing)
 
-    def _note_pivots(self) -> None:
+    def _note_pivots(self, rules: Sequence[Rule], features: Sequence[str] | None) -> None:
         self.notes_.facts["distinct_pivots"] = len(np.unique(self.hypothesis_.features))
+        first = [int(rule.features[0]) for rule in rules[:FIRST_PIVOTS] if len(rule.features)]
+        self.notes_.facts["first_pivots"] = [str(f) if features is None else features[f] for f in first]

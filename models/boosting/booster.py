@@ -139,7 +139,7 @@ class Booster(Learner):
             rules = judge.kept(rules)
         self.hypothesis_ = Hypothesis.compressed((X.shape[1], Y.shape[1]), rules, by_presence=by_presence)
         self.notes_.facts["rounds"] = len(history)
-        self._note_pivots()
+        self._note_pivots(rules, context.features)
         taken = np.zeros(len(log_Z), dtype=np.int64)
         for pivots in history:
             taken += pivots >= 0
@@ -156,8 +156,13 @@ class Booster(Learner):
         """A training before its first round."""
 
     @abstractmethod
-    def _note_pivots(self) -> None:
-        """Note the numbers of table 1."""
+    def _note_pivots(self, rules: Sequence[Rule], features: Sequence[str] | None) -> None:
+        """Note the numbers of table 1, and what there is to tell of the pivots.
+
+        Args:
+            rules: the weak hypotheses, by round.
+            features: the features' names.
+        """
 
     def _note_stops(self, asked: int, taken: Ints, satisfied: list[int], names: Sequence[str] | None) -> None:
         """Note who stopped before the last round, and why.

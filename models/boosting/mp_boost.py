@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import Labels
 from models.boosting.booster import Booster, Rounds
+from models.boosting.hypothesis import Rule
 from models.boosting.own_pivots import Allowed, OwnPivotsRounds
 from models.boosting.parameters import BoostingParameters
 from models.boosting.stumps import Stumps
@@ -67,7 +69,7 @@ class MPBoost(Booster):
             allowed = _allowed(stumps, context.candidates)
         return OwnPivotsRounds(stumps, Y, variant, smoothing, allowed)
 
-    def _note_pivots(self) -> None:
+    def _note_pivots(self, _rules: Sequence[Rule], _features: Sequence[str] | None) -> None:
         of_labels = self.hypothesis_.pivots_of()
         self.notes_.facts["distinct_pivots"] = float(of_labels.mean())
         self.notes_.facts["distinct_pivots_of_all_labels"] = len(np.unique(self.hypothesis_.features))

@@ -206,6 +206,23 @@ def test_it_trains_serves_and_moves(trainings: Trainings, name: str) -> None:
     assert moved["predictions"] == answer["predictions"]
 
 
+def test_quick_voting_finds_the_same_top_labels_and_counts_its_products(trainings: Trainings) -> None:
+    stack, model = trainings.stack, trainings.model("mlpp")
+    assert stack.finished(trainings.jobs["mlpp"])["state"] == "succeeded"
+    path = f"/v1/models/{model}/predict"
+    question = {"instances": trainings.documents("reuters", 20), "top": 3}
+    full = stack.call("POST", path, 200, json=question)["predictions"]
+    quick = stack.call("POST", path, 200, json={**question, "quick": True})["predictions"]
+    assert [prediction["ranking"] for prediction in quick] == [prediction["ranking"] for prediction in full]
+    n_pairs = stack.call("GET", f"/v1/models/{model}/versions/1", 200)["facts"]["operations_per_prediction"]
+    assert all(0 < prediction["dot_products"] < n_pairs for prediction in quick)
+    assert not any("dot_products" in prediction for prediction in full)
+
+    del question["top"]
+    problem = stack.call("POST", path, 422, json={**question, "quick": True})
+    assert [error["pointer"] for error in problem["errors"]] == ["/top"]
+
+
 def test_a_kernel_that_explains_nothing_says_so(trainings: Trainings) -> None:
     stack, model = trainings.stack, trainings.model("h_m3 polynomial")
     assert stack.finished(trainings.jobs["h_m3 polynomial"])["state"] == "succeeded"

@@ -273,3 +273,16 @@ def test_local_candidates_are_refused_where_pivots_are_shared() -> None:
     with pytest.raises(ParameterError, match="mp_boost") as refused:
         AdaBoostMH().fit(np.eye(2), [[1], [0]], context=context)
     assert refused.value.pointer == "/features/selection/policy"
+
+
+def test_adaboost_mh_names_its_first_pivots_in_their_order() -> None:
+    rng = np.random.default_rng(5)
+    X = csr_array((rng.random((300, 40)) < 0.2).astype(float))
+    Y = csr_array((rng.random((300, 4)) < 0.3).astype(np.int8))
+    names = [f"term {f:02}" for f in range(40)]
+    steps: list[Step] = []
+    learner = AdaBoostMH(rounds=130).fit(X, Y, context=Context(features=names), monitor=steps.append)
+    chosen = presence_stumps(X).features[steps[-1].snapshot()["pivots"][:, 0]]
+    assert len(chosen) == 130
+    assert learner.notes_.facts["first_pivots"] == [names[f] for f in chosen[:100]]
+    assert learner.set_params(rounds=3).fit(X, Y).notes_.facts["first_pivots"] == [str(f) for f in chosen[:3]]

@@ -227,6 +227,14 @@ def test_the_curve_is_test_then_train(make: Make) -> None:
     assert steps[-1].measures == dict(zip(MEASURES, curve[-1, 1:].tolist(), strict=True))
 
 
+@pytest.mark.parametrize("make", [MMP, BinaryRelevancePerceptron, MLPP])
+def test_the_first_pass_is_told_of_more_often_at_its_beginning(make: Make) -> None:
+    X, Y = problem(g=1000)
+    steps: list[Step] = []
+    make().set_params(epochs=2).fit(X, Y, monitor=steps.append)
+    assert [step.completed for step in steps] == [100, 200, 300, 450, 675, 1000, 2000]
+
+
 def test_naive_bayes_tests_a_chunk_on_the_totals_of_all_before() -> None:
     X, Y = problem(g=500)
     measured = [
