@@ -32,6 +32,16 @@ PARTS = (
     "adaboost_lc_figure_4",
     "h_m3_table_1",
     "h_m3_learning_curve",
+    "cos424_curves",
+    "cos424_words",
+    "cos424_confusion",
+    "cos424_errors",
+    "mlpp_table_2",
+    "mlpp_table_3",
+    "mlpp_learning_curve",
+    "mlpp_epochs",
+    "mlpp_table_4",
+    "mlpp_quick_voting",
 )
 """The modules, in the order of the page."""
 
@@ -54,7 +64,9 @@ def main() -> int:
     parser.add_argument("--url", help="of a running service")
     parser.add_argument("--quick", action="store_true", help="small versions, printed")
     parser.add_argument(
-        "--long", action="store_true", help="10,000 rounds of boosting too, which takes hours"
+        "--long",
+        action="store_true",
+        help="what takes hours too: 10,000 rounds of boosting, and degree-2 interactions as the paper trained on them",
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     arguments = parser.parse_args()

@@ -5,9 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from models.folds import stratified_folds
 
 CORPORA = Path(os.environ.get("COVEY_DATA", "../shared/data"))
 
@@ -63,3 +68,47 @@ def rcv1() -> bytes:
         {"id": row["id"], "text": row["text"], "labels": row["labels"], "split": row["split"]}
         for row in records("rcv1subset1.jsonl.gz")
     )
+
+
+def labelled_reuters() -> list[dict[str, Any]]:
+    """The stories of Reuters-21578, ModApte, that have a label: 7,775 and 3,019, 118 labels."""
+    return [row for row in records("reuters21578.jsonl.gz") if row["labels"]]
+
+
+def mulan(name: str) -> list[dict[str, Any]]:
+    """A data set of Mulan's, its training part first; each row says its split."""
+    about = json.loads(path_of(f"mulan/{name}.meta.json").read_text())
+    rows = []
+    for split in ("train", "test"):
+        with gzip.open(path_of(f"mulan/{name}-{split}.svm.gz"), "rt") as lines:
+            for i, line in enumerate(lines):
+                labels, _, values = line.partition(" ")
+                pairs = (pair.split(":") for pair in values.split())
+                rows.append(
+                    {
+                        "id": f"{split}/{i}",
+                        "features": {about["features"][int(f) - 1]: float(x) for f, x in pairs},
+                        "labels": [about["labels"][int(j)] for j in labels.split(",") if j],
+                        "split": split,
+                    }
+                )
+    return rows
+
+
+def folds(rows: Sequence[dict[str, Any]], n_folds: int) -> list[bytes]:
+    """The records once for each fold, which is its test part.
+
+    The folds are those that an experiment with seed 0 makes.
+    """
+    labels = sorted({label for row in rows for label in row["labels"]})
+    place = {label: j for j, label in enumerate(labels)}
+    cells = [(i, place[label]) for i, row in enumerate(rows) for label in set(row["labels"])]
+    i, j = np.array(cells).T
+    Y = csr_array((np.ones(len(cells), dtype=np.int8), (i, j)), shape=(len(rows), len(labels)))
+    fold_of = stratified_folds(Y, n_folds, seed=0).tolist()
+    return [
+        jsonl(
+            {**row, "split": "test" if at == fold else "train"} for row, at in zip(rows, fold_of, strict=True)
+        )
+        for fold in range(n_folds)
+    ]

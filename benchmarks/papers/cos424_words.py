@@ -1,0 +1,37 @@
+"""COS 424, question 5: the words that boosting chooses, by round and fold."""
+
+from __future__ import annotations
+
+from benchmarks.papers.bench import Bench
+from benchmarks.papers.cos424 import CORPORA, N_FOLDS, trained
+from benchmarks.papers.results import table
+
+TITLE = "COS 424, question 5: words by round and fold"
+
+N_SHOWN = 25
+
+
+def run(bench: Bench) -> str:
+    """A table of words for each corpus, and how far the folds agree."""
+    return "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
+
+
+def _part(bench: Bench, corpus: str) -> str:
+    words = [bench.version(job)["facts"]["first_pivots"] for job in trained(bench, corpus)]
+    by_round = list(zip(*words, strict=False))
+    rows = [[str(n), *(f"`{word}`" for word in some)] for n, some in enumerate(by_round[:N_SHOWN], start=1)]
+    agree = [len(set(some)) == 1 for some in by_round]
+    alike = agree.index(False) if False in agree else len(agree)
+    counts = "; ".join(
+        f"of the first {n} rounds, {sum(agree[:n])} have the same word in all folds, and of the "
+        f"{len(set().union(*(set(some[:n]) for some in words)))} words chosen in any fold "
+        f"{len(set.intersection(*(set(some[:n]) for some in words)))} are chosen in all"
+        for n in (N_SHOWN, 100)
+        if n <= len(by_round)
+    )
+    return f"""\
+### {CORPORA[corpus].title}
+
+{table(["round", *(f"fold {fold + 1}" for fold in range(N_FOLDS))], rows)}
+
+The folds choose the same word for the first {alike} rounds; {counts}."""
