@@ -86,7 +86,7 @@ def ask(seed: int, seconds: float) -> tuple[Fuzz, int]:
     """Ask a service of its own; gives what was counted, and how many faults it logged."""
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="covey-fuzz-") as folder:
-        stack = Stack(Path(folder) / "data", {**LIMITED, "COVEY_JOB_SECONDS": "5"}).start()
+        stack = Stack(Path(folder) / "data", LIMITED).start()
         try:
             fuzz = Fuzz(stack, seed)
             tour(fuzz)
