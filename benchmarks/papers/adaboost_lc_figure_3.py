@@ -21,8 +21,8 @@ from benchmarks.papers.results import table
 
 TITLE = "AdaBoost.LC, figure 3: training errors by round"
 
-ROUNDS = 200
-SHOWN = (5, 10, 20, 50, 100, 200)
+ROUNDS = 100
+SHOWN = (5, 10, 20, 50, 100)
 
 
 def run(bench: Bench) -> str:

@@ -11,7 +11,7 @@ TITLE = "H-M3: learning curve"
 
 LOSSES = {"zero_one": "ℓ0/1", "symmetric_difference": "ℓΔ", "simplified_hierarchical": "ℓH̃"}
 
-PASSES = 40
+PASSES = 30
 GAP = 1e-3
 CLOSE = 0.01
 
