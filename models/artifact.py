@@ -178,7 +178,10 @@ def load(path: Path, *, verify: bool = True) -> Pipeline:
         part = content[offset : offset + entry.size_bytes]
         if verify and hashlib.sha256(part).hexdigest() != entry.sha256:
             raise ArtifactError(f"array {entry.name!r} is damaged: its checksum differs")
-        state[entry.name] = np.frombuffer(part, dtype=_DTYPES[entry.dtype]).reshape(entry.shape)
+        try:
+            state[entry.name] = np.frombuffer(part, dtype=_DTYPES[entry.dtype]).reshape(entry.shape)
+        except ValueError as error:  # nothing, in a shape that is larger than any
+            raise ArtifactError(f"array {entry.name!r} cannot be of the shape {entry.shape}") from error
         offset += entry.size_bytes
     return _pipeline(manifest, state, prove=verify)
 

@@ -31,6 +31,11 @@ def test_both_ends_are_reached(tmp_path: Path, reader: str) -> None:
     assert seeds(reader)
 
 
+@pytest.mark.parametrize("number", [360189000000496, 360189000002685])
+def test_nothing_in_a_shape_larger_than_any_is_refused(tmp_path: Path, number: int) -> None:
+    assert not examine("artifact", number, tmp_path).read
+
+
 def test_what_goes_astray_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stumble(*_: object) -> bool:
         raise RecursionError
