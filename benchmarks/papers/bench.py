@@ -111,7 +111,7 @@ class Bench:
     def curve(self, job: Json) -> list[Json]:
         """Every point of a training's curve."""
         points: list[Json] = []
-        query: dict[str, Any] = {"limit": 1000}
+        query: dict[str, Any] = {"limit": 500}
         while True:
             page = self("GET", f"/v1/training-jobs/{job['id']}/curve", params=query)
             points += page["items"]
