@@ -141,9 +141,8 @@ both parts together, without the stories that have no label. 10,000 terms by doc
 length.""",
     "yeast": "The same data, the same features and their products.",
     "scene": """\
-The paper tells of 2,000 images and 5 labels but gives 1.24 labels an image, as has an earlier set of 2,000 natural scenes; what
-Mulan offers, from where the paper has it, is 2,407 images with 6 labels, 1.07 an image. So the figures are not of the same
-data.""",
+The paper tells of 2,000 images, 5 labels and 1.24 labels an image, which fits Zhang and Zhou's set of natural scenes; what Mulan
+offers under the name is 2,407 images, 6 labels and 1.07 labels an image. So the figures seem not to be of the same data.""",
 }
 
 
