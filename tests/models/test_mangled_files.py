@@ -36,6 +36,11 @@ def test_nothing_in_a_shape_larger_than_any_is_refused(tmp_path: Path, number: i
     assert not examine("artifact", number, tmp_path).read
 
 
+def test_a_header_of_one_long_line_takes_no_more_than_its_share(tmp_path: Path) -> None:
+    outcome = examine("mbox", 360189000000580, tmp_path)
+    assert outcome.peak_bytes < 2**22
+
+
 def test_what_goes_astray_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stumble(*_: object) -> bool:
         raise RecursionError

@@ -41,7 +41,9 @@ def read_mbox(source: Source, options: MboxOptions, limits: IngestLimits) -> Ite
     A message without the header has no label.
     """
     header = re.compile(
-        rb"^" + re.escape(options.label_header.encode()) + rb":((?:.|\n[ \t])*)", re.IGNORECASE | re.MULTILINE
+        # By whole lines: going back one byte at a time would remember every one of them.
+        rb"^" + re.escape(options.label_header.encode()) + rb":([^\n]*(?:\n[ \t][^\n]*)*)",
+        re.IGNORECASE | re.MULTILINE,
     )
     for item in _messages(source, limits.record_bytes):
         if isinstance(item, BadRecord):
