@@ -10,6 +10,8 @@ TITLE = "MLPP, table II: ranking losses on RCV1"
 
 ALGORITHMS = ("mmp", "mlpp", "binary_relevance_perceptron", "naive_bayes")
 
+EPOCHS = 10
+
 PAPER = {
     "is_error": (29.35, 28.14, 35.87, 51.79),
     "error_set_size": (2.801, 1.920, 7.614, 6.285),
@@ -26,6 +28,7 @@ def run(bench: Bench) -> str:
     """The table with tf-idf, another with presence, and whether MMP and MLPP differ by more than chance."""
     weighted = _report(bench, RCV1_FEATURES)
     present = _report(bench, {**RCV1_FEATURES, "weighting": "binary", "scaling": "none"})
+    longer = _report(bench, RCV1_FEATURES, epochs=EPOCHS)
     return f"""\
 One epoch, examples in the file's order; the paper's are in order of date. The paper trains on 535,987 documents by 25,000
 terms and tests on 268,427; ours are 3,000 of each, and 944 terms of which only presence is known, so that tf-idf is here
@@ -42,18 +45,25 @@ The same with presence alone, which needs nothing from the training part:
 {_table(present, paper=False)}
 
 {_findings(present)}
+
+And with tf-idf after {EPOCHS} epochs, as 3,000 examples presented once teach perceptrons little (of naive Bayes, which counts, once is
+all there is):
+
+{_table(longer, paper=False)}
+
+{_findings(longer)}
 """
 
 
-def _report(bench: Bench, features: Json) -> Json:
+def _report(bench: Bench, features: Json, *, epochs: int = 1) -> Json:
     return bench.experiment(
         {
             "dataset_id": rcv1(bench),
             "split": {"kind": "given"},
             "configurations": [
-                configuration(
-                    algorithm, {**features, "scaling": "none"} if algorithm == "naive_bayes" else features
-                )
+                configuration(algorithm, {**features, "scaling": "none"})
+                if algorithm == "naive_bayes"
+                else configuration(algorithm, features, epochs=epochs)
                 for algorithm in ALGORITHMS
             ],
             "measures": list(LOSSES),
