@@ -53,7 +53,14 @@ def _part(bench: Bench, corpus: str) -> str:
 {_REMARKS[corpus]}"""
 
 
-_REMARKS = {"newsgroups": "", "reuters": ""}
+_REMARKS = {
+    "newsgroups": """\
+Most of them make sense: guns are a matter of politics, and groups on hardware share chips, boards, and things that readers
+would like to sell.""",
+    "reuters": """\
+They make sense: central banks move currencies and interest rates in the same stories, ships carry oil, and whatever a company
+does may read as a purchase. The small classes suffer beside `acq` and `earn`, which are three quarters of all.""",
+}
 """Whether that makes sense."""
 
 

@@ -13,7 +13,14 @@ N_SHOWN = 25
 
 def run(bench: Bench) -> str:
     """A table of words for each corpus, and how far the folds agree."""
-    return "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
+    parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
+    return f"""\
+The words that a training without the fold chose. Some tell the class by what it is about, others by who writes there and how: `dod` is
+a club of motorcyclists, `cramer`, `keith` and `livesey` are names of much quoted authors, and `writes` stands above
+quotations, of which offers for sale have few.
+
+{parts}
+"""
 
 
 def _part(bench: Bench, corpus: str) -> str:
@@ -22,8 +29,8 @@ def _part(bench: Bench, corpus: str) -> str:
     rows = [[str(n), *(f"`{word}`" for word in some)] for n, some in enumerate(by_round[:N_SHOWN], start=1)]
     agree = [len(set(some)) == 1 for some in by_round]
     alike = agree.index(False) if False in agree else len(agree)
-    counts = "; ".join(
-        f"of the first {n} rounds, {sum(agree[:n])} have the same word in all folds, and of the "
+    counts = "; of the ".join(
+        f"first {n} rounds {sum(agree[:n])} have the same word in all folds, and of the "
         f"{len(set().union(*(set(some[:n]) for some in words)))} words chosen in any fold "
         f"{len(set.intersection(*(set(some[:n]) for some in words)))} are chosen in all"
         for n in (N_SHOWN, 100)
@@ -34,4 +41,5 @@ def _part(bench: Bench, corpus: str) -> str:
 
 {table(["round", *(f"fold {fold + 1}" for fold in range(N_FOLDS))], rows)}
 
-The folds choose the same word for the first {alike} rounds; {counts}."""
+It does vary: all folds choose the same word until round {alike}, and then often the same words in another order.
+Of the {counts}."""
