@@ -40,7 +40,6 @@ _HEAD = (
     "got (score)",
     "terms for what it got",
     "terms of what it has",
-    "what happened",
 )
 
 
@@ -66,7 +65,7 @@ REMARKS = {
 an offer for sale that does not belong to the group, so the group is what is wrong; a signature on gun laws adds to it""",
     "comp.sys.mac.hardware/51640": "a processor for sale: the same, and `ohio` is but the sender's address",
     "sci.electronics/53886": """\
-a proper question and answer on a game console's chips, ending in games for sale; `million` was thanks, `tapes` data""",
+a proper question and answer on a game console's chips, ending in an offer to sell two; `million` was thanks""",
     "comp.sys.mac.hardware/50443": """\
 a quarrel over a lawsuit, nearly all of it quoted: `theodore` is whom it quotes, `gun` a smoking one; no word of hardware""",
     "sci.electronics/54097": "a transmitter tube for sale: the group is wrong once more",
