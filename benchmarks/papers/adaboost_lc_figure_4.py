@@ -38,15 +38,16 @@ HEADS = (*COVERINGS, "OneErr", "Coverage", "AvgP")
 
 def run(bench: Bench) -> str:
     """A table for each corpus, and what the tests say of its diagonal."""
+    rounds = 20 if bench.quick else ROUNDS
     parts = []
     for corpus in terms_by_corpus(bench):
-        report = tried(bench, corpus, 20 if bench.quick else ROUNDS)
+        report = tried(bench, corpus, rounds)
         verdicts = _verdicts(report)
         paper = PAPER if corpus is RCV1 else {}
         parts.append(f"### {corpus.title}\n\n{_table(report, verdicts, paper)}\n\n{_told(report, verdicts)}")
     tables = "\n\n".join(parts)
     return f"""\
-Each row was trained with one covering for {ROUNDS} rounds and measured on the test part by all five, and by rankings.
+Each row was trained with one covering for {rounds} rounds and measured on the test part by all five, and by rankings.
 The best of each column is bold. In the first five columns `*` marks what is worse than the diagonal by the paired Wald
 test at {LEVEL:g}, as the paper tests it, and `+` what is better. The paper does not say after how many rounds; its
 training errors level out at about 20.
