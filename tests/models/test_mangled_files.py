@@ -41,6 +41,12 @@ def test_a_header_of_one_long_line_takes_no_more_than_its_share(tmp_path: Path) 
     assert outcome.peak_bytes < 2**22
 
 
+def test_a_path_of_thousands_of_classes_is_not_taken_apart(tmp_path: Path) -> None:
+    outcome = examine("arff", 7000001197, tmp_path)
+    assert not outcome.read
+    assert outcome.peak_bytes < 2**21
+
+
 def test_what_goes_astray_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stumble(*_: object) -> bool:
         raise RecursionError

@@ -156,7 +156,7 @@ class _Layout:
         if self._hierarchy is not None:
             if labels is not None:
                 raise BadDataError("the file has a hierarchical attribute; leave the names of labels out")
-            self._labels, self._parents = _classes(attributes[self._hierarchy].values)
+            self._labels, self._parents = _classes(attributes[self._hierarchy].values, limits)
         elif labels is not None:
             self._label_places = {self._place(name, "the list of labels"): name for name in labels.names}
             self._labels, self._parents = set(labels.names), dict(labels.parents)
@@ -285,11 +285,19 @@ class _Layout:
         return paths
 
 
-def _classes(paths: Sequence[str]) -> tuple[set[str], dict[str, str]]:
-    """All classes of a hierarchy, those on the way included, and the parent of each that has one."""
+def _classes(paths: Sequence[str], limits: IngestLimits) -> tuple[set[str], dict[str, str]]:
+    """All classes of a hierarchy, those on the way included, and the parent of each that has one.
+
+    A class on the way has a name of its own, so that a path of n parts takes memory of n²; its length is
+    looked at first, and classes beyond the limit of labels are not made.
+    """
     classes: set[str] = set()
     parents: dict[str, str] = {}
     for path in paths:
+        try:
+            check_name(path, "a path of classes", "hierarchical", limits.name_length)
+        except RecordError as error:
+            raise BadDataError(f"{shortened(path)}: {error.reason}") from error
         parts = path.split("/")
         if not all(parts):
             raise BadDataError(f"{shortened(path)} is not a path of classes such as a/b/c")
@@ -298,4 +306,6 @@ def _classes(paths: Sequence[str]) -> tuple[set[str], dict[str, str]]:
             classes.add(here)
             if depth > 1:
                 parents[here] = "/".join(parts[: depth - 1])
+        if len(classes) > limits.labels:
+            break
     return classes, parents

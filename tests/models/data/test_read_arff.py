@@ -136,6 +136,13 @@ HIERARCHICAL = """@RELATION r
 """
 
 
+def test_more_classes_on_the_way_than_labels_may_be_are_refused(tmp_path: Path) -> None:
+    head = "@relation r\n@attribute x numeric\n@attribute class hierarchical a/b/c/d,b\n@data\n1,b\n"
+    assert read(head, tmp_path, limits=IngestLimits(labels=5))[0].n_labels == 5
+    with pytest.raises(BadDataError, match="more than 4 labels"):
+        read(head, tmp_path, limits=IngestLimits(labels=4))
+
+
 def test_hierarchical_files_bring_their_tree(tmp_path: Path) -> None:
     report, examples = read(HIERARCHICAL + "1,2@4/6\n2,2/1/3\n", tmp_path)
     assert list(examples.labels) == [("2", "4", "4/6"), ("2", "2/1", "2/1/3")]
