@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -76,6 +77,8 @@ def main() -> int:
     if not CORPORA.is_dir():
         print(f"no {CORPORA}; set COVEY_DATA to the folder of the corpora", file=sys.stderr)
         return 1
+    # Whoever stops this stops its own service, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     with (
         _service(arguments.url) as url,
         Bench(url, key=os.environ.get("COVEY_API_KEY"), quick=arguments.quick, long=arguments.long) as bench,
