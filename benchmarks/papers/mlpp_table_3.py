@@ -31,6 +31,7 @@ class Corpus:
         epochs: the paper's.
         fewer: epochs that take minutes.
         folds: that are held out where only so many epochs are made; 1 is the data set's own split.
+        shuffled: whether examples come in an order drawn anew for each epoch, instead of the data set's.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Corpus:
     epochs: int
     fewer: int
     folds: int
+    shuffled: bool = False
 
 
 PRODUCTS: Json = {"kind": "numeric", "interactions": 2}
@@ -59,7 +61,9 @@ CORPORA = {
         folds=10,
     ),
     "yeast": Corpus("yeast", lambda: corpora.mulan("yeast"), PRODUCTS, epochs=100, fewer=10, folds=10),
-    "scene": Corpus("scene", lambda: corpora.mulan("scene"), PRODUCTS, epochs=100, fewer=10, folds=1),
+    "scene": Corpus(
+        "scene", lambda: corpora.mulan("scene"), PRODUCTS, epochs=100, fewer=10, folds=1, shuffled=True
+    ),
 }
 
 PAPER = {
@@ -96,8 +100,8 @@ def run(bench: Bench) -> str:
     tables = "\n\n".join(parts)
     return f"""\
 Means over folds ± their standard deviation. Folds are drawn at random with every label shared out evenly (seed 0);
-Wilcoxon's signed-rank test is one-sided, p = 0.05, over the folds, as the paper seems to have it. Examples come in the
-data set's order, weights begin at 0 (the paper's at random), and the products of two features include squares.
+Wilcoxon's signed-rank test is one-sided, p = 0.05, over the folds, as the paper seems to have it. Unless said
+otherwise examples come in the data set's order; weights begin at 0 (the paper's at random), and the products of two features include squares.
 
 {tables}
 """
@@ -131,18 +135,22 @@ def _part(bench: Bench, key: str, corpus: Corpus) -> str:
 
 {table(["", *(NAMES[algorithm] for algorithm in ALGORITHMS)], lines)}
 
-{_findings(values)}"""
+{_findings(values)}{_near(key, values)}"""
 
 
 _REMARKS = {
     "reuters": """\
-The paper has 11,367 examples and 120 labels, of another reading of the same files than ours, which is the ModApte split,
-both parts together, without the stories that have no label. 10,000 terms by document frequency, tf-idf scaled to unit
-length.""",
+The paper has 11,367 examples and 120 labels, which are all stories of the collection that have a label; ours are those of the
+ModApte split, both parts together. 10,000 terms by document frequency, tf-idf scaled to unit length. Our losses are about half
+of the paper's, and nothing that we tried explains that. MMP's IsErr × 100 on the first fold, 7.9, is 9.2 with unscaled tf-idf,
+10.1 with presence, and 10.7 after one epoch; with folds of consecutive stories it is 8.9 to 11.6 (four of ten tried), and 12.1
+on the ModApte split, where the test stories are the latest. The order of the learners is the paper's all the same.""",
     "yeast": "The same data, the same features and their products.",
     "scene": """\
 The paper tells of 2,000 images, 5 labels and 1.24 labels an image, which fits Zhang and Zhou's set of natural scenes; what Mulan
-offers under the name is 2,407 images, 6 labels and 1.07 labels an image. So the figures seem not to be of the same data.""",
+offers under the name is 2,407 images, 6 labels and 1.07 labels an image. So the figures seem not to be of the same data. The file has
+its images class by class, on which a learner that sees one after the other fails (MLPP's IsErr × 100 was 70.5); here their
+order is drawn anew for each epoch.""",
 }
 
 
@@ -162,7 +170,7 @@ def _values(
             {
                 "dataset_id": dataset,
                 "split": {"kind": "given"},
-                **configuration(algorithm, corpus.features, epochs=epochs),
+                **configuration(algorithm, corpus.features, epochs=epochs, shuffle=corpus.shuffled),
             }
             for algorithm, dataset in keys
         ]
@@ -198,10 +206,21 @@ def _findings(values: Values) -> str:
                 tested = len(gains) > 1 and float(wilcoxon(gains, alternative="greater").pvalue) < 0.05
                 (sure if tested else unsure).append(name)
             better = [f"significantly by {', '.join(sure)}"] if sure else []
-            better += [f"not significantly by {', '.join(unsure)}"] if unsure else []
+            doubt = "not significantly " if len(values[winner, "margin"]) > 1 else ""
+            better += [f"{doubt}by {', '.join(unsure)}"] if unsure else []
             if better:
-                said.append(f"{NAMES[winner]} is better than {NAMES[loser]} {', and '.join(better)}")
-    ending = (
-        "" if len(next(iter(values.values()))) > 1 else " (There is but one split, so nothing is tested.)"
-    )
+                said.append(f"{NAMES[winner]} is better than {NAMES[loser]} {' and '.join(better)}")
+    ending = "" if len(next(iter(values.values()))) > 1 else " With one split nothing is tested."
     return f"{'; '.join(said)}.{ending}"
+
+
+def _near(key: str, values: Values) -> str:
+    """How many of our figures are within one deviation of the folds of the paper's."""
+    if any(len(each) == 1 for each in values.values()):
+        return ""
+    near = [
+        abs(LOSSES[measure][1] * np.mean(each) - PAPER[key][measure][ALGORITHMS.index(algorithm)])
+        <= LOSSES[measure][1] * np.std(each, ddof=1)
+        for (algorithm, measure), each in values.items()
+    ]
+    return f" Of the {len(near)} figures {sum(near)} are within one deviation of the folds of the paper's."
