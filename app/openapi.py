@@ -32,11 +32,11 @@ from models.boosting.variants import Variant
 from models.catalog import FeaturesUnion, LearnerUnion
 from models.data.formats import OptionsUnion
 from models.decisions import DecisionKind, DecisionUnion
+from models.features.selection import SelectionParameters
+from models.features.weighting import Weights
 from models.hierarchy.kernels import Kernel, KernelName
 from models.measures.directions import Direction
 from models.text.languages import Stemmer, StopWords
-from models.text.selection import SelectionParameters
-from models.text.weighting import Weights
 
 _DESCRIPTION = """\
 Covey trains multilabel classifiers over HTTP and serves the label sets and rankings they predict.

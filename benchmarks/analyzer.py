@@ -25,7 +25,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
-from models.text import AnalyzerParameters, TextFeatures, TextFeaturesParameters
+from models.features import TextFeatures, TextFeaturesParameters
+from models.text import AnalyzerParameters
 from models.text.analyzer import WordAnalysis
 from models.text.tokens import words
 

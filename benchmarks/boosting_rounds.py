@@ -28,13 +28,15 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from models.arrays import Floats, Ints, Labels, Matrix
+from models.base import Step
+from models.base.validation import as_problem
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.mp_boost import MPBoost
 from models.boosting.own_pivots import OwnPivotsRounds
 from models.boosting.shared_pivot import SharedPivotRounds
 from models.boosting.stumps import presence_stumps
-from models.learner import Step, as_problem
-from models.text import AnalyzerParameters, TextFeatures, TextFeaturesParameters
+from models.features import TextFeatures, TextFeaturesParameters
+from models.text import AnalyzerParameters
 
 COVEY_DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -25,12 +25,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import Ints, Matrix
+from models.base import Context, Learner, Step
 from models.baselines.svm import SVM
 from models.hierarchy.h_m3 import HM3
 from models.hierarchy.h_rls import HRLS
 from models.hierarchy.h_svm import HSVM
 from models.labels import LabelTree
-from models.learner import Context, Learner, Step
 from models.measures.tree import hierarchical_loss, symmetric_difference_loss, zero_one_loss
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))

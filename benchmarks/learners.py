@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks import adaboost_lc_round, boosting_rounds, hm3, perceptrons
+from models.base import Context, Learner
 from models.baselines.naive_bayes import NaiveBayes
 from models.baselines.svm import SVM
 from models.boosting.adaboost_lc import AdaBoostLC
@@ -30,7 +31,6 @@ from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.mp_boost import MPBoost
 from models.hierarchy.h_m3 import HM3
 from models.hierarchy.h_svm import HSVM
-from models.learner import Context, Learner
 from models.measures.tree import zero_one_loss
 from models.perceptrons import MMP, BinaryRelevancePerceptron
 

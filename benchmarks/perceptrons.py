@@ -28,10 +28,10 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from models.arrays import Labels, Matrix
+from models.base.incremental import IncrementalLearner
+from models.base.learning_curve import MEASURES, example_measures
+from models.base.validation import as_labels, as_matrix
 from models.baselines.naive_bayes import NaiveBayes
-from models.incremental import IncrementalLearner
-from models.learner import as_labels, as_matrix
-from models.learning_curve import MEASURES, example_measures
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))

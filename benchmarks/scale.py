@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks.perceptrons import generated
+from models.base import Learner, Step
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.mp_boost import MPBoost
-from models.learner import Learner, Step
 from models.perceptrons import MMP
 
 LIMIT_GIB = 8.0

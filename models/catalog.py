@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from models.base import Learner, LearnerParameters
 from models.baselines.naive_bayes import NaiveBayes, NaiveBayesParameters
 from models.baselines.svm import SVM, SVMParameters
 from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
@@ -16,11 +17,11 @@ from models.boosting.mp_boost import MPBoost, MPBoostParameters
 from models.data.examples import Kind
 from models.decisions import DecisionKind, DecisionUnion
 from models.errors import ParameterError
+from models.features import NumericFeatures, NumericFeaturesParameters, TextFeatures, TextFeaturesParameters
+from models.features.selection import InformationGain
 from models.hierarchy.h_m3 import HM3, HM3Parameters
 from models.hierarchy.h_rls import HRLS, HRLSParameters
 from models.hierarchy.h_svm import HSVM, HSVMParameters
-from models.learner import Learner, LearnerParameters
-from models.numeric import NumericFeatures, NumericFeaturesParameters
 from models.perceptrons import (
     MLPP,
     MMP,
@@ -29,8 +30,6 @@ from models.perceptrons import (
     MLPPParameters,
     MMPParameters,
 )
-from models.text import TextFeatures, TextFeaturesParameters
-from models.text.selection import InformationGain
 
 LearnerUnion: TypeAlias = Annotated[
     AdaBoostMHParameters

@@ -11,12 +11,12 @@ import numpy as np
 from models.arrays import Floats, Labels
 from models.data.examples import Examples
 from models.data.store import StoredExamples
+from models.labels.indicator import indicator
 from models.measures.confusion import co_errors
 from models.measures.evaluation import Evaluation
 from models.measures.histograms import score_histograms
 from models.measures.worst import worst_examples
 from models.pipeline import Explanation, Pipeline
-from models.targets import indicator
 
 N_WORST = 10
 MOST_CO_ERRORS = 200

@@ -31,7 +31,7 @@ from app.version import __version__
 from models.arrays import Floats
 from models.measures.directions import DIRECTIONS, Direction
 from models.measures.examples import COVERING
-from models.significance import TestResult, holm, paired_wald, wilcoxon_signed_rank
+from models.measures.significance import TestResult, holm, paired_wald, wilcoxon_signed_rank
 
 MOST_COMPARED = 20
 """Configurations that are compared pair by pair; of more, every pair would make no reader wiser."""

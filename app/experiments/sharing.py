@@ -19,9 +19,9 @@ from models.arrays import Bools, Ints
 from models.catalog import FeaturesUnion
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
-from models.folds import random_split, stratified_folds
 from models.labels import LabelTree
-from models.targets import indicator, labels_of
+from models.labels.indicator import indicator, labels_of
+from models.splits import random_split, stratified_folds
 
 FOLDER = "shared"
 

@@ -14,12 +14,12 @@ from app.jobs.checkpoints import Checkpoints, Kept
 from app.jobs.ledger import Claim
 from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
-from models.array_file import write_arrays
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
-from models.trial import SharedFeatures, Trial, TrialStep, try_out
+from models.serialization.array_file import write_arrays
+from models.trials import SharedFeatures, Trial, TrialStep, try_out
 
 
 class Planning:

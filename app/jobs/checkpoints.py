@@ -25,8 +25,8 @@ from app.jobs.ledger import Claim
 from app.jobs.reporter import Reporter
 from app.storage import Storage
 from app.versions.publishing import software
-from models.array_file import write_arrays
-from models.learner import State
+from models.base import State
+from models.serialization.array_file import write_arrays
 
 log = structlog.get_logger()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.storage.files import Found, Stored, checked, expect_same
-from models.files import sync_folder
+from models.serialization.fsync import sync_folder
 
 
 class FolderStorage:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.folds import stratified_folds
+from models.splits import stratified_folds
 
 CORPORA = Path(os.environ.get("COVEY_DATA", "../shared/data"))
 

@@ -18,9 +18,9 @@ from benchmarks.papers import corpora
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.results import table
 from models.arrays import AnyArray, Bools
-from models.folds import stratified_folds
+from models.decisions.thresholds import tuned_thresholds
 from models.measures.evaluation import evaluate
-from models.thresholds import tuned_thresholds
+from models.splits import stratified_folds
 
 TITLE = "Every learner on Reuters-21578"
 

@@ -14,11 +14,11 @@ import numpy as np
 from pydantic import Field
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import LearnerParameters, State
+from models.base.incremental import IncrementalLearner
+from models.base.memory import refuse_oversize
 from models.errors import UnsuitableDataError
-from models.incremental import IncrementalLearner
-from models.learner import LearnerParameters, State
-from models.memory import refuse_oversize
-from models.state import held, require
+from models.serialization.state import held, require
 
 _LOG_OF_ZERO = float(np.log(np.finfo(np.float64).tiny))
 """Stands for the logarithm of a prior that is 0, so that every score is a real number."""

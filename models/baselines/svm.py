@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
-from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.state import held
+from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.serialization.state import held
 
 
 class SVMParameters(LearnerParameters):

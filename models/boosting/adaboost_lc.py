@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import Field
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.boosting.covering import Covering, HammingCovering
 from models.boosting.covering_weights import CoveringProblem
 from models.boosting.templates import InfiniteWeightError, Templates, TemplateSpelling
 from models.errors import ParameterError
-from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.state import held
+from models.serialization.state import held
 
 
 class AdaBoostLCParameters(LearnerParameters):

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from models.arrays import Labels
+from models.base import Context
 from models.boosting.booster import Booster, Rounds
 from models.boosting.hypothesis import Rule
 from models.boosting.parameters import BoostingParameters
@@ -15,7 +16,6 @@ from models.boosting.shared_pivot import SharedPivotRounds
 from models.boosting.stumps import Stumps
 from models.boosting.variants import Variant
 from models.errors import ParameterError
-from models.learner import Context
 
 FIRST_PIVOTS = 100
 """Rounds of which a version tells the pivot."""

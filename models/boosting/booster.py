@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.boosting.hypothesis import Hypothesis, Rule
 from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.stopping import Judge, held_out
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
 from models.boosting.variants import Variant
-from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
 
 _NAMED = 10  # labels that a warning names
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
-from models.memory import refuse_oversize
-from models.state import held, require, require_range
+from models.base.memory import refuse_oversize
+from models.serialization.state import held, require, require_range
 
 State = dict[str, AnyArray]
 

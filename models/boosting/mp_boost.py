@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import Labels
+from models.base import Context
 from models.boosting.booster import Booster, Rounds
 from models.boosting.hypothesis import Rule
 from models.boosting.own_pivots import Allowed, OwnPivotsRounds
@@ -16,7 +17,6 @@ from models.boosting.parameters import BoostingParameters
 from models.boosting.stumps import Stumps
 from models.boosting.variants import Variant
 from models.errors import ParameterError
-from models.learner import Context
 
 
 class MPBoostParameters(BoostingParameters):

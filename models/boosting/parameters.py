@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.base import LearnerParameters
 from models.boosting.variants import Variant
-from models.learner import LearnerParameters
 
 
 class EarlyStopping(BaseModel):

@@ -25,8 +25,8 @@ from models.arrays import AnyArray, Bools, Ints
 from models.data.examples import Documents, Examples, FeatureRows, Kind, Split
 from models.data.record import Record
 from models.errors import BadDataError
-from models.files import sync_folder
 from models.mail.source import Email
+from models.serialization.fsync import sync_folder
 
 _FORMAT = 1
 _METADATA = b"covey"

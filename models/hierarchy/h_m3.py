@@ -11,6 +11,7 @@ from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.errors import UnsuitableDataError
 from models.hierarchy.ascent import Ascent, Check
 from models.hierarchy.decoding import best_labelings, indicators, max_marginals
@@ -27,8 +28,7 @@ from models.hierarchy.kernels import (
 )
 from models.hierarchy.losses import EdgeLoss
 from models.hierarchy.problem import forest_of
-from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.state import held, held_number, held_rows, require
+from models.serialization.state import held, held_number, held_rows, require
 
 TRAINING_BYTES = 4 * 2**30
 """What a training keeps may take this much memory."""
@@ -91,7 +91,7 @@ class HM3(Learner):
             position in the forest; (s, 4, k) for another the weights ν of the s support examples.
         support_: (s, r) the examples with a weight, None for a linear kernel.
 
-    >>> from models.learner import Context
+    >>> from models.base import Context
     >>> tree = Context(parents=np.array([-1, 0]))
     >>> X, Y = [[1.0, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]], [[1, 0], [1, 1], [0, 0], [0, 0]]
     >>> HM3(C=10).fit(X, Y, context=tree).predict(X).tolist()

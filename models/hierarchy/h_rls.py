@@ -13,11 +13,11 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.errors import UnsuitableDataError
 from models.hierarchy.forest import Forest
 from models.hierarchy.problem import forest_of
-from models.learner import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.state import held, held_number, held_rows, require, require_range
+from models.serialization.state import held, held_number, held_rows, require, require_range
 
 FACTOR_BYTES = 2 * 2**30
 """The triangular factors of one training together may take this much memory."""
@@ -77,7 +77,7 @@ class HRLS(Learner):
         forest_: the label forest.
         families_: one for each parent that has examples, roots first.
 
-    >>> from models.learner import Context
+    >>> from models.base import Context
     >>> learner = HRLS(ridge=1.0).fit([[1.0], [2.0]], [[1], [1]], context=Context(parents=np.array([-1])))
     >>> float(learner.decision_function([[2.0]])[0, 0])  # (1 + 5 + 4)⁻¹ · 3 · 2
     0.6

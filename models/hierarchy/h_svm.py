@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Field
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import Context, LearnerParameters, Monitor, State
 from models.baselines.svm import SVM
 from models.hierarchy.forest import Forest
 from models.hierarchy.problem import forest_of
-from models.learner import Context, LearnerParameters, Monitor, State
-from models.state import held
+from models.serialization.state import held
 
 
 class HSVMParameters(LearnerParameters):
@@ -42,7 +42,7 @@ class HSVM(SVM):
         intercept_: (k,) their constants.
         forest_: the label forest.
 
-    >>> from models.learner import Context
+    >>> from models.base import Context
     >>> tree = Context(parents=np.array([-1, 0]))
     >>> X, Y = [[1.0, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]], [[1, 0], [1, 1], [0, 0], [0, 0]]
     >>> HSVM(C=10).fit(X, Y, context=tree).predict(X).tolist()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from models.base import Context, Notes
 from models.errors import ParameterError
 from models.hierarchy.forest import Forest
-from models.learner import Context, Notes
 
 
 def forest_of(context: Context, n_labels: int, notes: Notes) -> Forest:

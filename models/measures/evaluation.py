@@ -12,6 +12,7 @@ import numpy as np
 from models.arrays import Floats, Ints, Labels
 from models.hierarchy.forest import Scaling
 from models.labels import LabelTree
+from models.labels.ranking import ranking
 from models.measures import contingency as tables
 from models.measures.confusion import confusion, is_single_label
 from models.measures.covering import covering_error, covering_loss
@@ -23,7 +24,6 @@ from models.measures.tree import (
     symmetric_difference_loss,
     zero_one_loss,
 )
-from models.rankings import ranking
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints, Labels
-from models.rankings import ranking
+from models.labels.ranking import ranking
 
 
 def one_error(Y: Labels, scores: Floats) -> float:

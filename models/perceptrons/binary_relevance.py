@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from models.arrays import Floats, Ints, Labels, Matrix
-from models.learner import LearnerParameters
+from models.base import LearnerParameters
 from models.perceptrons.linear import LinearPerceptrons
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
-from models.incremental import IncrementalLearner
-from models.learner import State
-from models.memory import refuse_oversize
-from models.state import held
+from models.base import State
+from models.base.incremental import IncrementalLearner
+from models.base.memory import refuse_oversize
+from models.serialization.state import held
 
 
 class LinearPerceptrons(IncrementalLearner):

@@ -17,12 +17,13 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
-from models.incremental import IncrementalLearner
-from models.learner import LearnerParameters, State, as_matrix
-from models.memory import GIB, refuse_oversize
+from models.base import LearnerParameters, State
+from models.base.incremental import IncrementalLearner
+from models.base.memory import GIB, refuse_oversize
+from models.base.validation import as_matrix
 from models.perceptrons.pairs import Pairs, Voting, gains, pairs_of, votes
 from models.perceptrons.quick_voting import Promise, QuickVotes, quick_vote
-from models.state import held, require
+from models.serialization.state import held, require
 
 DOUBLE_LIMIT = 1 * GIB
 """Bytes of weights up to which they are float64; above they are float32."""

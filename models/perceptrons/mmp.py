@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from models.arrays import Bools, Floats, Labels, Matrix
-from models.learner import LearnerParameters
+from models.base import LearnerParameters
 from models.perceptrons.linear import LinearPerceptrons
 
 Loss: TypeAlias = Literal["is_error", "error_set_size", "margin", "average_precision"]

@@ -1,14 +1,11 @@
-"""Text: from documents to sparse vectors of terms that have names."""
+"""Text analysis: from documents to counted terms."""
 
 from models.text.analyzer import Analyzer, AnalyzerParameters
 from models.text.documents import FieldedDocument, TextDocument
-from models.text.features import TextFeatures, TextFeaturesParameters
 
 __all__ = [
     "Analyzer",
     "AnalyzerParameters",
     "FieldedDocument",
     "TextDocument",
-    "TextFeatures",
-    "TextFeaturesParameters",
 ]

@@ -25,9 +25,9 @@ from app.versions.publishing import NewVersion
 from app.versions.schemas import AliasPut, ModelVersion
 from models import artifact
 from models.data.examples import Examples
+from models.features import TextFeatures, TextFeaturesParameters
 from models.perceptrons import MLPP
 from models.pipeline import Pipeline
-from models.text import TextFeatures, TextFeaturesParameters
 
 
 @pytest.fixture(scope="module")

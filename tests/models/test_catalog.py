@@ -10,10 +10,10 @@ import pytest
 
 import models
 from models import catalog
+from models.base import Learner, LearnerParameters
 from models.data.examples import Kind
 from models.decisions import DecisionKind, DecisionUnion
 from models.errors import ParameterError
-from models.learner import Learner, LearnerParameters
 
 
 def parameters(algorithm: str, **given: Any) -> Any:

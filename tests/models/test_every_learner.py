@@ -14,10 +14,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from models.arrays import Labels, Matrix
+from models.base import Context, Learner, State, Step
+from models.base.validation import as_problem
 from models.catalog import ENTRIES
 from models.errors import StopTraining
 from models.labels import LabelTree
-from models.learner import Context, Learner, State, Step, as_problem
 
 # Short trainings; thresholds, because scikit-learn's checks bring dense measurements, which every row "has".
 CHEAPER: dict[str, dict[str, Any]] = {

@@ -9,12 +9,13 @@ import pytest
 from sklearn.base import clone
 
 from models.arrays import Floats
+from models.base import Context, Learner, Step
+from models.base.validation import as_labels, as_matrix
 from models.baselines.naive_bayes import NaiveBayes
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.mp_boost import MPBoost
 from models.hierarchy.h_m3 import HM3
-from models.learner import Context, Learner, Step, as_labels, as_matrix
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
 RNG = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from app.errors import NotAcceptable
 from app.experiments import page, rendering, report, service
 from app.experiments.api import preferred
 from app.experiments.schemas import ExperimentCreate, ExperimentReport
-from models.significance import holm, paired_wald, wilcoxon_signed_rank
+from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
 EVIL = "<script>alert(1)</script> & $x_1$ | *b* =1"
 MEASURES = ["f1_micro", "hamming_loss", "average_precision"]

@@ -17,7 +17,7 @@ from app.jobs import checkpoints, ledger
 from app.jobs.checkpoints import Checkpoints
 from app.jobs.ledger import Claim, LostClaimError
 from app.jobs.reporter import Reporter
-from models.learner import State
+from models.base import State
 
 STATE: State = {
     "learner.weights": np.arange(12.0).reshape(3, 4).T,

@@ -129,6 +129,6 @@ def test_default_decisions() -> None:
 
 
 def test_totals_that_will_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.memory.WEIGHTS_LIMIT", 2 * 5 * 6 * 8 - 1)
+    monkeypatch.setattr("models.base.memory.WEIGHTS_LIMIT", 2 * 5 * 6 * 8 - 1)
     with pytest.raises(UnsuitableDataError, match="the totals and weights of 6 labels over 5 features need"):
         NaiveBayes().fit(np.ones((1, 5)), np.ones((1, 6), dtype=int))

@@ -8,9 +8,10 @@ from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Matrix
+from models.base import State, Step
+from models.base.validation import as_matrix
 from models.baselines.svm import SVM
 from models.errors import ParameterError, StopTraining
-from models.learner import State, Step, as_matrix
 
 
 def problem() -> tuple[Matrix, AnyArray]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from models.arrays import Floats
+from models.base import Context, State, Step
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.covering import parse_covering
 from models.errors import ParameterError, StopTraining
-from models.learner import Context, State, Step
 
 Sets = list[frozenset[str]]
 

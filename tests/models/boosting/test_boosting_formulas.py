@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from models.base import Context, Step
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.booster import Booster
 from models.boosting.mp_boost import MPBoost
-from models.learner import Context, Step
 
 Rows = list[list[float]]
 Candidate = tuple[int, float]

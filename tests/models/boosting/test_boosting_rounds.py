@@ -15,6 +15,8 @@ from corpora import FOLDER, needs
 from scipy.sparse import csr_array, random_array
 
 from models.arrays import Floats, Ints, Labels, Matrix
+from models.base import Context, Step
+from models.base.validation import as_problem
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.booster import Booster
 from models.boosting.mp_boost import MPBoost
@@ -23,7 +25,6 @@ from models.boosting.own_pivots import OwnPivotsRounds
 from models.boosting.shared_pivot import SharedPivotRounds
 from models.boosting.stumps import presence_stumps
 from models.errors import ParameterError
-from models.learner import Context, Step, as_problem
 
 TIE = 1e-12
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
+from models.base import Context
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.covering import parse_covering
 from models.errors import ParameterError
-from models.learner import Context
 from models.measures.covering import covering_error, covering_loss
 
 LABELS = ["basketball", "currencies", "football", "markets"]

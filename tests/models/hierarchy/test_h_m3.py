@@ -16,12 +16,13 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats
+from models.base import Context, State, Step
+from models.base.validation import as_matrix
 from models.errors import ParameterError, StopTraining, UnsuitableDataError
 from models.hierarchy import h_m3
 from models.hierarchy.ascent import line_searches
 from models.hierarchy.forest import Forest
 from models.hierarchy.h_m3 import HM3, HM3Parameters
-from models.learner import Context, State, Step, as_matrix
 from models.measures.tree import simplified_hierarchical_loss, symmetric_difference_loss
 
 KERNELS: dict[str, Any] = {

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 
 from models.arrays import AnyArray, Floats
+from models.base import Context, State, Step
 from models.errors import ParameterError, StopTraining, UnsuitableDataError
 from models.hierarchy import h_rls
 from models.hierarchy.h_rls import HRLS
-from models.learner import Context, State, Step
 
 
 def literal_scores(X: Floats, Y: AnyArray, parents: list[int], ridge: float, tests: Floats) -> Floats:

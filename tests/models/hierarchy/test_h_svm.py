@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Floats
+from models.base import Context, State, Step
 from models.baselines.svm import SVM
 from models.errors import StopTraining
 from models.hierarchy.h_svm import HSVM
-from models.learner import Context, State, Step
 
 
 def literal_margins(X: Floats, Y: AnyArray, parents: list[int], tests: Floats) -> Floats:
@@ -58,7 +58,7 @@ def test_score_is_the_smallest_margin_on_the_path(seed: int, g: int) -> None:
 
 
 def learner_input(X: Floats) -> Any:
-    from models.learner import as_matrix
+    from models.base.validation import as_matrix
 
     return as_matrix(X)
 

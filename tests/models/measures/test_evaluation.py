@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.base.validation import as_labels
 from models.labels import LabelTree
-from models.learner import as_labels
 from models.measures.evaluation import LabelRow, evaluate
 
 PLAIN = {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.arrays import AnyArray, Floats
+from models.base.validation import as_labels
 from models.labels import LabelTree
-from models.learner import as_labels
 from models.measures.directions import DIRECTIONS
 from models.measures.evaluation import evaluate
 from models.measures.examples import example_measures

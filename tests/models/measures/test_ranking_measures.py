@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from models.arrays import AnyArray, Floats
-from models.learner import as_labels
+from models.base.validation import as_labels
+from models.labels.ranking import ranking, ranks
 from models.measures import rankings
-from models.rankings import ranking, ranks
 
 Problem = tuple[list[list[int]], list[list[float]]]
 

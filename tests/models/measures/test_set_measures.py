@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from models.arrays import Labels
-from models.learner import as_labels
+from models.base.validation import as_labels
 from models.measures import contingency as tables
 from models.measures.confusion import co_errors, confusion, is_single_label
 from models.measures.sets import accuracy, hamming_loss, subset_zero_one

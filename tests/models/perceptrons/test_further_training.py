@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from models import incremental
 from models.arrays import AnyArray, Floats
+from models.base import Context, State, Step, incremental
+from models.base.incremental import IncrementalLearner
+from models.base.learning_curve import MEASURES, example_measures
 from models.baselines.naive_bayes import NaiveBayes
 from models.errors import ParameterError, StopTraining, UnsuitableDataError
-from models.incremental import IncrementalLearner
-from models.learner import Context, State, Step
-from models.learning_curve import MEASURES, example_measures
+from models.labels.ranking import ranks
 from models.measures import rankings
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
-from models.rankings import ranks
 
 Make = Callable[[], IncrementalLearner]
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from models.base import Context
 from models.errors import UnsuitableDataError
-from models.learner import Context
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron, mlpp
 
 
@@ -104,7 +104,7 @@ def test_pairs_that_will_not_fit_are_refused_with_the_number(learner: MLPP, size
 
 @pytest.mark.parametrize("learner", [MMP(), BinaryRelevancePerceptron()])
 def test_so_are_perceptrons_and_what_was_learned_stays(learner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.memory.WEIGHTS_LIMIT", 5 * 6 * 8)
+    monkeypatch.setattr("models.base.memory.WEIGHTS_LIMIT", 5 * 6 * 8)
     X, Y = np.ones((4, 5)), np.eye(4, 6, dtype=int)
     learner.fit(X, Y, context=Context(labels=["a", "b", "c", "d", "e", "f"]))
     scores = learner.decision_function(X)

@@ -11,9 +11,9 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from models.arrays import AnyArray
+from models.base.incremental import IncrementalLearner
+from models.base.learning_curve import MEASURES, example_measures
 from models.baselines.naive_bayes import NaiveBayes
-from models.incremental import IncrementalLearner
-from models.learning_curve import MEASURES, example_measures
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.arrays import Floats
+from models.labels.ranking import ranking
 from models.perceptrons import MLPP
-from models.rankings import ranking
 
 
 def fitted(rng: np.random.Generator, k: int, grid: float, **parameters: Any) -> tuple[MLPP, Floats]:

@@ -1,0 +1,11 @@
+"""Features: documents or named numbers as sparse vectors."""
+
+from models.features.numeric import NumericFeatures, NumericFeaturesParameters
+from models.features.text import TextFeatures, TextFeaturesParameters
+
+__all__ = [
+    "NumericFeatures",
+    "NumericFeaturesParameters",
+    "TextFeatures",
+    "TextFeaturesParameters",
+]

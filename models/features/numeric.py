@@ -1,0 +1,255 @@
+"""Numeric features: named columns, scaled, with products of two features where they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from scipy.sparse import csr_array
+
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base import Notes, State
+from models.data.examples import FeatureRows
+from models.errors import NotFittedError, UnsuitableDataError
+from models.features.columns import renumbered, stacked, unit_rows
+from models.serialization.state import held, require, require_range
+from models.serialization.strings import pack, unpack
+
+MOST_PRODUCTS = 2 * 10**8
+"""Products of two features that all examples together may have, lest memory runs out."""
+
+_PRODUCTS_AT_ONCE = 2**21
+
+Scaling: TypeAlias = Literal["none", "max_abs", "standard", "unit"]
+
+
+class NumericFeaturesParameters(BaseModel):
+    """Features that are numbers by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    kind: Literal["numeric"]
+
+    scaling: Scaling = "none"
+    """`max_abs` divides each feature by its largest absolute training value; `standard` by its standard
+    deviation in the training part, without centring, which would make sparse data dense; `unit` divides
+    each example by its Euclidean length."""
+
+    interactions: Literal[1, 2] = 1
+    """2 adds the products of two (scaled) features, squares included, that are not 0 throughout the
+    training part."""
+
+
+class NumericFeatures:
+    """Matches columns by name, scales them and multiplies them.
+
+    Args:
+        parameters: see :class:`NumericFeaturesParameters`.
+
+    Attributes:
+        names_: the r feature names, sorted by code point; a product is called ``a*b``, a square ``a^2``.
+        candidates_: None; there is no selection of numeric features.
+        notes_: what there is to say of the features.
+
+    >>> features = NumericFeatures(NumericFeaturesParameters(kind="numeric", interactions=2))
+    >>> rows = FeatureRows(["b", "a"], csr_array([[2.0, 3.0]]))
+    >>> X = features.fit_transform([rows], csr_array(np.ones((1, 1), dtype=np.int8)))
+    >>> features.names_, X.toarray().tolist()
+    (['a', 'a*b', 'a^2', 'b', 'b^2'], [[3.0, 6.0, 9.0, 2.0, 4.0]])
+    """
+
+    names_: list[str]
+    candidates_: None
+    notes_: Notes
+
+    def __init__(self, parameters: NumericFeaturesParameters) -> None:
+        self.parameters = parameters
+
+    def fit_transform(self, batches: Iterable[FeatureRows], Y: Labels) -> Matrix:
+        """Learns names and scales from the training part and returns its vectors.
+
+        Args:
+            batches: the g training rows, read once; a feature that a batch does not name is 0 there.
+            Y: (g, k) their relevant labels.
+
+        Returns:
+            (g, r) values.
+
+        Raises:
+            UnsuitableDataError: no feature, a product's name that a feature bears already, or products too
+                large.
+        """
+        names, X = _gathered(batches)
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(f"{X.shape[0]} rows, but {Y.shape[0]} label sets")
+        if not names:
+            raise UnsuitableDataError("the training part has no feature")
+        scale = _scales(X, self.parameters.scaling)
+        products = np.empty(0, dtype=np.int64)
+        if self.parameters.interactions == 2:
+            for block in _product_blocks(self._scaled(X, scale)):
+                products = np.union1d(products, block.keys[block.values != 0])
+        self._become(names, scale, products)
+        self.candidates_ = None
+        self.notes_ = Notes(facts={"features": len(self.names_)})
+        return self._values(X)
+
+    def transform(self, rows: FeatureRows) -> Matrix:
+        """The vectors of other rows, (n, r); features that training did not know are ignored."""
+        if not hasattr(self, "names_"):
+            raise NotFittedError(
+                "numeric features must be fitted, or given their state, before they transform"
+            )
+        index = {name: i for i, name in enumerate(self._base)}
+        places = np.array([index.get(name, -1) for name in rows.names], dtype=np.int32)
+        return self._values(renumbered(rows.matrix, places, len(self._base)))
+
+    def get_state(self) -> State:
+        """The fitted state: names as UTF-8 and offsets, divisors, products as pairs in one number."""
+        names, offsets = pack(self._base)
+        return {"names": names, "name_offsets": offsets, "scale": self._scale, "products": self._products}
+
+    def set_state(self, state: Mapping[str, AnyArray]) -> NumericFeatures:
+        """Become the fitted features whose ``get_state`` this was."""
+        self.candidates_ = None
+        self.notes_ = Notes()
+        names = unpack(held(state, "names", "uint8", (None,)), held(state, "name_offsets", "int64", (None,)))
+        require(all(a < b for a, b in pairwise(names)), "the names are not in order")
+        scale = held(state, "scale", "float64", (len(names),))
+        require(bool((scale > 0).all()), "a scale is not positive")
+        products = held(state, "products", "int64", (None,))
+        require_range(products, len(names) ** 2, "products")
+        require(bool((np.diff(products) > 0).all()), "the products are not in order")
+        one, other = np.divmod(products, max(1, len(names)))
+        require(bool((one <= other).all()), "a product is there in another order of its features")
+        self._become(names, scale, products)
+        return self
+
+    def _become(self, base: list[str], scale: Floats, products: Ints) -> None:
+        names = [*base, *_product_names(base, products)]
+        order = sorted(range(len(names)), key=names.__getitem__)
+        self.names_ = [names[i] for i in order]
+        for name, following in pairwise(self.names_):
+            if name == following:
+                raise UnsuitableDataError(f"two features would be called {name!r}; rename one of them")
+        self._places = np.empty(len(names), dtype=np.int64)
+        self._places[order] = np.arange(len(names))
+        self._base, self._scale, self._products = base, scale, products
+
+    def _scaled(self, X: Matrix, scale: Floats) -> Matrix:
+        if self.parameters.scaling == "unit":
+            return unit_rows(X)
+        with np.errstate(over="ignore"):
+            return csr_array((X.data / scale[X.indices], X.indices, X.indptr), shape=X.shape)
+
+    def _values(self, X: Matrix) -> Matrix:
+        """Rows of base features, unscaled, as rows of all features."""
+        scaled = self._scaled(X, self._scale)
+        if len(self._products):
+            scaled = stacked(
+                [self._with_products(scaled, block) for block in _product_blocks(scaled)], len(self.names_)
+            )
+        if not np.isfinite(scaled.data).all():
+            raise UnsuitableDataError("features, or products of them, are too large; scale them with max_abs")
+        return scaled
+
+    def _with_products(self, X: Matrix, block: _Products) -> Matrix:
+        first, last = block.rows
+        own = X[first:last]
+        found = np.minimum(np.searchsorted(self._products, block.keys), len(self._products) - 1)
+        known = (self._products[found] == block.keys) & (block.values != 0)
+        row = np.concatenate([np.repeat(np.arange(last - first), np.diff(own.indptr)), block.owners[known]])
+        column = self._places[np.concatenate([own.indices, len(self._base) + found[known]])]
+        values = np.concatenate([own.data, block.values[known]])
+        shape = (last - first, len(self.names_))
+        matrix = csr_array((values, (row.astype(np.int32), column.astype(np.int32))), shape=shape)
+        matrix.sort_indices()
+        return matrix
+
+
+@dataclass(frozen=True)
+class _Products:
+    """All products of two features that are not 0, in some rows.
+
+    Attributes:
+        rows: the first row, and the one after the last.
+        owners: for each product its row, counted from the first.
+        keys: for each product i · r + j, for the features i ≤ j of r.
+        values: for each product its value.
+    """
+
+    rows: tuple[int, int]
+    owners: Ints
+    keys: Ints
+    values: Floats
+
+
+def _product_blocks(X: Matrix) -> Iterator[_Products]:
+    """The products of two features, for as many rows at a time as have few enough of them."""
+    sizes = np.diff(X.indptr).astype(np.int64)
+    total = np.concatenate([[0], np.cumsum(sizes * (sizes + 1) // 2)])
+    if total[-1] > MOST_PRODUCTS:
+        raise UnsuitableDataError(
+            f"these examples have {total[-1]} products of two features, at most {MOST_PRODUCTS} can be held; "
+            "use interactions 1"
+        )
+    first = 0
+    while first < len(sizes):
+        last = int(np.searchsorted(total, total[first] + _PRODUCTS_AT_ONCE, side="right")) - 1
+        last = max(first + 1, last)
+        entries = np.arange(X.indptr[first], X.indptr[last], dtype=np.int64)
+        partners = np.repeat(X.indptr[first + 1 : last + 1], sizes[first:last]) - entries
+        one = np.repeat(entries, partners)
+        other = one + np.arange(len(one)) - np.repeat(np.cumsum(partners) - partners, partners)
+        columns = X.indices.astype(np.int64)
+        with np.errstate(over="ignore"):
+            values = X.data[one] * X.data[other]
+        yield _Products(
+            rows=(first, last),
+            owners=np.repeat(np.arange(last - first), np.diff(total)[first:last]),
+            keys=columns[one] * X.shape[1] + columns[other],
+            values=values,
+        )
+        first = last
+
+
+def _product_names(base: list[str], products: Ints) -> Iterator[str]:
+    for i, j in zip(*(half.tolist() for half in np.divmod(products, max(1, len(base)))), strict=True):
+        yield f"{base[i]}^2" if i == j else f"{base[i]}*{base[j]}"
+
+
+def _gathered(batches: Iterable[FeatureRows]) -> tuple[list[str], Matrix]:
+    """The names of all batches, sorted, and their rows one below the other."""
+    numbers: dict[str, int] = {}
+    parts: list[Matrix] = []
+    for batch in batches:
+        places = np.array([numbers.setdefault(name, len(numbers)) for name in batch.names], dtype=np.int32)
+        parts.append(renumbered(batch.matrix, places, len(numbers)))
+    names = sorted(numbers)
+    order = np.empty(len(names), dtype=np.int32)
+    order[[numbers[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+    return names, renumbered(stacked(parts, len(names)), order, len(names))
+
+
+def _scales(X: Matrix, scaling: Scaling) -> Floats:
+    """(r,) what each feature is divided by; 1 where it says nothing (all 0, or all the same)."""
+    r = X.shape[1]
+    ones = np.ones(r)
+    if scaling in ("none", "unit"):
+        return ones
+    largest = np.zeros(r)
+    np.maximum.at(largest, X.indices, np.abs(X.data))
+    largest[largest == 0] = 1.0
+    if scaling == "max_abs":
+        return largest
+    g = X.shape[0]
+    values = X.data / largest[X.indices]  # first, so that squares neither overflow nor vanish
+    mean = np.bincount(X.indices, weights=values, minlength=r) / g
+    squares = np.bincount(X.indices, weights=(values - mean[X.indices]) ** 2, minlength=r)
+    zeros = g - np.bincount(X.indices, minlength=r)
+    deviation: Floats = largest * np.sqrt((squares + zeros * mean**2) / g)
+    return np.where(deviation > 0, deviation, ones)

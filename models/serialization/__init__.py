@@ -1,0 +1,1 @@
+"""Reading and writing named arrays: the building blocks of saved models and snapshots."""

@@ -1,0 +1,40 @@
+"""Lists of strings as two plain arrays, for a saved state without objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.arrays import AnyArray
+from models.serialization.state import require
+
+
+def pack(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The strings as one buffer of UTF-8 and, for n strings, n + 1 offsets into it.
+
+    >>> buffer, offsets = pack(["a", "bc"])
+    >>> bytes(buffer), offsets.tolist()
+    (b'abc', [0, 1, 3])
+    """
+    encoded = [string.encode() for string in strings]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(piece) for piece in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(), offsets
+
+
+def unpack(buffer: AnyArray, offsets: AnyArray) -> list[str]:
+    """The strings that :func:`pack` packed.
+
+    Raises:
+        ArtifactError: the offsets do not cut the buffer into strings.
+    """
+    data = buffer.tobytes()
+    bounds = offsets.tolist()
+    require(
+        len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(data) and bounds == sorted(bounds),
+        "offsets do not cut the buffer into strings",
+    )
+    return [data[a:b].decode() for a, b in pairwise(bounds)]

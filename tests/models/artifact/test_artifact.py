@@ -1,0 +1,338 @@
+"""Saved pipelines: they come back the same, and nothing but what was saved is ever read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from scipy.sparse import csr_array
+
+from models import artifact, catalog
+from models.artifact import load, read_manifest, save
+from models.data.examples import Examples, FeatureRows
+from models.errors import ArtifactError, NotFittedError
+from models.labels import LabelTree
+from models.mail import MAIL_VERSION, Email
+from models.pipeline import Pipeline
+
+TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass"] * 2
+SETS: list[tuple[str, ...]] = [
+    ("red", "flower"), ("blue",), ("red",), ("green",), ("green", "flower"), (),
+] * 2  # fmt: skip
+TREE = LabelTree({"red": "colour", "green": "colour", "blue": "colour"})
+
+
+def pipeline(algorithm: str = "svm", decision: str | None = None, features: str = "text") -> Pipeline:
+    return Pipeline.from_parameters(
+        catalog.FEATURES_PARAMETERS.validate_python({"kind": features}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm}),
+        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}) if decision else None,
+        seed=5,
+    )
+
+
+def fitted(algorithm: str = "svm", decision: str | None = None) -> Pipeline:
+    return pipeline(algorithm, decision).fit(Examples("text", TEXTS, SETS), tree=TREE)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "model.covey"
+    save(fitted(), path)
+    return path
+
+
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+def test_a_loaded_pipeline_predicts_the_same_bytes(algorithm: str, tmp_path: Path) -> None:
+    before = fitted(algorithm)
+    save(before, tmp_path / "model")
+    after = load(tmp_path / "model")
+    documents = [*TEXTS, "", "unheard of"]
+    assert after.scores(documents).tobytes() == before.scores(documents).tobytes()
+    assert after.predict(documents) == before.predict(documents)
+    assert after.predict(documents, explain=True) == before.predict(documents, explain=True)
+    evaluated = Examples("text", TEXTS, SETS)
+    assert after.evaluate(evaluated) == before.evaluate(evaluated)
+
+
+def test_everything_that_is_known_of_a_pipeline_comes_back(tmp_path: Path) -> None:
+    before = fitted("mmp", "tuned_threshold")
+    save(before, tmp_path / "model")
+    after = load(tmp_path / "model")
+    assert after.labels_ == before.labels_
+    assert after.decision_ == before.decision_
+    assert after.thresholds_.tobytes() == before.thresholds_.tobytes()
+    assert after.tree_ is not None
+    assert after.tree_.parents == TREE.parents
+    assert after.learner.validated() == before.learner.validated()
+    assert after.features.parameters == before.features.parameters
+    assert (after.seed, after.kind_, after.notes_) == (5, "text", before.notes_)
+    assert after.closed_under_ancestors_ == before.closed_under_ancestors_
+
+
+def test_numeric_and_mail_models_are_saved_too(tmp_path: Path) -> None:
+    rows = FeatureRows(["left", "right"], csr_array(np.eye(2)))
+    numeric = pipeline(features="numeric").fit(Examples("features", rows, [("l",), ("r",)]))
+    save(numeric, tmp_path / "numeric")
+    assert load(tmp_path / "numeric").predict(rows) == numeric.predict(rows)
+    mails = [Email(subject=text) for text in TEXTS]
+    mail = pipeline().fit(Examples("email", mails, SETS))
+    save(mail, tmp_path / "mail")
+    assert read_manifest(tmp_path / "mail").mail_version == MAIL_VERSION
+    assert load(tmp_path / "mail").predict(mails) == mail.predict(mails)
+
+
+def test_saving_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    first = save(fitted(), tmp_path / "first", extra={"b": 1, "a": 2})
+    second = save(fitted(), tmp_path / "second", extra={"a": 2, "b": 1})
+    again = save(load(tmp_path / "first"), tmp_path / "again", extra={"a": 2, "b": 1})
+    content = (tmp_path / "first").read_bytes()
+    assert first == second == again
+    assert first.sha256 == hashlib.sha256(content).hexdigest()
+    assert first.size_bytes == len(content)
+    assert content == (tmp_path / "second").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_arrays_are_maps_of_the_file_and_cannot_be_written(saved: Path) -> None:
+    model = load(saved)
+    arrays = [model.thresholds_, *model.learner.get_state().values()]
+    assert len(arrays) == 3
+    for array in arrays:
+        assert not array.flags.writeable
+        assert not array.flags.owndata
+        assert array.ctypes.data % array.itemsize == 0
+
+
+def test_the_file_may_go_while_its_model_lives(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    shutil.copy(saved, path)
+    model = load(path)
+    path.unlink()
+    assert model.predict(TEXTS) == load(saved).predict(TEXTS)
+
+
+def test_the_safetensors_library_reads_the_same_arrays(saved: Path) -> None:
+    ours = load(saved).get_state()
+    with safe_open(saved, "numpy") as file:
+        assert set(file.keys()) == set(ours)
+        for name, array in ours.items():
+            theirs = file.get_tensor(name)
+            assert theirs.dtype == array.dtype
+            assert theirs.shape == array.shape
+            assert theirs.tobytes() == array.tobytes()
+
+
+def test_the_manifest_says_what_the_model_is(tmp_path: Path) -> None:
+    save(fitted(), tmp_path / "model", extra={"metrics": {"test": {"f1_micro": 0.5}}})
+    manifest = read_manifest(tmp_path / "model")
+    assert manifest.labels == ["blue", "colour", "flower", "green", "red"]
+    assert manifest.label_tree == TREE.parents
+    assert (manifest.kind, manifest.seed, manifest.mail_version) == ("text", 5, None)
+    assert manifest.learner.algorithm == "svm"
+    assert manifest.decision.kind == "sign"
+    assert manifest.extra == {"metrics": {"test": {"f1_micro": 0.5}}}
+    assert {"python", "numpy", "scipy", "scikit-learn"} <= set(manifest.software)
+    assert manifest.facts["examples"] == 12
+
+
+def test_an_unfitted_pipeline_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        save(pipeline(), tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_flipped_bit_is_always_noticed(saved: Path, data: st.DataObject) -> None:
+    content = bytearray(saved.read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= 1 << data.draw(st.integers(0, 7))
+    damaged = saved.with_name("flipped")
+    damaged.write_bytes(content)
+    with pytest.raises(ArtifactError):
+        load(damaged)
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_file_of_another_length_is_always_noticed(saved: Path, data: st.DataObject) -> None:
+    content = saved.read_bytes()
+    cut = content[: data.draw(st.integers(0, len(content) - 1))]
+    longer = content + data.draw(st.binary(min_size=1, max_size=9))
+    for other in (cut, longer):
+        damaged = saved.with_name("resized")
+        damaged.write_bytes(other)
+        with pytest.raises(ArtifactError):
+            load(damaged)
+        with pytest.raises(ArtifactError):
+            read_manifest(damaged)
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=40, deadline=None)
+def test_anything_else_is_foreign(saved: Path, content: bytes) -> None:
+    other = saved.with_name("foreign")
+    for foreign in (content, len(content).to_bytes(8, "little") + content):
+        other.write_bytes(foreign)
+        with pytest.raises(ArtifactError):
+            load(other)
+
+
+def test_without_verification_only_the_manifest_is_checked(saved: Path, tmp_path: Path) -> None:
+    content = bytearray(saved.read_bytes())
+    content[-1] ^= 1
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with pytest.raises(ArtifactError, match="damaged"):
+        load(path)
+    assert load(path, verify=False).labels_
+
+
+Header = dict[str, Any]
+
+
+def forged(
+    saved: Path, path: Path, change: Callable[[Header, dict[str, Any]], None], tail: bytes = b""
+) -> Path:
+    """A file whose header was changed by hand, the manifest's checksum made right again."""
+    content = saved.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    manifest = json.loads(header["__metadata__"]["manifest"])
+    change(header, manifest)
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    header["__metadata__"]["manifest"] = text
+    header["__metadata__"]["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    made = json.dumps(header, separators=(",", ":")).encode()
+    made += b" " * (-len(made) % 8)
+    path.write_bytes(len(made).to_bytes(8, "little") + made + content[8 + length :] + tail)
+    return path
+
+
+def test_a_forged_header_without_a_change_is_the_file_itself(saved: Path, tmp_path: Path) -> None:
+    same = forged(saved, tmp_path / "same", lambda *_: None)
+    assert same.read_bytes() == saved.read_bytes()
+
+
+def _set(*path: str | int, to: Any) -> Callable[[Header, dict[str, Any]], None]:
+    def change(header: Header, manifest: dict[str, Any]) -> None:
+        place: Any = manifest
+        for part in path[:-1]:
+            place = place[part]
+        place[path[-1]] = to
+
+    return change
+
+
+def _unknown_member(header: Header, manifest: dict[str, Any]) -> None:
+    header["more"] = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
+
+
+def _member_twice(header: Header, manifest: dict[str, Any]) -> None:
+    manifest["arrays"].append(manifest["arrays"][-1])
+
+
+def _overlap(header: Header, manifest: dict[str, Any]) -> None:
+    names = [entry["name"] for entry in manifest["arrays"]]
+    header[names[1]]["data_offsets"] = header[names[0]]["data_offsets"]
+
+
+def _other_metadata(header: Header, manifest: dict[str, Any]) -> None:
+    header["__metadata__"]["note"] = "hello"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _unknown_member,
+        _member_twice,
+        _overlap,
+        _other_metadata,
+        _set("format", to="other"),
+        _set("format_version", to=2),
+        _set("unknown", to=1),
+        _set("labels", to=["red", "blue", "colour", "flower", "green"]),
+        _set("labels", to=["blue", "blue", "colour", "flower", "green"]),
+        _set("labels", to=["blue"]),
+        _set("labels", to=[]),
+        _set("label_tree", to={"a": "b", "b": "a"}),
+        _set("learner", to={"algorithm": "mmp"}),
+        _set("learner", to={"algorithm": "unheard_of"}),
+        _set("learner", "C", to=-1),
+        _set("features", to={"kind": "numeric"}),
+        _set("decision", to={"kind": "best"}),
+        _set("decision", to={"kind": "calibrated_label"}),
+        _set("arrays", 0, "shape", to=[-1]),
+        _set("arrays", 0, "shape", to=[2**62, 2**62]),
+        _set("arrays", 0, "dtype", to="object"),
+        _set("arrays", 0, "sha256", to="0" * 64),
+        _set("arrays", 0, "name", to="../../etc/passwd"),
+        _set("arrays", to=[]),
+    ],
+)
+def test_a_header_that_says_what_cannot_be_is_refused(
+    saved: Path, tmp_path: Path, change: Callable[[Header, dict[str, Any]], None]
+) -> None:
+    with pytest.raises(ArtifactError):
+        load(forged(saved, tmp_path / "forged", change))
+
+
+def test_a_model_of_another_reading_of_mail_is_refused(tmp_path: Path) -> None:
+    mail = pipeline().fit(Examples("email", [Email(subject=text) for text in TEXTS], SETS))
+    save(mail, tmp_path / "mail")
+    other = forged(tmp_path / "mail", tmp_path / "other", _set("mail_version", to=MAIL_VERSION + 1))
+    with pytest.raises(ArtifactError, match="train it again"):
+        load(other)
+
+
+def test_oversize_files_are_neither_read_nor_written(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = saved.stat().st_size
+    monkeypatch.setattr(artifact.model_file, "MAX_BYTES", size - 1)
+    with pytest.raises(ArtifactError, match="too large"):
+        load(saved)
+    with pytest.raises(ArtifactError, match="more than a file may have"):
+        save(fitted(), tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(artifact.model_file, "MAX_BYTES", size)
+    assert load(saved).labels_
+    monkeypatch.setattr(artifact.model_file, "MAX_HEADER_BYTES", 100)
+    with pytest.raises(ArtifactError, match="too large"):
+        load(saved)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model"
+    shutil.copy(saved, path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(fitted("mmp"), path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    assert path.read_bytes() == saved.read_bytes()
+
+
+def test_no_module_imports_what_runs_code_on_load() -> None:
+    root = Path(artifact.__file__).parent
+    for path in root.rglob("*.py"):
+        words = path.read_text(encoding="utf-8")
+        for module in ("pickle", "joblib", "marshal", "shelve", "dill"):
+            assert f"import {module}" not in words, path
+            assert f"from {module}" not in words, path
+        assert "allow_pickle=True" not in words, path

@@ -1,0 +1,387 @@
+"""The pipeline: from documents of each kind to label sets, rankings, explanations and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from models import catalog
+from models.arrays import AnyArray, Bools, Floats, Labels, Matrix
+from models.base import Context, Learner, LearnerParameters, Monitor, State
+from models.data.examples import Examples, FeatureRows, Kind, Split
+from models.errors import NotFittedError, ParameterError, UnsuitableDataError
+from models.features import TextFeatures, TextFeaturesParameters
+from models.labels import LabelTree
+from models.mail import MAIL_VERSION, Email, read_email
+from models.pipeline import Pipeline, Progress
+
+TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass"]
+SETS: list[tuple[str, ...]] = [
+    ("red", "flower"),
+    ("blue",),
+    ("red",),
+    ("green",),
+    ("green", "flower"),
+    (),
+]
+
+
+def examples() -> Examples:
+    return Examples("text", TEXTS, SETS)
+
+
+def pipeline(
+    learner: str = "svm", decision: str | None = None, features: str = "text", **given: Any
+) -> Pipeline:
+    return Pipeline.from_parameters(
+        catalog.FEATURES_PARAMETERS.validate_python({"kind": features}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **given}),
+        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}) if decision else None,
+    )
+
+
+@dataclass(frozen=True)
+class InTwos:
+    """A source that gives its examples two at a time."""
+
+    whole: Examples
+
+    @property
+    def kind(self) -> Kind:
+        return self.whole.kind
+
+    @property
+    def n_examples(self) -> int:
+        return self.whole.n_examples
+
+    def batches(self) -> Iterator[Examples]:
+        numbers = np.arange(self.n_examples)
+        for first in range(0, self.n_examples, 2):
+            yield self.whole.where(numbers // 2 == first // 2)
+
+    def label_sets(self) -> list[tuple[str, ...]]:
+        return self.whole.label_sets()
+
+    def splits(self) -> list[Split | None]:
+        return self.whole.splits()
+
+    def where(self, keep: Bools) -> InTwos:
+        return InTwos(self.whole.where(keep))
+
+
+class CountsParameters(LearnerParameters):
+    """Parameters of ``counts``."""
+
+    algorithm: Literal["counts"]
+
+
+class Counts(Learner):
+    """A learner that is in no catalogue: a label scores how often it was met, less a half."""
+
+    parameters = CountsParameters
+    algorithm: ClassVar[str] = "counts"
+
+    def _fit(
+        self,
+        X: Matrix,  # noqa: ARG002
+        Y: Labels,
+        parameters: Any,  # noqa: ARG002
+        context: Context,
+        monitor: Monitor,  # noqa: ARG002
+        resume: State | None,  # noqa: ARG002
+    ) -> None:
+        self.context_ = context
+        self.counts_ = np.asarray(Y.sum(axis=0), dtype=np.float64) - 0.5
+
+    def _scores(self, X: Matrix) -> Floats:
+        return np.tile(self.counts_, (X.shape[0], 1))
+
+    def get_state(self) -> State:
+        return {"counts": self.counts_}
+
+    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+        self.counts_ = state["counts"]
+        return self
+
+
+def counting() -> Pipeline:
+    return Pipeline(TextFeatures(TextFeaturesParameters(kind="text")), Counts())
+
+
+def test_labels_are_those_with_a_training_example_in_label_order() -> None:
+    assert pipeline().fit(examples()).labels_ == ["blue", "flower", "green", "red"]
+
+
+def test_text_is_learned() -> None:
+    fitted = pipeline().fit(examples())
+    predictions = fitted.predict(["a red rose", "the blue sky"])
+    assert [set(p.labels) for p in predictions] == [{"red", "flower"}, {"blue"}]
+
+
+def test_predictions_are_the_scores_sorted() -> None:
+    fitted = pipeline().fit(examples())
+    scores = fitted.scores(TEXTS)
+    for row, prediction in zip(scores, fitted.predict(TEXTS), strict=True):
+        expected = sorted(zip(fitted.labels_, row.tolist(), strict=True), key=lambda x: (-x[1], x[0]))
+        assert prediction.ranking == expected
+        assert prediction.labels == [label for label, s in zip(fitted.labels_, row, strict=True) if s > 0]
+        assert prediction.explanation == []
+
+
+def test_equal_scores_rank_by_label_order() -> None:
+    fitted = counting().fit(Examples("text", ["x", "x", "x"], [("b", "c"), ("c", "a", "b"), ("c",)]))
+    assert fitted.predict(["y"])[0].ranking == [("c", 2.5), ("b", 1.5), ("a", 0.5)]
+    fitted = counting().fit(Examples("text", ["x", "x"], [("b", "a"), ("c",)]))
+    assert [label for label, _ in fitted.predict(["y"])[0].ranking] == ["a", "b", "c"]
+
+
+def test_top_shortens_the_ranking_and_not_the_set() -> None:
+    fitted = pipeline().fit(examples())
+    whole, short = fitted.predict(TEXTS), fitted.predict(TEXTS, top=1)
+    assert [p.ranking for p in short] == [p.ranking[:1] for p in whole]
+    assert [p.labels for p in short] == [p.labels for p in whole]
+    assert fitted.predict(TEXTS, top=99) == whole
+
+
+def test_a_batch_and_its_documents_one_by_one_get_the_same_answers() -> None:
+    fitted = pipeline().fit(examples())
+    assert fitted.predict(TEXTS, explain=True) == [fitted.predict([text], explain=True)[0] for text in TEXTS]
+    assert fitted.predict([]) == []
+    assert fitted.scores([]).shape == (0, 4)
+
+
+def test_explanations_add_up_to_the_score() -> None:
+    fitted = pipeline().fit(examples())
+    assert isinstance(fitted.learner.intercept_, np.ndarray)
+    intercepts = dict(zip(fitted.labels_, fitted.learner.intercept_.tolist(), strict=True))
+    (prediction,) = fitted.predict(["red red rose balloon"], explain=True)
+    scores = dict(prediction.ranking)
+    assert [e.label for e in prediction.explanation] == prediction.labels == ["flower", "red"]
+    for explanation in prediction.explanation:
+        assert {term for term, _ in explanation.terms} == {"red", "rose"}
+        total = sum(weight for _, weight in explanation.terms)
+        assert total + intercepts[explanation.label] == pytest.approx(scores[explanation.label])
+        sizes = [abs(weight) for _, weight in explanation.terms]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_any_label_can_be_explained() -> None:
+    fitted = pipeline().fit(examples())
+    (explanation,) = fitted.explain(["red rose"], "blue", terms=1)
+    assert explanation.label == "blue"
+    assert len(explanation.terms) == 1
+    with pytest.raises(ParameterError, match="'mauve'") as caught:
+        fitted.explain(["red rose"], "mauve")
+    assert caught.value.pointer == "/label"
+
+
+def test_numbers_are_learned_with_columns_matched_by_name() -> None:
+    matrix = csr_array(np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 2.0]]))
+    source = Examples("features", FeatureRows(["left", "right"], matrix), [("l",), ("r",), ("l",), ("r",)])
+    fitted = pipeline(features="numeric").fit(source)
+    swapped = FeatureRows(["right", "other", "left"], csr_array(np.array([[0.0, 5.0, 3.0]])))
+    assert fitted.predict(swapped)[0].labels == ["l"]
+
+
+def test_mail_is_read_in_training_and_in_serving() -> None:
+    mails = [Email(subject=text, text="Hello,\n") for text in TEXTS]
+    fitted = pipeline().fit(Examples("email", mails, SETS))
+    assert fitted.mail_version_ == MAIL_VERSION
+    raw = Email(raw=b"Subject: red rose\r\n\r\nHello,\r\n")
+    assert fitted.predict([raw])[0].labels == ["flower", "red"]
+    # What has been read already is not read again.
+    assert fitted.predict([read_email(raw)]) == fitted.predict([raw])
+
+
+def test_only_mail_has_a_mail_version() -> None:
+    assert pipeline().fit(examples()).mail_version_ is None
+
+
+def test_batches_do_not_matter() -> None:
+    whole, parts = pipeline().fit(examples()), pipeline().fit(InTwos(examples()))
+    assert (whole.scores(TEXTS) == parts.scores(InTwos(examples()))).all()
+    assert whole.evaluate(examples()) == parts.evaluate(InTwos(examples()))
+
+
+def test_a_tree_closes_training_sets_under_ancestors() -> None:
+    tree = LabelTree({"red": "colour", "green": "colour", "unmet": "colour"})
+    fitted = pipeline("h_svm").fit(examples(), tree=tree)
+    assert fitted.labels_ == ["blue", "colour", "flower", "green", "red"]
+    assert fitted.closed_under_ancestors_
+    for prediction in fitted.predict(TEXTS):
+        assert set(tree.closure(prediction.labels)) == set(prediction.labels)
+    # The sets of the examples are closed for measuring, too.
+    rows = {row.label: row for row in fitted.evaluate(examples()).labels}
+    assert rows["colour"].tp + rows["colour"].fn == 4
+    assert "hierarchical" in fitted.evaluate(examples()).measures
+
+
+def test_nothing_promises_closed_sets_but_a_tree_learner_and_the_sign() -> None:
+    tree = LabelTree({"red": "colour"})
+    assert not pipeline("h_svm").fit(examples()).closed_under_ancestors_
+    assert not pipeline("svm").fit(examples(), tree=tree).closed_under_ancestors_
+    assert not pipeline("h_svm", "tuned_threshold").fit(examples(), tree=tree).closed_under_ancestors_
+
+
+def test_the_learner_is_told_of_names_tree_and_kind() -> None:
+    own = counting().fit(examples(), tree=LabelTree({"red": "colour"}))
+    assert isinstance(own.learner, Counts)
+    context = own.learner.context_
+    assert context.labels == ["blue", "colour", "flower", "green", "red"]
+    assert context.features == ["blue", "grass", "green", "red", "rose", "sky"]
+    assert context.parents is not None
+    assert context.parents.tolist() == [-1, -1, -1, -1, 1]
+    assert not context.numeric
+
+
+def test_decisions_make_sets_of_the_same_scores() -> None:
+    one = pipeline(decision="single_label").fit(examples())
+    assert [len(p.labels) for p in one.predict([*TEXTS, "unheard of"])] == [1] * 7
+    some = pipeline(decision="at_least_one").fit(examples())
+    assert all(p.labels for p in some.predict(["unheard of", "blue grass"]))
+    assert pipeline().fit(examples()).predict(["unheard of"])[0].labels == []
+
+
+def test_the_default_decision_is_the_learners_own() -> None:
+    assert pipeline("svm").fit(examples()).decision_.kind == "sign"
+    assert pipeline("mmp").fit(examples()).decision_.kind == "tuned_threshold"
+
+
+def test_senseless_requests_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(ParameterError) as caught:
+        pipeline(decision="calibrated_label").fit(examples())
+    assert caught.value.pointer == "/decision/kind"
+    with pytest.raises(ParameterError) as caught:
+        pipeline(features="numeric").fit(examples())
+    assert caught.value.pointer == "/features/kind"
+    with pytest.raises(UnsuitableDataError, match="no training example has a label"):
+        pipeline().fit(Examples("text", TEXTS, [()] * 6))
+    with pytest.raises(UnsuitableDataError):
+        pipeline().fit(Examples("text", [], []))
+
+
+def test_documents_of_the_wrong_kind_are_refused() -> None:
+    rows = FeatureRows(["a"], csr_array(np.ones((1, 1))))
+    with pytest.raises(ParameterError, match="text"):
+        pipeline().fit(examples()).predict(rows)
+    numbers = pipeline(features="numeric").fit(Examples("features", rows, [("x",)]))
+    with pytest.raises(ParameterError, match="features"):
+        numbers.predict(["text"])
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda p: p.predict(["x"]),
+        lambda p: p.scores(["x"]),
+        lambda p: p.evaluate(examples()),
+        lambda p: p.explain(["x"], "red"),
+        lambda p: p.get_state(),
+    ],
+)
+def test_nothing_is_predicted_before_fit(ask: Callable[[Pipeline], object]) -> None:
+    with pytest.raises(NotFittedError):
+        ask(pipeline())
+
+
+def test_warnings_tell_of_labels_always_on_and_of_empty_documents() -> None:
+    source = Examples("text", ["red", "blue", "", "!"], [("all", "r"), ("all",), ("all",), ("all",)])
+    notes = pipeline().fit(source).notes_
+    assert "labels that every training example has: all" in notes.warnings
+    assert "2 training documents have none of the features" in notes.warnings
+    assert notes.facts["empty_documents"] == 2
+    assert pipeline().fit(examples()).notes_.warnings == []
+    assert pipeline().fit(examples()).notes_.facts["unlabelled"] == 1
+
+
+def test_labels_of_the_test_part_alone_are_warned_of_and_not_measured() -> None:
+    fitted = pipeline().fit(examples())
+    evaluation = fitted.evaluate(Examples("text", ["red rose", "?"], [("red", "flower"), ("mauve", "ochre")]))
+    assert evaluation.warnings == ["labels without a training example are not measured: mauve, ochre"]
+    assert [row.label for row in evaluation.labels] == fitted.labels_
+    assert evaluation.measures["n_unlabelled"] == 1
+    assert fitted.evaluate(examples()).warnings == []
+
+
+def test_every_kind_of_label_and_document_trains_and_predicts() -> None:
+    texts = ["a b", "", "c", "a", "b c", "zz"]
+    sets: list[tuple[str, ...]] = [
+        ("all", "once"),
+        ("all",),
+        ("all", "x"),
+        ("all", "x"),
+        ("all",),
+        ("all", "x"),
+    ]
+    for algorithm in catalog.ENTRIES:
+        fitted = pipeline(algorithm).fit(Examples("text", texts, sets))
+        predictions = fitted.predict(["", "unknown", "a b c"])
+        scores = [score for p in predictions for _, score in p.ranking]
+        assert len(scores) == 9
+        assert np.isfinite(scores).all(), algorithm
+        assert np.isfinite(list(fitted.evaluate(Examples("text", texts, sets)).measures.values())).all()
+
+
+def test_progress_is_told_phase_by_phase() -> None:
+    told: list[Progress] = []
+    pipeline(decision="tuned_threshold").fit(
+        InTwos(Examples("text", TEXTS * 3, SETS * 3)), monitor=told.append
+    )
+    assert [p.phase for p in told] == ["features"] * 9 + ["training"] * 4 + ["thresholds"] * 12
+    for phase in ("features", "training", "thresholds"):
+        steps = [p for p in told if p.phase == phase]
+        counts = [p.completed for p in steps]
+        assert counts == sorted(set(counts))
+        assert counts[-1] == steps[-1].total
+        assert {p.total for p in steps} == {steps[-1].total}
+
+
+def test_phases_are_timed() -> None:
+    assert set(pipeline().fit(examples()).timings_) == {"features", "training", "thresholds"}
+
+
+@pytest.mark.parametrize("voting", ["max_wins", "weighted"])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_quick_voting_finds_the_same_top_labels(voting: str, calibrated: bool) -> None:
+    fitted = pipeline("mlpp", voting=voting, calibrated=calibrated).fit(Examples("text", TEXTS * 3, SETS * 3))
+    full, quick = fitted.predict(TEXTS, top=2), fitted.predict(TEXTS, top=2, quick=True, explain=True)
+    every = fitted.predict(TEXTS, explain=True)
+    for whole, best, all_labels in zip(full, quick, every, strict=True):
+        names = {label for label, _ in best.ranking}
+        assert best.ranking == whole.ranking
+        assert best.labels == [label for label in whole.labels if label in names]
+        assert best.explanation == [e for e in all_labels.explanation if e.label in names]
+        assert best.dot_products is not None
+        if (
+            voting == "max_wins"
+        ):  # (the bounds of weighted voting cost products, too, which few labels do not repay)
+            assert best.dot_products <= (4 * 5 // 2 if calibrated else 4 * 3 // 2)
+        assert whole.dot_products is None
+    assert fitted.predict([], top=2, quick=True) == []
+
+
+def test_quick_voting_needs_a_vote_and_a_number() -> None:
+    for algorithm, top, pointer in (("svm", 2, "/quick"), ("mlpp", None, "/top")):
+        with pytest.raises(ParameterError) as caught:
+            pipeline(algorithm).fit(examples()).predict(TEXTS, top=top, quick=True)
+        assert caught.value.pointer == pointer
+
+
+def test_a_top_k_set_stays_within_the_labels_of_quick_voting() -> None:
+    fitted = pipeline("mlpp").fit(examples())
+    fitted.decision_ = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
+    assert [len(p.labels) for p in fitted.predict(TEXTS, top=2, quick=True)] == [2] * 6
+
+
+def test_a_learner_with_a_covering_is_measured_by_it() -> None:
+    fitted = pipeline("adaboost_lc", covering={"kind": "zero_one"}).fit(examples())
+    measures = fitted.evaluate(examples()).measures
+    assert measures["covering_error"] == measures["subset_zero_one"]
+    hamming = fitted.evaluate(examples(), covering={"kind": "hamming"}).measures
+    assert hamming["covering_error"] == pytest.approx(4 * hamming["hamming_loss"])
+    assert "covering_error" not in pipeline("svm").fit(examples()).evaluate(examples()).measures

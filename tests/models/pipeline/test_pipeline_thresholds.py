@@ -1,0 +1,163 @@
+"""Tuned thresholds in the pipeline: held-out folds, rare labels, votes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from models import catalog
+from models.arrays import Floats
+from models.base import Context
+from models.baselines.svm import SVM
+from models.data.examples import Examples
+from models.labels.indicator import indicator
+from models.pipeline import Pipeline
+from models.splits import stratified_folds
+
+WORDS = ["ash", "birch", "cedar", "elm", "fir", "oak"]
+
+
+def drawn(seed: int, n: int = 40) -> Examples:
+    """Short texts whose labels have to do with their words, one label twice, one label everywhere."""
+    rng = np.random.default_rng(seed)
+    texts, sets = [], []
+    for i in range(n):
+        words = rng.choice(WORDS, size=3).tolist()
+        labels = {word for word in set(words) if word < "d" and rng.random() < 0.8} | {"wood"}
+        texts.append(" ".join(words))
+        sets.append(tuple(sorted(labels | ({"rare"} if i in (5, 9) else set()))))
+    return Examples("text", texts, sets)
+
+
+def pipeline(learner: str, seed: int = 0, fbr: float = 0.1, **given: Any) -> Pipeline:
+    return Pipeline.from_parameters(
+        catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **given}),
+        catalog.DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold", "fbr": fbr}),
+        seed=seed,
+    )
+
+
+def held_out_scores(fitted: Pipeline, source: Examples) -> Floats:
+    """Each document's scores by a learner trained on the folds it is not in."""
+    documents: Any = source.documents
+    X = fitted.features.transform(documents)
+    Y = indicator(source.labels, fitted.labels_)
+    folds = stratified_folds(Y, 3, seed=fitted.seed)
+    scores = np.zeros(Y.shape)
+    for fold in range(3):
+        learner = catalog.learner_of(fitted.learner.validated(), seed=fitted.seed)
+        inside = np.flatnonzero(folds != fold)
+        learner.fit(X[inside], Y[inside], context=Context(labels=fitted.labels_))
+        scores[folds == fold] = learner.decision_function(X[np.flatnonzero(folds == fold)])
+    return scores
+
+
+def best_f1_threshold(scores: Floats, relevant: Floats, fbr: float) -> float:
+    distinct = sorted(set(scores.tolist()))
+    candidates = [distinct[0] - 1, *((a + b) / 2 for a, b in pairwise(distinct))]
+    best = (-1.0, 0.0)
+    for candidate in [*candidates, distinct[-1] + 1]:
+        on = scores > candidate
+        f1 = 2 * (on & (relevant == 1)).sum() / (on.sum() + relevant.sum())
+        best = max(best, (float(f1), candidate))
+    return distinct[-1] if best[0] < fbr else best[1]
+
+
+@pytest.mark.parametrize("fbr", [0.1, 0.9])
+@pytest.mark.parametrize("learner", ["svm", "mmp", "mlpp", "binary_relevance_perceptron"])
+def test_thresholds_maximise_f1_on_held_out_scores(learner: str, fbr: float) -> None:
+    source = drawn(seed=3)
+    fitted = pipeline(learner, seed=2, fbr=fbr).fit(source)
+    assert fitted.labels_ == ["ash", "birch", "cedar", "rare", "wood"]
+    scores, Y = held_out_scores(fitted, source), indicator(source.labels, fitted.labels_).toarray()
+    for j, label in enumerate(fitted.labels_):
+        if label != "rare":
+            expected = best_f1_threshold(scores[:, j], Y[:, j], fbr)
+        else:
+            expected = scores[:, j].max() if learner in ("mmp", "mlpp") else 0.0
+        assert fitted.thresholds_[j] == pytest.approx(expected, abs=1e-12), label
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameters"), [("mmp", {}), ("mlpp", {}), ("mlpp", {"calibrated": True}), ("svm", {})]
+)
+def test_a_label_too_rare_to_tune_is_given_where_its_scores_say_so(
+    learner: str, parameters: dict[str, Any]
+) -> None:
+    """Without a zero that means something, no document that was held out gets the label."""
+    source = drawn(seed=6)
+    fitted = pipeline(learner, **parameters).fit(source)
+    rare = fitted.labels_.index("rare")
+    highest = held_out_scores(fitted, source)[:, rare].max()
+    about_zero = learner == "svm" or parameters.get("calibrated", False)
+    assert fitted.thresholds_[rare] == (0.0 if about_zero else highest)
+
+
+class Drifting(SVM):
+    """Its scores of the first label lie elsewhere once it has seen all 40 documents."""
+
+    def fit(self, X: Any, Y: Any, **given: Any) -> Self:
+        self.drift_ = 100.0 * (X.shape[0] == 40)
+        return super().fit(X, Y, **given)
+
+    def decision_function(self, X: Any) -> Floats:
+        scores = super().decision_function(X)
+        scores[:, 0] += self.drift_
+        return scores
+
+
+def test_a_threshold_that_does_not_carry_over_gives_way_to_the_learners_own() -> None:
+    source = drawn(seed=3)
+    usual = pipeline("svm").fit(source)
+    drifting = pipeline("svm")
+    drifting.learner = Drifting()
+    drifting.fit(source)
+    assert usual.thresholds_[0] != 0.0
+    assert drifting.thresholds_.tolist() == [0.0, *usual.thresholds_[1:]]
+    (warning,) = [text for text in drifting.notes_.warnings if "carry over" in text]
+    assert warning.endswith(": ash")
+    assert not any("carry over" in text for text in usual.notes_.warnings)
+
+
+def test_the_learner_in_use_was_trained_on_everything() -> None:
+    source = drawn(seed=1)
+    tuned, plain = pipeline("svm").fit(source), pipeline("svm")
+    plain.decision = catalog.DECISION_PARAMETERS.validate_python({"kind": "sign"})
+    plain.fit(source)
+    assert (tuned.scores(source) == plain.scores(source)).all()
+    assert (plain.thresholds_ == 0).all()
+
+
+def test_predicted_sets_are_the_labels_above_their_thresholds() -> None:
+    source = drawn(seed=1)
+    fitted = pipeline("mmp").fit(source)
+    on = fitted.scores(source) > fitted.thresholds_
+    assert (fitted.decide(fitted.scores(source)).toarray() == on).all()
+
+
+def test_where_every_label_is_rare_nothing_is_held_out() -> None:
+    phases = set()
+    source = Examples("text", ["ash", "oak", "fir"], [("a",), ("a", "b"), ()])
+    fitted = pipeline("mlpp").fit(source, monitor=lambda progress: phases.add(progress.phase))
+    assert fitted.thresholds_.tolist() == [0.5, 0.5]
+    assert phases == {"features", "training"}
+
+
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+def test_every_learner_that_can_is_tuned_and_stays_deterministic(algorithm: str) -> None:
+    source = drawn(seed=4)
+    one, two = (pipeline(algorithm, seed=5).fit(source) for _ in range(2))
+    assert np.isfinite(one.thresholds_).all()
+    assert (one.thresholds_ == two.thresholds_).all()
+    assert (one.scores(source) == two.scores(source)).all()
+
+
+def test_coverings_by_name_can_be_tuned() -> None:
+    """The folds' learners know the same labels as the whole, though one of them may lack examples of one."""
+    groups = [{"labels": ["ash", "birch", "cedar", "rare", "wood"], "weight": 1}]
+    fitted = pipeline("adaboost_lc", covering={"kind": "groups", "groups": groups}, rounds=3).fit(drawn(0))
+    assert np.isfinite(fitted.thresholds_).all()

@@ -1,0 +1,221 @@
+"""Learners tried out on shared features: the same as each on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from models.base import State
+from models.catalog import DECISION_PARAMETERS, FEATURES_PARAMETERS, LEARNER_PARAMETERS
+from models.data.examples import Examples, ExampleSource, FeatureRows
+from models.errors import StopTraining, UnsuitableDataError
+from models.pipeline import Pipeline
+from models.trials import SharedFeatures, Trial, TrialStep, try_out
+
+TEXT = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
+LOCAL = {
+    "kind": "text",
+    "weighting": "binary",
+    "selection": {"kind": "information_gain", "policy": "local", "per_label": 6},
+}
+MEASURES = ["f1_micro", "one_error", "hamming_loss"]
+
+
+class Unreadable(Examples):
+    """Examples whose documents must not be read any more."""
+
+    def batches(self) -> Any:
+        raise AssertionError("a document was read")
+
+
+def texts(n: int, seed: int) -> Examples:
+    rng = np.random.default_rng(seed)
+    documents, labels = [], []
+    for _ in range(n):
+        topics = sorted({int(t) for t in rng.integers(0, 3, 2)})
+        words = [f"t{topics[k % len(topics)]}w{rng.integers(6)}" for k in range(6)]
+        documents.append(" ".join([*words, f"n{rng.integers(20)}"]))
+        labels.append(tuple(f"topic{t}" for t in topics))
+    return Examples("text", documents, labels)
+
+
+def numbers(values: list[list[float]], labels: list[tuple[str, ...]]) -> Examples:
+    return Examples("features", FeatureRows(["a", "b"], csr_array(np.array(values))), labels)
+
+
+def saved(shared: SharedFeatures, path: Path) -> SharedFeatures:
+    shared.save(path)
+    return SharedFeatures.load(path)
+
+
+@pytest.mark.parametrize(
+    ("features", "learner", "decision"),
+    [
+        (TEXT, {"algorithm": "svm"}, {"kind": "tuned_threshold"}),
+        (TEXT, {"algorithm": "mmp", "epochs": 2}, None),
+        (LOCAL, {"algorithm": "mp_boost", "rounds": 8}, None),
+    ],
+)
+def test_shared_features_give_the_bits_of_features_of_ones_own(
+    features: Any, learner: Any, decision: Any, tmp_path: Path
+) -> None:
+    training, test = texts(60, 0), texts(30, 1)
+    parameters = FEATURES_PARAMETERS.validate_python(features)
+    asked = LEARNER_PARAMETERS.validate_python(learner)
+    how = None if decision is None else DECISION_PARAMETERS.validate_python(decision)
+    shared = saved(SharedFeatures.fit(parameters, training, test), tmp_path / "features")
+    unread: list[ExampleSource] = [
+        Unreadable(part.kind, part.documents, part.labels) for part in (training, test)
+    ]
+    trial = try_out(shared, asked, how, *unread, seed=3, measures=MEASURES)
+    alone = Pipeline.from_parameters(parameters, asked, how, seed=3).fit(training)
+    assert trial.train.measures == alone.evaluate(training).measures
+    assert trial.test.measures == alone.evaluate(test).measures
+    assert np.array_equal(trial.pipeline.scores(test), alone.scores(test))
+    assert trial.pipeline.notes_ == alone.notes_
+    for name in ("hamming_loss", "one_error"):
+        assert np.nanmean(trial.examples[name]) == pytest.approx(trial.test.measures[name])
+
+
+def test_numeric_features_are_shared_too(tmp_path: Path) -> None:
+    values, labels = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]], [("a",), ("b",), ("a", "b")]
+    part = numbers(values, labels)
+    parameters = FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2})
+    shared = saved(SharedFeatures.fit(parameters, part, part), tmp_path / "features")
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "binary_relevance_perceptron"})
+    trial = try_out(shared, learner, None, part, part)
+    alone = Pipeline.from_parameters(parameters, learner).fit(part)
+    assert np.array_equal(trial.pipeline.scores(part), alone.scores(part))
+
+
+def test_the_curve_ends_where_the_training_does() -> None:
+    training, test = texts(60, 0), texts(30, 1)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
+    coverings = {"one": {"kind": "zero_one"}, "two": {"kind": "two_sets"}}
+    curve: dict[int, dict[str, float]] = {}
+
+    def monitor(step: TrialStep, /) -> None:
+        if step.curve:
+            curve[step.progress.completed] = step.curve
+
+    trial = try_out(
+        shared, learner, None, training, test, measures=MEASURES, coverings=coverings, monitor=monitor
+    )
+    last = max(curve)
+    assert last == trial.pipeline.notes_.facts["rounds"]
+    assert list(curve)[:10] == list(range(1, 11))
+    assert len(curve) < last or last <= 11
+    for name in (*MEASURES, "covering_error.one", "covering_error.two"):
+        assert curve[last][f"train.{name}"] == pytest.approx(trial.train.measures[name])
+        assert curve[last][f"test.{name}"] == pytest.approx(trial.test.measures[name])
+
+
+def test_with_tuned_thresholds_the_curve_is_of_rankings_only() -> None:
+    training, test = texts(40, 0), texts(20, 1)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 3})
+    tuned = DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold"})
+    names: set[str] = set()
+
+    def monitor(step: TrialStep, /) -> None:
+        names.update(step.curve)
+
+    coverings = {"one": {"kind": "zero_one"}}
+    try_out(shared, learner, tuned, training, test, measures=MEASURES, coverings=coverings, monitor=monitor)
+    assert names == {"train.one_error", "test.one_error"}
+
+
+def test_coverings_are_measures_of_every_learner() -> None:
+    training, test = texts(40, 0), texts(20, 1)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
+    coverings = {"one": {"kind": "zero_one"}, "each": {"kind": "hamming"}}
+    measures = try_out(shared, learner, None, training, test, coverings=coverings).test.measures
+    assert measures["covering_error.one"] == measures["subset_zero_one"]
+    assert measures["covering_error.each"] == pytest.approx(3 * measures["hamming_loss"])
+
+
+def test_a_learner_that_cannot_learn_from_the_data_says_so() -> None:
+    part = numbers([[1.0, -2.0], [0.0, 1.0]], [("a",), ("b",)])
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python({"kind": "numeric"}), part, part)
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "naive_bayes"})
+    with pytest.raises(UnsuitableDataError, match="negative"):
+        try_out(shared, learner, None, part, part)
+
+
+def test_a_monitor_ends_it() -> None:
+    part = texts(30, 0)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), part, part)
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
+
+    def monitor(step: TrialStep, /) -> None:
+        if step.progress.completed == 2:
+            raise StopTraining
+
+    with pytest.raises(StopTraining):
+        try_out(shared, learner, None, part, part, monitor=monitor)
+
+
+@pytest.mark.parametrize(
+    ("learner", "decision", "phase", "stop"),
+    [
+        ({"algorithm": "mp_boost", "rounds": 40}, {"kind": "sign"}, "training", 17),
+        ({"algorithm": "mp_boost", "rounds": 10}, {"kind": "tuned_threshold"}, "thresholds", 15),
+        ({"algorithm": "mlpp", "epochs": 3}, {"kind": "tuned_threshold"}, "training", 60),
+    ],
+)
+def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
+    learner: Any, decision: Any, phase: str, stop: int
+) -> None:
+    training, test = texts(60, 0), texts(30, 1)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    left: dict[str, State] = {}
+
+    def tried(
+        curve: dict[int, dict[str, float]], at: int | None, resume: State | None, spent: float
+    ) -> Trial:
+        def monitor(step: TrialStep, /) -> None:
+            assert step.fit_seconds >= spent
+            if step.curve:
+                curve[step.progress.completed] = step.curve
+            if at is not None and step.progress.phase == phase and step.progress.completed >= at:
+                left["state"] = step.progress.snapshot()
+                raise StopTraining
+
+        return try_out(
+            shared,
+            LEARNER_PARAMETERS.validate_python(learner),
+            DECISION_PARAMETERS.validate_python(decision),
+            training,
+            test,
+            measures=["one_error"],
+            monitor=monitor,
+            resume=resume,
+            spent=spent,
+        )
+
+    whole: dict[int, dict[str, float]] = {}
+    broken: dict[int, dict[str, float]] = {}
+    expected = tried(whole, None, None, 0.0)
+    with pytest.raises(StopTraining):
+        tried(broken, stop, None, 0.0)
+    resumed = tried(broken, None, left["state"], 100.0)
+    assert broken == whole
+    assert resumed.curve_unit == expected.curve_unit is not None
+    assert resumed.fit_seconds > 100.0
+    assert resumed.test.measures == expected.test.measures
+    assert np.array_equal(resumed.pipeline.scores(test), expected.pipeline.scores(test))
+    assert np.array_equal(resumed.pipeline.thresholds_, expected.pipeline.thresholds_)
+
+
+def test_a_matrix_of_other_features_is_refused() -> None:
+    training, test = texts(30, 0), texts(20, 1)
+    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
+    with pytest.raises(ValueError, match="not that of these features"):
+        try_out(shared, learner, None, test, training)
