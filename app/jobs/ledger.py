@@ -296,7 +296,7 @@ def expired(
         tx.session.scalars(
             select(Job)
             .where(Job.state == "running", lost)
-            .order_by(Job.lease_expires_at)
+            .order_by(Job.lease_expires_at, Job.created_at, Job.id)
             .limit(limit)
             .with_for_update(skip_locked=True)
         )
@@ -313,7 +313,7 @@ def unheard(session: Session, now: datetime, *, limit: int) -> list[str]:
                 Job.due_at <= now,
                 Job.rung_at < now - timedelta(seconds=RING_AGAIN_SECONDS),
             )
-            .order_by(Job.id)
+            .order_by(Job.created_at, Job.id)
             .limit(limit)
         )
     )

@@ -38,7 +38,7 @@ def queued(env: Environment) -> list[str]:
     """The jobs that wait for a worker, the oldest first."""
     with env.db.read() as session:
         statement = select(tables.Job.id).where(tables.Job.state == "queued")
-        return list(session.scalars(statement.order_by(tables.Job.id)))
+        return list(session.scalars(statement.order_by(tables.Job.created_at, tables.Job.id)))
 
 
 def work(env: Environment, most: int = 1000) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import in_process
@@ -108,6 +110,24 @@ def test_features_are_computed_once_for_all_that_use_them_and_go_in_the_end(env:
     assert [result is not None and result["features_computed"] for result in computed] == (
         [True] * 3 + [False] * 3 + [True] * 3
     )
+
+
+def test_cells_created_in_one_transaction_are_queued_and_notified_in_their_order(
+    env: Environment, rung: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = in_process.dataset(env, departments(60))
+    made = start(env, dataset)
+    rung.clear()
+    now_ns = time.time_ns()
+    monkeypatch.setattr("app.ids.time.time_ns", lambda: now_ns)
+    in_process.work(env, 1)
+    cells = cell_jobs(env, made)
+    assert len(cells) == 9
+    assert rung == cells
+    assert in_process.queued(env) == cells
+    with env.db.read() as session:
+        assert ledger.unheard(session, datetime.now(UTC) + timedelta(days=1), limit=100) == cells
+        assert ledger.unheard(session, datetime.now(UTC) + timedelta(days=1), limit=4) == cells[:4]
 
 
 def test_what_is_shared_may_vanish(env: Environment) -> None:
