@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# One image for api, worker and migrate. Build: docker build -t covey .
+# One image for the API, the worker and the migration. Build it with: docker build -t covey .
 FROM python:3.13-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
@@ -23,9 +23,10 @@ USER 10001
 WORKDIR /var/lib/covey
 VOLUME /var/lib/covey
 EXPOSE 8000
-# The worker has no port; it overrides this with its own check of the database.
+# The worker has no port. Disable or replace this check in its container; see deploy/compose.yaml.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/health/live', timeout=3)"]
 ENTRYPOINT ["covey"]
-# Listening beyond loopback needs an API key: docker run … covey keys create --name first --scope admin
+# On a non-loopback address the API does not start without an API key:
+# docker run … covey keys create --name first --scope admin
 CMD ["api", "--host", "0.0.0.0", "--port", "8000"]
