@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
-from models.data.formats import OptionsUnion
-from models.data.inspect import inspect
-from models.data.options import FormatOptions
-from models.data.report import Report
-from models.data.tree import read_tree
+from models.data.ingestion.inspect import inspect
+from models.data.ingestion.report import DatasetReport
+from models.data.readers.label_tree import read_label_tree
+from models.data.readers.options import FormatOptions
+from models.data.readers.registry import OptionsUnion
 from models.errors import BadDataError, CoveyError
 from models.labels import LabelTree
 from models.mail import read_message
@@ -71,10 +71,10 @@ def inspect_data(
 
 def _tree(path: Path) -> LabelTree:
     with path.open("rb") as stream:
-        return read_tree(stream)
+        return read_label_tree(stream)
 
 
-def _show(out: Console, report: Report) -> None:
+def _show(out: Console, report: DatasetReport) -> None:
     parts = ", ".join(f"{count} {name}" for name, count in report.splits.items() if count)
     out.print(
         f"{report.n_examples} examples of kind {report.kind} ({parts}), {report.n_labels} labels, "

@@ -30,7 +30,7 @@ from app.versions.schemas import VersionRef
 from models.boosting.covering import CoverElement, Covering, When
 from models.boosting.variants import Variant
 from models.catalog import FeaturesUnion, LearnerUnion
-from models.data.formats import OptionsUnion
+from models.data.readers.registry import OptionsUnion
 from models.decisions import DecisionKind, DecisionUnion
 from models.features.selection import SelectionParameters
 from models.features.weighting import Weights

@@ -4,7 +4,7 @@
 
 One process asks a running service all that its OpenAPI document allows and forbids and checks every
 answer (``tests/support/fuzzing.py``); another has mangled files of every format, messages and saved models
-read (``tests/support/mangling.py``). It prints what was counted, and ends with status 1, and with what shows
+read (``tests/support/mutation.py``). It prints what was counted, and ends with status 1, and with what shows
 it, if anything was found.
 """
 
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from fuzz_tour import tour
 from fuzzing import LIMITED, Fuzz, Tally
-from mangling import MEMORY_RATIO, READERS, Astray, examine
+from mutation import MEMORY_RATIO, READERS, Astray, examine
 from stack import Stack
 
 SEQUENCES_SECONDS = 240

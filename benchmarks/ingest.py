@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pyarrow.json
 
-from models.data.ingest import ingest
-from models.data.inspect import inspect
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.inspect import inspect
 
 _WORDS = 20_000
 _LABELS = 100

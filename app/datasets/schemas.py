@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from app.errors import Problem
 from app.schemas import Answer, Description, Longest, NextCursor, Request, Timestamp, Title, WithoutNul
-from models.data.formats import OptionsUnion
+from models.data.readers.registry import OptionsUnion
 
 DatasetFormat: TypeAlias = Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"]
 DatasetState: TypeAlias = Literal["awaiting_content", "ingesting", "ready", "failed"]

@@ -17,10 +17,10 @@ from app.jobs.ledger import Claim
 from app.jobs.patience import persist
 from app.jobs.reporter import Reporter
 from app.settings import Settings
-from models.data.formats import OptionsUnion
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
 from models.data.limits import IngestLimits
-from models.data.options import FormatOptions
+from models.data.readers.options import FormatOptions
+from models.data.readers.registry import OptionsUnion
 from models.errors import BadDataError
 from models.labels import LabelTree
 

@@ -85,7 +85,7 @@ def _worst(
     positions = part.positions()
     keep = np.zeros(part.n_examples, dtype=np.bool_)
     keep[chosen] = True
-    documents = Examples.joined(list(part.where(keep).batches()))
+    documents = Examples.concatenate(list(part.where(keep).batches()))
     place = {example: i for i, example in enumerate(np.flatnonzero(keep).tolist())}
     told = []
     for example in chosen.tolist():

@@ -27,7 +27,7 @@ from app.versions import service as versions
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.mail import read_email
-from models.mail.source import Email
+from models.mail.email import Email
 
 LONGEST_TEXT = 2_000
 """Characters of a document that are shown."""

@@ -35,7 +35,7 @@ from app.versions import predicting
 from app.versions import service as versions
 from app.versions.loaded import LoadedModels
 from models.mail import MailDocument, read_email, read_message
-from models.mail.source import Email
+from models.mail.email import Email
 from models.pipeline import Pipeline, Prediction
 
 log = structlog.get_logger()

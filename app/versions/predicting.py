@@ -27,7 +27,7 @@ from models import pipeline as learning
 from models.data.examples import FeatureRows
 from models.errors import CoveyError
 from models.mail import MailDocument, read_email
-from models.mail.source import Email
+from models.mail.email import Email
 from models.pipeline import Pipeline
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from models.arrays import Bools, Matrix
-from models.mail.source import Email
+from models.mail.email import Email
 
 Kind: TypeAlias = Literal["text", "features", "email"]
 Split: TypeAlias = Literal["train", "test"]
@@ -80,14 +80,14 @@ class Examples:
         documents: n documents.
         labels: for each the names of its relevant labels.
         ids: for each its id; running numbers where none are given.
-        given_splits: for each ``"train"``, ``"test"`` or None.
+        split_column: for each ``"train"``, ``"test"`` or None.
     """
 
     kind: Kind
     documents: Documents
     labels: Sequence[tuple[str, ...]]
     ids: Sequence[str] = ()
-    given_splits: Sequence[Split | None] = ()
+    split_column: Sequence[Split | None] = ()
 
     @property
     def n_examples(self) -> int:
@@ -105,7 +105,7 @@ class Examples:
 
     def splits(self) -> list[Split | None]:
         """The split of every example, None where it has none."""
-        return list(self.given_splits) or [None] * self.n_examples
+        return list(self.split_column) or [None] * self.n_examples
 
     def where(self, keep: Bools) -> Examples:
         """Only the examples for which ``keep`` (n_examples booleans) is true.
@@ -132,11 +132,11 @@ class Examples:
             documents=documents,
             labels=list(compress(self.labels, keep)),
             ids=list(compress(self.ids, keep)),
-            given_splits=list(compress(self.given_splits, keep)),
+            split_column=list(compress(self.split_column, keep)),
         )
 
     @classmethod
-    def joined(cls, batches: Sequence[Examples]) -> Examples:
+    def concatenate(cls, batches: Sequence[Examples]) -> Examples:
         """Batches of one source as one.
 
         Args:
@@ -155,5 +155,5 @@ class Examples:
             documents=documents,
             labels=[labels for batch in batches for labels in batch.labels],
             ids=[id_ for batch in batches for id_ in batch.ids],
-            given_splits=[split for batch in batches for split in batch.splits()],
+            split_column=[split for batch in batches for split in batch.splits()],
         )

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from models.data.examples import Examples, ExampleSource, FeatureRows
-from models.mail.source import Email
+from models.mail.email import Email
 
 
 def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
@@ -43,8 +43,8 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
                 line["features"] = line["features"] | zeros
                 zeros = {}
             line["labels"] = list(batch.labels[i])
-            if batch.given_splits and batch.given_splits[i] is not None:
-                line["split"] = batch.given_splits[i]
+            if batch.split_column and batch.split_column[i] is not None:
+                line["split"] = batch.split_column[i]
             stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             n_lines += 1
     return n_lines

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from models.data.examples import Kind, Split
 from models.errors import BadRecord
-from models.mail.source import Email
+from models.mail.email import Email
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declarations:
     """What the head of a file says of all its records.
 
     Attributes:
@@ -57,7 +57,7 @@ class Declared:
     remarks: Sequence[str] = ()
 
 
-Item: TypeAlias = Record | BadRecord | Declared
+Item: TypeAlias = Record | BadRecord | Declarations
 """What readers yield; a record that is refused does not end the reading."""
 
 Items: TypeAlias = Iterator[Item]
@@ -83,7 +83,7 @@ def check_name(value: object, what: str, field: str, max_length: int) -> str:
         RecordError: not a string, blank, too long, or with control characters.
     """
     if type(value) is not str:
-        raise RecordError(f"{what} must be a string, not {kind_of(value)}", field)
+        raise RecordError(f"{what} must be a string, not {json_type(value)}", field)
     if not value or value.isspace():
         raise RecordError(f"{what} must not be empty", field)
     if len(value) > max_length:
@@ -100,7 +100,7 @@ def check_number(value: object, what: str, field: str) -> float:
         RecordError: not a number, or not a finite one.
     """
     if type(value) is not float and type(value) is not int:
-        raise RecordError(f"{what} must be a number, not {kind_of(value)}", field)
+        raise RecordError(f"{what} must be a number, not {json_type(value)}", field)
     try:
         number = float(value)
     except OverflowError:
@@ -120,10 +120,10 @@ def check_split(value: object, field: str) -> Split:
         return "train"
     if value == "test":
         return "test"
-    raise RecordError(f'the split must be "train" or "test", not {shortened(value)}', field)
+    raise RecordError(f'the split must be "train" or "test", not {quoted(value)}', field)
 
 
-def kind_of(value: object) -> str:
+def json_type(value: object) -> str:
     """What a decoded JSON value is, in a word or two."""
     names = {
         bool: "a boolean",
@@ -136,13 +136,13 @@ def kind_of(value: object) -> str:
     return "null" if value is None else names.get(type(value), type(value).__name__)
 
 
-def shortened(value: object) -> str:
+def quoted(value: object) -> str:
     """A value quoted for a message, cut after 40 characters.
 
-    >>> shortened("b" * 50)
+    >>> quoted("b" * 50)
     "'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb..."
     """
-    quoted = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else kind_of(value)
+    quoted = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else json_type(value)
     return quoted if len(quoted) <= 40 else quoted[:40] + "..."
 
 

@@ -25,7 +25,7 @@ from models.arrays import AnyArray, Bools, Ints
 from models.data.examples import Documents, Examples, FeatureRows, Kind, Split
 from models.data.record import Record
 from models.errors import BadDataError
-from models.mail.source import Email
+from models.mail.email import Email
 from models.serialization.fsync import sync_folder
 
 _FORMAT = 1
@@ -49,7 +49,7 @@ _DOCUMENT: dict[Kind, list[pa.Field[Any]]] = {
 }
 
 
-class StoreWriter:
+class DatasetWriter:
     """Writes a data set beside its target and moves it there when it is whole.
 
     Used as a context manager: what was not committed when the block ends is deleted. A process that is
@@ -206,7 +206,7 @@ class StoredExamples:
     Holds the names of labels and features; documents are read a row group at a time.
 
     Args:
-        path: a file that :func:`models.data.ingest.ingest` made.
+        path: a file that :func:`models.data.ingestion.ingest.ingest` made.
 
     Attributes:
         path: the file.
@@ -294,7 +294,7 @@ class StoredExamples:
         keep = np.zeros(self.n_examples, dtype=np.bool_)
         keep[start : start + size] = True
         batches = list(self.where(keep).batches())
-        return Examples.joined(batches) if batches else Examples(self._kind, [], [])
+        return Examples.concatenate(batches) if batches else Examples(self._kind, [], [])
 
     def _column_of(self, name: str) -> pa.ChunkedArray[Any]:
         column = pq.read_table(self.path, columns=[name], use_threads=False).column(name)
@@ -306,7 +306,7 @@ class StoredExamples:
             documents=self._documents(table),
             labels=_label_sets(table.column("labels")),
             ids=cast("list[str]", table.column("id").to_pylist()),
-            given_splits=cast("list[Split | None]", table.column("split").to_pylist()),
+            split_column=cast("list[Split | None]", table.column("split").to_pylist()),
         )
 
     def _documents(self, table: pa.Table) -> Documents:

@@ -11,7 +11,7 @@ from typing import Final
 
 import charset_normalizer
 
-from models.mail.findings import Findings
+from models.mail.diagnostics import Diagnostics
 from models.mail.limits import MAX_DETECTION_BYTES
 
 _WIDER: Final = {
@@ -55,10 +55,10 @@ def _codecs() -> dict[str, str]:
     return {name: codec for name, codec in names.items() if codec not in _NOT_CHARSETS}
 
 
-def codec_of(charset: str) -> str | None:
+def find_codec(charset: str) -> str | None:
     """The codec to decode a declared charset with, None where there is none.
 
-    >>> codec_of("ISO-8859-1"), codec_of("x-unknown"), codec_of("punycode")
+    >>> find_codec("ISO-8859-1"), find_codec("x-unknown"), find_codec("punycode")
     ('cp1252', None, None)
     """
     normal = re.sub(r"[^a-z0-9]+", "_", charset.lower()[:40]).strip("_")
@@ -66,17 +66,17 @@ def codec_of(charset: str) -> str | None:
     return None if codec is None else _WIDER.get(codec, codec)
 
 
-def decode(content: bytes, charset: str | None, findings: Findings) -> str:
+def decode(content: bytes, charset: str | None, diagnostics: Diagnostics) -> str:
     """Text of bytes in a charset that may be wrong, unknown or missing. Never fails.
 
     Args:
         content: bytes without transfer encoding.
         charset: the declared name, if any.
-        findings: where it is noted that another charset had to be taken.
+        diagnostics: where it is noted that another charset had to be taken.
     """
-    declared = codec_of(charset) if charset else None
+    declared = find_codec(charset) if charset else None
     if charset and declared is None:
-        findings.defect(f"unknown charset {charset[:40]!r}")
+        diagnostics.add_defect(f"unknown charset {charset[:40]!r}")
     for codec in (declared, "utf_8_sig"):
         if codec is None:
             continue
@@ -84,7 +84,7 @@ def decode(content: bytes, charset: str | None, findings: Findings) -> str:
             return content.decode(codec)
         except (UnicodeError, LookupError):
             if codec == declared:
-                findings.defect(f"text is not in its declared charset {charset!r}")
+                diagnostics.add_defect(f"text is not in its declared charset {charset!r}")
     for codec in (declared, "utf_8"):
         if codec is None:
             continue
@@ -102,7 +102,7 @@ def _detected(sample: bytes) -> str:
     if len(sample) < _TELLING_BYTES:
         return "cp1252"
     best = charset_normalizer.from_bytes(sample).best()
-    codec = codec_of(best.encoding) if best is not None else None
+    codec = find_codec(best.encoding) if best is not None else None
     return codec or "cp1252"
 
 

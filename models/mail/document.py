@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from models.mail.language import language_of
+from models.mail.language import detect_language
 
 MAIL_VERSION: Final = 1
 """Raised whenever the same bytes would give other learning parts; a model keeps the one it learned from."""
@@ -50,7 +50,7 @@ class MailDocument:
     @cached_property
     def language(self) -> str | None:
         """ISO 639-1 code of the author's language, None if in doubt; looked for when first asked."""
-        return language_of(self.new_text) or language_of(
+        return detect_language(self.new_text) or detect_language(
             f"{self.subject}\n{self.new_text}\n{self.quoted_text}"
         )
 

@@ -15,7 +15,7 @@ from email.parser import BytesParser
 from email.utils import collapse_rfc2231_value
 
 from models.mail.charsets import clean, decode
-from models.mail.findings import Findings
+from models.mail.diagnostics import Diagnostics
 from models.mail.limits import (
     MAX_ADDRESSES_CHARS,
     MAX_BOUNDARY_CHARS,
@@ -38,12 +38,12 @@ class Headers:
 
     Args:
         message: what the standard parser made of the header block.
-        findings: where unreadable fields are noted.
+        diagnostics: where unreadable fields are noted.
         default_type: the content type where none is given.
     """
 
-    def __init__(self, message: Message, findings: Findings, default_type: str = "text/plain") -> None:
-        self._findings = findings
+    def __init__(self, message: Message, diagnostics: Diagnostics, default_type: str = "text/plain") -> None:
+        self._diagnostics = diagnostics
         self._message = message
         self._message.set_default_type(default_type)
         self._fields: dict[str, list[str]] = {}
@@ -51,7 +51,7 @@ class Headers:
             self._fields.setdefault(name.lower(), []).append(str(value))
         for name in _STRUCTURED:
             if len(self._field(name)) > MAX_FIELD_CHARS:
-                findings.cut(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
+                diagnostics.add_truncation(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
                 message.replace_header(name, self._field(name)[:MAX_FIELD_CHARS])
 
     def __contains__(self, name: str) -> bool:
@@ -68,15 +68,15 @@ class Headers:
         """A field as a person reads it: 8-bit and encoded words (RFC 2047) decoded, on one line."""
         field = self._field(name)
         if len(field) > MAX_FIELD_CHARS:
-            self._findings.cut(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
-        return decoded_words(field[:MAX_FIELD_CHARS], name, self._findings, self.charset)
+            self._diagnostics.add_truncation(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
+        return decode_encoded_words(field[:MAX_FIELD_CHARS], name, self._diagnostics, self.charset)
 
     def domains(self, *names: str) -> tuple[str, ...]:
         """The domains of the addresses in these fields, in lower case, each once, in order."""
         fields = [field for name in names for field in self._fields.get(name, [])]
         if any(len(field) > MAX_ADDRESSES_CHARS for field in fields):
-            self._findings.cut(f"addresses beyond {MAX_ADDRESSES_CHARS} characters of a header")
-        return domains_in("\n".join(fields)[:MAX_ADDRESSES_CHARS])
+            self._diagnostics.add_truncation(f"addresses beyond {MAX_ADDRESSES_CHARS} characters of a header")
+        return find_domains("\n".join(fields)[:MAX_ADDRESSES_CHARS])
 
     @property
     def message_id(self) -> str | None:
@@ -84,7 +84,7 @@ class Headers:
         field = " ".join(clean(self._field("message-id")[:MAX_FIELD_CHARS]).split())
         match = _MESSAGE_ID.search(field)
         if match is None and field:
-            self._findings.defect("Message-ID has no valid form")
+            self._diagnostics.add_defect("Message-ID has no valid form")
         return match[1] if match else field[:250] or None
 
     @property
@@ -108,12 +108,14 @@ class Headers:
     @property
     def content_type(self) -> str:
         """The content type in lower case; ``text/plain`` where it has no valid form."""
-        return clean(self._findings.guard("Content-Type", self._message.get_content_type, "text/plain"))[:250]
+        return clean(self._diagnostics.guard("Content-Type", self._message.get_content_type, "text/plain"))[
+            :250
+        ]
 
     @property
     def charset(self) -> str | None:
         """The declared charset of a text."""
-        return self._findings.guard("charset", self._message.get_content_charset, None)
+        return self._diagnostics.guard("charset", self._message.get_content_charset, None)
 
     @property
     def transfer_encoding(self) -> str:
@@ -123,11 +125,11 @@ class Headers:
     @property
     def boundary(self) -> bytes | None:
         """What separates the parts of a multipart, None where it is missing or unusable."""
-        boundary = self._findings.guard("boundary", self._message.get_boundary, None)
+        boundary = self._diagnostics.guard("boundary", self._message.get_boundary, None)
         if not boundary or len(boundary) > MAX_BOUNDARY_CHARS:
             return None
         unfolded = boundary.replace("\n", "")
-        return self._findings.guard("boundary", lambda: unfolded.encode("utf-8", "surrogateescape"), None)
+        return self._diagnostics.guard("boundary", lambda: unfolded.encode("utf-8", "surrogateescape"), None)
 
     @property
     def filename(self) -> str:
@@ -139,8 +141,8 @@ class Headers:
             ) or self._message.get_param("name")
             return collapse_rfc2231_value(value) if value else ""
 
-        found = self._findings.guard("attachment name", name, "")
-        decoded = decoded_words(found[:MAX_FIELD_CHARS], "filename", self._findings, self.charset)
+        found = self._diagnostics.guard("attachment name", name, "")
+        decoded = decode_encoded_words(found[:MAX_FIELD_CHARS], "filename", self._diagnostics, self.charset)
         return re.split(r"[/\\]", decoded)[-1].strip()[:250]
 
     @property
@@ -149,62 +151,65 @@ class Headers:
         return self.token("content-disposition") == "attachment" or bool(self.filename)
 
 
-def parse_headers(block: bytes, findings: Findings, default_type: str = "text/plain") -> tuple[Headers, int]:
+def parse_headers(
+    block: bytes, diagnostics: Diagnostics, default_type: str = "text/plain"
+) -> tuple[Headers, int]:
     r"""The fields of a header block, and how many bytes at its end are no fields but belong to the body.
 
     Args:
         block: bytes up to the first blank line, lines ended by ``\n``, at most ``MAX_HEADER_BYTES``.
-        findings: where defects are noted.
+        diagnostics: where defects are noted.
         default_type: the content type where none is given.
     """
     no_field = _NO_FIELD.search(block)
     fields = block[: no_field.start()] if no_field else block
     if len(fields) < len(block):
-        findings.defect("a line among the headers that is no header")
-    message = findings.guard(
+        diagnostics.add_defect("a line among the headers that is no header")
+    message = diagnostics.guard(
         "header block",
         lambda: BytesParser(policy=policy.compat32).parsebytes(fields, headersonly=True),
         Message(),
     )
     for defect in message.defects:
-        findings.defect(f"malformed headers ({type(defect).__name__})")
-    return Headers(message, findings, default_type), len(block) - len(fields)
+        diagnostics.add_defect(f"malformed headers ({type(defect).__name__})")
+    return Headers(message, diagnostics, default_type), len(block) - len(fields)
 
 
-def decoded_words(field: str, name: str, findings: Findings, charset: str | None = None) -> str:
+def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charset: str | None = None) -> str:
     r"""A raw field as text: its 8-bit bytes and its encoded words (RFC 2047) decoded, on one line.
 
     Bytes that should not be there are UTF-8, or in the charset that the body declares.
 
-    >>> decoded_words("=?utf-8?q?Gr=C3=BC=C3=9Fe?= from\n =?utf-8?b?S8O2bG4=?=", "subject", Findings())
+    >>> field = "=?utf-8?q?Gr=C3=BC=C3=9Fe?= from\n =?utf-8?b?S8O2bG4=?="
+    >>> decode_encoded_words(field, "subject", Diagnostics())
     'Grüße from Köln'
     """
     field = " ".join(field.splitlines())
     if not field.isascii():
         field = _decoded_bytes(
-            _NO_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), charset, findings
+            _NO_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), charset, diagnostics
         )
     if "=?" in field:
-        words = findings.guard(f"header {name}", lambda: decode_header(field), [(field, None)])
+        words = diagnostics.guard(f"header {name}", lambda: decode_header(field), [(field, None)])
         chunks: list[tuple[str | bytes, str | None]] = list(words)
         field = "".join(
-            chunk if isinstance(chunk, str) else decode(chunk, declared, findings)
+            chunk if isinstance(chunk, str) else decode(chunk, declared, diagnostics)
             for chunk, declared in chunks
         )
     return " ".join(clean(field).split())
 
 
-def _decoded_bytes(field: bytes, charset: str | None, findings: Findings) -> str:
+def _decoded_bytes(field: bytes, charset: str | None, diagnostics: Diagnostics) -> str:
     try:
         return field.decode()
     except UnicodeDecodeError:
-        return decode(field, charset, findings)
+        return decode(field, charset, diagnostics)
 
 
-def domains_in(addresses: str) -> tuple[str, ...]:
+def find_domains(addresses: str) -> tuple[str, ...]:
     """The domains in an address line, names in quotes and comments left aside.
 
-    >>> domains_in('"me@home" <Ann@Example.org>, bob@example.com (Bob), (c):')
+    >>> find_domains('"me@home" <Ann@Example.org>, bob@example.com (Bob), (c):')
     ('example.org', 'example.com')
     """
     found = _DOMAIN.findall(_ASIDE.sub(" ", addresses))

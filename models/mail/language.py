@@ -23,10 +23,10 @@ _CHARACTERS: Final = 2000
 _CONFIDENCE: Final = 0.6
 
 
-def language_of(text: str) -> str | None:
+def detect_language(text: str) -> str | None:
     """The ISO 639-1 code of the language, None where the text is too short or in doubt.
 
-    >>> language_of("Guten Tag, die Rechnung vom Mai stimmt leider nicht."), language_of("ok")
+    >>> detect_language("Guten Tag, die Rechnung vom Mai stimmt leider nicht."), detect_language("ok")
     ('de', None)
     """
     sample = text[:_CHARACTERS]

@@ -23,10 +23,10 @@ _FIELD = re.compile(r"[* ]*[^\W\d_][\w -]{0,20}:")
 _MARKS = re.compile(r"(?: ?>)+ ?")
 
 
-def split_quotes(text: str) -> tuple[str, str]:
+def split_quoted_text(text: str) -> tuple[str, str]:
     r"""New text and quoted text, the marks of quotation removed.
 
-    >>> split_quotes("Yes!\n\nOn Monday, Ann wrote:\n> Shall we?\n> Ann\nBest, Bob")
+    >>> split_quoted_text("Yes!\n\nOn Monday, Ann wrote:\n> Shall we?\n> Ann\nBest, Bob")
     ('Yes!\n\nBest, Bob', 'On Monday, Ann wrote:\nShall we?\nAnn')
     """
     new: list[str] = []

@@ -29,7 +29,7 @@ from models.labels import LabelTree
 from models.labels.indicator import indicator, labels_of
 from models.labels.ranking import ranking
 from models.mail import MAIL_VERSION, MailDocument, read_email
-from models.mail.source import Email
+from models.mail.email import Email
 from models.measures.evaluation import Evaluation, evaluate
 from models.perceptrons import MLPP
 from models.serialization.state import held

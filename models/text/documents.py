@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from models.mail.language import language_of as guess_language
+from models.mail.language import detect_language
 
 
 class FieldedDocument(Protocol):
@@ -41,4 +41,4 @@ def language_of(document: TextDocument) -> str | None:
     >>> language_of("Guten Tag, die Rechnung vom Mai stimmt leider nicht.")
     'de'
     """
-    return guess_language(document) if isinstance(document, str) else document.language
+    return detect_language(document) if isinstance(document, str) else document.language

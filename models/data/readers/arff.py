@@ -15,21 +15,21 @@ from pydantic import Field
 
 from models.data.examples import Split
 from models.data.limits import IngestLimits
-from models.data.lines import decode, numbered_lines
-from models.data.options import FormatOptions, Name
 from models.data.readers.arff_syntax import (
     MISSING,
     NO,
     YES,
     Attribute,
-    cells_of,
-    read_head,
-    sparse_cells_of,
+    parse_cells,
+    parse_sparse_cells,
+    read_header,
 )
+from models.data.readers.input_file import InputFile
+from models.data.readers.lines import decode, numbered_lines
 from models.data.readers.mulan_xml import MulanLabels, read_mulan_xml
-from models.data.readers.zipped import Archive, is_zip, open_archive
-from models.data.record import Declared, Item, Items, Record, RecordError, check_name, shortened
-from models.data.source import Source
+from models.data.readers.options import FormatOptions, Name
+from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
+from models.data.record import Declarations, Item, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 
 _PART = re.compile(r"[-_. ](train|test)\.arff$", re.IGNORECASE)
@@ -47,7 +47,7 @@ class ARFFOptions(FormatOptions):
     """Attributes to leave out."""
 
 
-def read_arff(source: Source, options: ARFFOptions, limits: IngestLimits) -> Items:
+def read_arff(source: InputFile, options: ARFFOptions, limits: IngestLimits) -> Items:
     """The records of an ARFF file, or of a zip of one (or a training and a test file) and Mulan's XML.
 
     A nominal attribute becomes a feature ``name=value`` for each of its values, one of yes and no (1 and 0,
@@ -57,13 +57,13 @@ def read_arff(source: Source, options: ARFFOptions, limits: IngestLimits) -> Ite
     if not is_zip(source):
         yield from _read_file(source, options, limits, _chosen_labels(options, None))
         return
-    with open_archive(source, limits) as archive:
+    with open_zip_archive(source, limits) as archive:
         labels = _chosen_labels(options, _xml_labels(archive))
         parts = _parts_of(archive)
         for index, split in parts:
             with archive.open(index) as member:
                 place = f"{archive.names[index]}: " if len(parts) > 1 else ""
-                for item in _read_file(Source(member, source.scratch), options, limits, labels, place):
+                for item in _read_file(InputFile(member, source.scratch), options, limits, labels, place):
                     if isinstance(item, Record):
                         item.split = split
                     yield replace(item, reason=place + item.reason) if isinstance(item, BadRecord) else item
@@ -77,7 +77,7 @@ def _chosen_labels(options: ARFFOptions, xml: MulanLabels | None) -> MulanLabels
     return MulanLabels(list(dict.fromkeys(options.labels)), {})
 
 
-def _xml_labels(archive: Archive) -> MulanLabels | None:
+def _xml_labels(archive: ZipArchive) -> MulanLabels | None:
     found = [index for index, name in enumerate(archive.names) if name.lower().endswith(".xml")]
     if len(found) > 1:
         raise BadDataError(f"the zip has {len(found)} XML files; keep the one that lists the labels")
@@ -87,7 +87,7 @@ def _xml_labels(archive: Archive) -> MulanLabels | None:
         return read_mulan_xml(member)
 
 
-def _parts_of(archive: Archive) -> list[tuple[int, Split | None]]:
+def _parts_of(archive: ZipArchive) -> list[tuple[int, Split | None]]:
     """The ARFF files to read: two called after their split, else the only one."""
     found = [index for index, name in enumerate(archive.names) if name.lower().endswith(".arff")]
     parts: list[tuple[int, Split | None]] = [
@@ -106,11 +106,11 @@ def _parts_of(archive: Archive) -> list[tuple[int, Split | None]]:
 
 
 def _read_file(
-    source: Source, options: ARFFOptions, limits: IngestLimits, labels: MulanLabels | None, place: str = ""
+    source: InputFile, options: ARFFOptions, limits: IngestLimits, labels: MulanLabels | None, place: str = ""
 ) -> Iterator[Item]:
     lines = numbered_lines(source.stream, limits.record_bytes)
     try:
-        layout = _Layout(read_head(lines), options, labels, limits)
+        layout = _Layout(read_header(lines), options, labels, limits)
     except BadDataError as error:
         raise BadDataError(place + str(error), error.records) from error
     yield layout.declared()
@@ -178,7 +178,7 @@ class _Layout:
 
     def _place(self, name: str, where: str) -> int:
         if name not in self._places:
-            raise BadDataError(f"there is no attribute {shortened(name)}, which {where} names")
+            raise BadDataError(f"there is no attribute {quoted(name)}, which {where} names")
         return self._places[name]
 
     def _only_hierarchy(self) -> int | None:
@@ -190,13 +190,13 @@ class _Layout:
     def _only_text(self) -> int | None:
         strings = [j for j, attribute in self._features.items() if attribute.type == "string"]
         if strings and len(self._features) > 1:
-            name = shortened(self._attributes[strings[0]].name)
+            name = quoted(self._attributes[strings[0]].name)
             raise BadDataError(
                 f"the attribute {name} is a string beside others; name it in the option id or ignore"
             )
         return strings[0] if strings else None
 
-    def declared(self) -> Declared:
+    def declared(self) -> Declarations:
         """The labels, features and tree of the head."""
         attributes = self._features.values() if self._text is None else ()
         features = [name for attribute in attributes for name in attribute.feature_names]
@@ -204,14 +204,14 @@ class _Layout:
             try:
                 check_name(name, "a name", name, self._limits.name_length)
             except RecordError as error:
-                raise BadDataError(f"attribute {shortened(name)}: {error.reason}") from error
-        return Declared(labels=sorted(self._labels), features=features, parents=self._parents)
+                raise BadDataError(f"attribute {quoted(name)}: {error.reason}") from error
+        return Declarations(labels=sorted(self._labels), features=features, parents=self._parents)
 
-    def closing(self) -> Declared:
+    def closing(self) -> Declarations:
         """What is to be said after the last row."""
         if not self._n_missing:
-            return Declared()
-        return Declared(remarks=[f"{self._n_missing:,} values are missing (?) and were read as 0"])
+            return Declarations()
+        return Declarations(remarks=[f"{self._n_missing:,} values are missing (?) and were read as 0"])
 
     def record(self, line: str, number: int) -> Record:
         """The record of one row, dense or sparse.
@@ -233,7 +233,7 @@ class _Layout:
         return record
 
     def _dense_cells(self, line: str) -> dict[int, str]:
-        cells = cells_of(line)
+        cells = parse_cells(line)
         if len(cells) != len(self._attributes):
             raise RecordError(f"the row has {len(cells)} values, the head {len(self._attributes)} attributes")
         return dict(enumerate(cells))
@@ -242,7 +242,7 @@ class _Layout:
         if not line.endswith("}"):
             raise RecordError("the row has no closing brace")
         cells: dict[int, str] = {}
-        for index, cell in sparse_cells_of(line[1:-1]):
+        for index, cell in parse_sparse_cells(line[1:-1]):
             if index >= len(self._attributes):
                 raise RecordError(f"index {index} is past the last attribute, {len(self._attributes) - 1}")
             if index in cells:
@@ -274,14 +274,14 @@ class _Layout:
             if word in YES:
                 found.append(name)
             elif word not in NO:
-                raise RecordError(f"a label is 0 or 1, not {shortened(cell)}", name)
+                raise RecordError(f"a label is 0 or 1, not {quoted(cell)}", name)
         return found
 
     def _classes_of(self, cell: str) -> list[str]:
         paths = [path.strip() for path in cell.split("@")] if cell else []
         for path in paths:
             if path not in self._labels:
-                raise RecordError(f"{shortened(path)} is not one of the classes in the head")
+                raise RecordError(f"{quoted(path)} is not one of the classes in the head")
         return paths
 
 
@@ -297,10 +297,10 @@ def _classes(paths: Sequence[str], limits: IngestLimits) -> tuple[set[str], dict
         try:
             check_name(path, "a path of classes", "hierarchical", limits.name_length)
         except RecordError as error:
-            raise BadDataError(f"{shortened(path)}: {error.reason}") from error
+            raise BadDataError(f"{quoted(path)}: {error.reason}") from error
         parts = path.split("/")
         if not all(parts):
-            raise BadDataError(f"{shortened(path)} is not a path of classes such as a/b/c")
+            raise BadDataError(f"{quoted(path)} is not a path of classes such as a/b/c")
         for depth in range(1, len(parts) + 1):
             here = "/".join(parts[:depth])
             classes.add(here)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from models.data.lines import decode
-from models.data.readers.table import number_of
-from models.data.record import RecordError, shortened
+from models.data.readers.lines import decode
+from models.data.readers.table import parse_number
+from models.data.record import RecordError, quoted
 from models.errors import BadDataError, BadRecord
 
 AttributeType: TypeAlias = Literal["numeric", "string", "nominal", "hierarchical"]
@@ -68,16 +68,16 @@ class Attribute:
             RecordError: the cell is not of the attribute's type.
         """
         if self.type == "numeric":
-            return self.name, number_of(cell, self.name)
+            return self.name, parse_number(cell, self.name)
         feature = self._feature_by_value.get(cell)
         if feature is None:
-            raise RecordError(f"{shortened(cell)} is not one of its values in the head", self.name)
+            raise RecordError(f"{quoted(cell)} is not one of its values in the head", self.name)
         if self.is_flag:
             return self.name, float(cell.lower() in YES)
         return feature, 1.0
 
 
-def read_head(lines: Iterator[tuple[int, bytes] | BadRecord]) -> list[Attribute]:
+def read_header(lines: Iterator[tuple[int, bytes] | BadRecord]) -> list[Attribute]:
     """The attributes, up to and with the line ``@data``.
 
     Raises:
@@ -106,7 +106,7 @@ def _declaration(line: str) -> tuple[str, str]:
         return "", ""
     keyword, *rest = line.split(None, 1)
     if keyword.lower() not in {"@relation", "@attribute", "@data"}:
-        raise RecordError(f"{shortened(keyword)} is none of @relation, @attribute and @data")
+        raise RecordError(f"{quoted(keyword)} is none of @relation, @attribute and @data")
     return keyword.lower(), rest[0] if rest else ""
 
 
@@ -114,11 +114,11 @@ def _attribute(definition: str) -> Attribute:
     match = _ATTRIBUTE.match(definition)
     if match is None:
         raise RecordError("an attribute has a name and a type")
-    name, type_ = unquoted(match[1]), match[2].strip()
+    name, type_ = unquote(match[1]), match[2].strip()
     if type_.startswith("{"):
         if not type_.endswith("}"):
-            raise RecordError(f"the values of {shortened(name)} have no closing brace")
-        return Attribute(name, "nominal", cells_of(type_[1:-1]))
+            raise RecordError(f"the values of {quoted(name)} have no closing brace")
+        return Attribute(name, "nominal", parse_cells(type_[1:-1]))
     word, *rest = type_.split(None, 1)
     match word.lower():
         case "numeric" | "real" | "integer":
@@ -129,13 +129,13 @@ def _attribute(definition: str) -> Attribute:
             paths = rest[0] if rest else ""
             return Attribute(name, "hierarchical", [path.strip() for path in paths.split(",")])
         case _:
-            raise RecordError(f"attribute {shortened(name)}: the type {shortened(word)} cannot be read")
+            raise RecordError(f"attribute {quoted(name)}: the type {quoted(word)} cannot be read")
 
 
-def unquoted(word: str) -> str:
+def unquote(word: str) -> str:
     r"""A word without its quotes.
 
-    >>> unquoted(r"'it\'s'")
+    >>> unquote(r"'it\'s'")
     "it's"
     """
     if len(word) > 1 and word[0] in "'\"" and word[-1] == word[0]:
@@ -143,32 +143,32 @@ def unquoted(word: str) -> str:
     return word
 
 
-def cells_of(text: str) -> list[str]:
+def parse_cells(text: str) -> list[str]:
     """The cells of a row or the values of a nominal attribute.
 
     Raises:
         RecordError: a quote is not closed.
 
-    >>> cells_of("1, 'a, b' ,?")
+    >>> parse_cells("1, 'a, b' ,?")
     ['1', 'a, b', '?']
     """
-    return [unquoted(piece) for piece in _pieces(text)]
+    return [unquote(piece) for piece in _pieces(text)]
 
 
-def sparse_cells_of(text: str) -> Iterator[tuple[int, str]]:
+def parse_sparse_cells(text: str) -> Iterator[tuple[int, str]]:
     """Index and cell of each pair in a sparse row, braces taken off.
 
     Raises:
         RecordError: not such pairs.
 
-    >>> list(sparse_cells_of("1 X, 3 'a, b'"))
+    >>> list(parse_sparse_cells("1 X, 3 'a, b'"))
     [(1, 'X'), (3, 'a, b')]
     """
     for piece in _pieces(text) if text.strip() else ():
         words = piece.split(None, 1)
         if len(words) != 2 or not words[0].isascii() or not words[0].isdigit() or len(words[0]) > 10:
-            raise RecordError(f"{shortened(piece)} is not an index and a value")
-        yield int(words[0]), unquoted(words[1])
+            raise RecordError(f"{quoted(piece)} is not an index and a value")
+        yield int(words[0]), unquote(words[1])
 
 
 def _pieces(text: str) -> list[str]:
@@ -179,7 +179,7 @@ def _pieces(text: str) -> list[str]:
     while True:
         match = _CELL.match(text, position)
         if match is None:
-            raise RecordError(f"quotes are out of order after {shortened(text[position : position + 30])}")
+            raise RecordError(f"quotes are out of order after {quoted(text[position : position + 30])}")
         pieces.append(match[1].strip())
         if not match[2]:
             return pieces

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from models.data.limits import IngestLimits
-from models.data.lines import BOM, refuse_utf16
-from models.data.options import TableOptions
-from models.data.readers.table import RowReader, choose_columns
+from models.data.readers.input_file import InputFile
+from models.data.readers.lines import BOM, reject_utf16
+from models.data.readers.options import TableOptions
+from models.data.readers.table import RowReader, assign_columns
 from models.data.record import Items, RecordError
-from models.data.source import Source
 from models.errors import BadDataError, BadRecord
 
 _DELIMITERS: tuple[str, ...] = (",", ";", "\t", "|")
@@ -27,7 +27,7 @@ class CSVOptions(TableOptions):
     """How characters are written; older exports of spreadsheets are ``cp1252``."""
 
 
-def read_csv(source: Source, options: CSVOptions, limits: IngestLimits) -> Items:
+def read_csv(source: InputFile, options: CSVOptions, limits: IngestLimits) -> Items:
     """The records of a CSV file; empty lines are passed over."""
     # The limit belongs to the process; a reader without it stops at 128 KiB. Records are capped by _Lines.
     csv.field_size_limit(max(csv.field_size_limit(), limits.record_bytes))
@@ -39,7 +39,7 @@ def read_csv(source: Source, options: CSVOptions, limits: IngestLimits) -> Items
         names = [name.strip() for name in next(table)]
     except (csv.Error, StopIteration) as error:
         raise BadDataError(f"the head line cannot be read: {error}") from error
-    columns = choose_columns(names, options, limits)
+    columns = assign_columns(names, options, limits)
     yield columns.declared()
     rows = RowReader(columns, options.label_separator, limits)
     while True:
@@ -83,7 +83,7 @@ class _Lines:
         undecoded: why the record that was read last is not text, or None.
     """
 
-    def __init__(self, source: Source, encoding: str, max_bytes: int) -> None:
+    def __init__(self, source: InputFile, encoding: str, max_bytes: int) -> None:
         self._stream = source.stream
         self._encoding = encoding
         self._max_bytes = max_bytes
@@ -99,7 +99,7 @@ class _Lines:
             BadDataError: there is none, or it is not text.
         """
         line = self._stream.readline(self._max_bytes)
-        refuse_utf16(line)
+        reject_utf16(line)
         if not line:
             raise BadDataError("the file is empty")
         try:

@@ -6,12 +6,12 @@ from collections import defaultdict
 from typing import Literal
 
 from models.data.limits import IngestLimits
-from models.data.options import FormatOptions
-from models.data.readers.zipped import Archive, open_archive
-from models.data.record import Declared, Item, Items, Record, RecordError, check_name
-from models.data.source import Source, read_at_most
+from models.data.readers.input_file import InputFile, read_at_most
+from models.data.readers.options import FormatOptions
+from models.data.readers.zip_archive import ZipArchive, open_zip_archive
+from models.data.record import Declarations, Item, Items, Record, RecordError, check_name
 from models.errors import BadDataError, BadRecord
-from models.mail.source import Email
+from models.mail.email import Email
 
 
 class EmlZipOptions(FormatOptions):
@@ -24,7 +24,7 @@ class EmlZipOptions(FormatOptions):
     """Make a label tree of nested folders; else ``a/b`` is a label like any other."""
 
 
-def read_eml_zip(source: Source, options: EmlZipOptions, limits: IngestLimits) -> Items:
+def read_eml_zip(source: InputFile, options: EmlZipOptions, limits: IngestLimits) -> Items:
     """The messages of a zip, in the order of their names, one for all copies of the same bytes.
 
     The label is the path of the folder; a message beside the folders has none, and one that lies in several
@@ -33,7 +33,7 @@ def read_eml_zip(source: Source, options: EmlZipOptions, limits: IngestLimits) -
     """
     root = options.root.strip("/")
     prefix = root + "/" if root else ""
-    with open_archive(source, limits) as archive:
+    with open_zip_archive(source, limits) as archive:
         found = [j for j, name in enumerate(archive.names) if name.lower().endswith(".eml")]
         inside = [j for j in found if archive.names[j].startswith(prefix)]
         if not inside:
@@ -54,8 +54,8 @@ def read_eml_zip(source: Source, options: EmlZipOptions, limits: IngestLimits) -
 
 
 def _declared(
-    archive: Archive, found: list[int], folders: dict[int, str], options: EmlZipOptions
-) -> Declared:
+    archive: ZipArchive, found: list[int], folders: dict[int, str], options: EmlZipOptions
+) -> Declarations:
     remarks = []
     others = len(archive.names) - len(found)
     if others:
@@ -73,10 +73,10 @@ def _declared(
         for folder in folders.values():
             parts = folder.split("/")
             parents |= {"/".join(parts[: d + 1]): "/".join(parts[:d]) for d in range(1, len(parts))}
-    return Declared(parents=parents, remarks=remarks)
+    return Declarations(parents=parents, remarks=remarks)
 
 
-def _message(archive: Archive, index: int, max_bytes: int) -> bytes:
+def _message(archive: ZipArchive, index: int, max_bytes: int) -> bytes:
     with archive.open(index) as member:
         raw = read_at_most(member, max_bytes + 1)
     if len(raw) > max_bytes:
@@ -85,7 +85,7 @@ def _message(archive: Archive, index: int, max_bytes: int) -> bytes:
 
 
 def _records(
-    archive: Archive, same: list[int], folders: dict[int, str], number: int, limits: IngestLimits
+    archive: ZipArchive, same: list[int], folders: dict[int, str], number: int, limits: IngestLimits
 ) -> list[Item]:
     """One record for files of equal size and checksum, or several in the odd case that they differ."""
     labels: dict[bytes, list[str]] = {}

@@ -18,8 +18,9 @@ from typing import Any, Literal, cast
 from pydantic_core import from_json
 
 from models.data.limits import IngestLimits
-from models.data.lines import decode, numbered_lines
-from models.data.options import FormatOptions
+from models.data.readers.input_file import InputFile
+from models.data.readers.lines import decode, numbered_lines
+from models.data.readers.options import FormatOptions
 from models.data.record import (
     Items,
     Record,
@@ -27,12 +28,11 @@ from models.data.record import (
     check_name,
     check_number,
     check_split,
-    kind_of,
+    json_type,
     pointer,
 )
-from models.data.source import Source
 from models.errors import BadRecord
-from models.mail.source import Email
+from models.mail.email import Email
 
 FIELDS = ("id", "text", "features", "email", "raw_email", "labels", "split")
 DOCUMENT_FIELDS = ("text", "features", "email", "raw_email")
@@ -49,7 +49,7 @@ class JSONLOptions(FormatOptions):
     format: Literal["jsonl"]
 
 
-def read_jsonl(source: Source, options: JSONLOptions, limits: IngestLimits) -> Items:  # noqa: ARG001
+def read_jsonl(source: InputFile, options: JSONLOptions, limits: IngestLimits) -> Items:  # noqa: ARG001
     """The records of a JSON Lines file; blank lines are passed over."""
     for item in numbered_lines(source.stream, limits.record_bytes):
         if isinstance(item, BadRecord):
@@ -79,12 +79,12 @@ def parse_object(line: bytes) -> dict[str, Any]:
         reason = _PLACE.sub("", message)
         raise RecordError(f"column {place[1] if place else 1}: not valid JSON: {reason}") from error
     if type(value) is not dict:
-        raise RecordError(f"the line must hold a JSON object, not {kind_of(value)}")
-    _refuse_repeated_keys(line, value)
+        raise RecordError(f"the line must hold a JSON object, not {json_type(value)}")
+    _reject_repeated_keys(line, value)
     return value
 
 
-def _refuse_repeated_keys(line: bytes, value: dict[str, Any]) -> None:
+def _reject_repeated_keys(line: bytes, value: dict[str, Any]) -> None:
     """Parsers keep the last of several equal keys; whoever wrote the file may have meant another.
 
     Every pair of the source has a quote followed by a colon, perhaps with white space between. So where
@@ -145,19 +145,21 @@ def _labels(value: Mapping[str, Any], limits: IngestLimits) -> list[str]:
         raise RecordError("labels are missing; an example without a label says []", "/labels")
     labels = value["labels"]
     if type(labels) is not list:
-        raise RecordError(f"labels must be a list of strings, not {kind_of(labels)}", "/labels")
+        raise RecordError(f"labels must be a list of strings, not {json_type(labels)}", "/labels")
     return [check_name(name, "a label", f"/labels/{j}", limits.name_length) for j, name in enumerate(labels)]
 
 
 def _string(value: object, field: str) -> str:
     if type(value) is not str:
-        raise RecordError(f"must be a string, not {kind_of(value)}", field)
+        raise RecordError(f"must be a string, not {json_type(value)}", field)
     return value
 
 
 def _features(value: object, limits: IngestLimits) -> dict[str, float]:
     if type(value) is not dict:
-        raise RecordError(f"features must be an object of numbers by name, not {kind_of(value)}", "/features")
+        raise RecordError(
+            f"features must be an object of numbers by name, not {json_type(value)}", "/features"
+        )
     if _are_plain(value, limits):
         return value
     return {
@@ -185,7 +187,7 @@ def _are_plain(features: dict[str, Any], limits: IngestLimits) -> bool:
 
 def _email(value: object) -> Email:
     if type(value) is not dict:
-        raise RecordError(f"email must be an object, not {kind_of(value)}", "/email")
+        raise RecordError(f"email must be an object, not {json_type(value)}", "/email")
     for name in value:
         if name not in EMAIL_FIELDS:
             raise RecordError(

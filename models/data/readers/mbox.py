@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.data.limits import IngestLimits
-from models.data.options import FormatOptions, Name
+from models.data.readers.input_file import InputFile
+from models.data.readers.options import FormatOptions, Name
 from models.data.record import Items, Record, RecordError, check_name
-from models.data.source import Source
 from models.errors import BadDataError, BadRecord
-from models.mail.source import Email
+from models.mail.email import Email
 
 _SEPARATOR = re.compile(rb"From \S.*\d\d:\d\d")  # a paragraph that begins with "From" has no time of day
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
@@ -35,7 +35,7 @@ class MboxOptions(FormatOptions):
     """Labels to leave out, such as ``Inbox``."""
 
 
-def read_mbox(source: Source, options: MboxOptions, limits: IngestLimits) -> Items:
+def read_mbox(source: InputFile, options: MboxOptions, limits: IngestLimits) -> Items:
     """The messages of a mailbox, numbered from 1.
 
     A message without the header has no label.
@@ -56,7 +56,7 @@ def read_mbox(source: Source, options: MboxOptions, limits: IngestLimits) -> Ite
             yield error.at(line)
 
 
-def _messages(source: Source, max_bytes: int) -> Iterator[tuple[int, bytes] | BadRecord]:
+def _messages(source: InputFile, max_bytes: int) -> Iterator[tuple[int, bytes] | BadRecord]:
     """Each message with the number of its separator line, which is not part of it."""
     begins = number = n_bytes = 0
     message: list[bytes] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.parsers import expat
 
-from models.data.source import read_at_most
+from models.data.readers.input_file import read_at_most
 from models.errors import BadDataError
 
 _MOST_BYTES = 16 * 2**20

@@ -10,12 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.data.limits import IngestLimits
-from models.data.options import Name, TableOptions
-from models.data.readers.table import Columns, choose_columns, email_of, is_on, separated, split_of
-from models.data.record import Declared, Items, Record, RecordError, check_name, check_number, kind_of
-from models.data.source import Growth, Source
+from models.data.readers.input_file import DecompressionGuard, InputFile
+from models.data.readers.options import Name, TableOptions
+from models.data.readers.table import (
+    ColumnRoles,
+    assign_columns,
+    build_email,
+    parse_flag,
+    parse_split,
+    split_labels,
+)
+from models.data.record import Declarations, Items, Record, RecordError, check_name, check_number, json_type
 from models.errors import BadDataError, BadRecord
-from models.mail.source import Email
+from models.mail.email import Email
 
 _ROWS = 256
 _LARGEST_GROUP = 2**30
@@ -30,17 +37,17 @@ class ParquetOptions(TableOptions):
     """The column of bytes that holds raw messages; ``raw_email`` where there is such a column."""
 
 
-def read_parquet(source: Source, options: ParquetOptions, limits: IngestLimits) -> Items:
+def read_parquet(source: InputFile, options: ParquetOptions, limits: IngestLimits) -> Items:
     """The records of a Parquet file, numbered by row from 1.
 
     Labels are a list of strings, a string with separators, or columns of 0 and 1. Features are all numeric
     columns that are nothing else, or a column ``features`` that maps names to numbers.
     """
-    with source.seekable() as file, _told_as_bad_data():
+    with source.seekable() as file, _arrow_errors_as_bad_data():
         size = file.seek(0, 2)
-        growth = Growth(lambda: size, replace(limits, ratio=_NO_RATIO))
+        growth = DecompressionGuard(lambda: size, replace(limits, ratio=_NO_RATIO))
         with pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as table:
-            _refuse_large_groups(table.metadata)
+            _reject_large_row_groups(table.metadata)
             rows = _Rows(table.schema_arrow, options, limits)
             yield rows.columns.declared()
             number = 0
@@ -58,7 +65,7 @@ def read_parquet(source: Source, options: ParquetOptions, limits: IngestLimits) 
             yield rows.closing()
 
 
-class _told_as_bad_data:  # noqa: N801 - reads as the statement it is
+class _arrow_errors_as_bad_data:  # noqa: N801 - reads as the statement it is
     """Arrow tells of damaged files by several exceptions; a fault of the disk is not one of them."""
 
     def __enter__(self) -> None:
@@ -70,7 +77,7 @@ class _told_as_bad_data:  # noqa: N801 - reads as the statement it is
             raise BadDataError(f"the Parquet file cannot be read: {error}") from error
 
 
-def _refuse_large_groups(metadata: pq.FileMetaData) -> None:
+def _reject_large_row_groups(metadata: pq.FileMetaData) -> None:
     for i in range(metadata.num_row_groups):
         if metadata.row_group(i).total_byte_size > _LARGEST_GROUP:
             raise BadDataError("a row group has more than 1 GiB; write the file with smaller row groups")
@@ -107,7 +114,7 @@ class _Rows:
         whole = self._raw or self._map
         if whole == self._map and whole is not None:
             options = options.model_copy(update={"features": None})
-        self.columns: Columns = choose_columns(
+        self.columns: ColumnRoles = assign_columns(
             schema.names, options, limits, whole=whole, may_be_feature=lambda name: _is_number(types[name])
         )
         self.needed = [name for name in schema.names if name not in self.columns.unused]
@@ -132,7 +139,7 @@ class _Rows:
             id_ = str(id_) if type(id_) is int else id_
             record.id = check_name(id_, "the id", columns.id, limits.name_length)
         if columns.split is not None:
-            record.split = split_of(_text(row, columns.split), columns.split)
+            record.split = parse_split(_text(row, columns.split), columns.split)
         if self._raw is not None:
             record.email = Email(raw=row[self._raw] or b"")
             size = len(row[self._raw] or b"")
@@ -144,7 +151,7 @@ class _Rows:
             size = len(record.text)
         elif columns.email:
             parts = {part: _text(row, name) for part, name in columns.email.items()}
-            record.email = email_of(parts)
+            record.email = build_email(parts)
             size = sum(map(len, parts.values()))
         else:
             record.features = {name: self._number(row[name], name) for name in columns.features}
@@ -156,12 +163,14 @@ class _Rows:
     def _labels(self, row: Mapping[str, Any]) -> list[str]:
         column = self.columns.labels
         if column is None:
-            return [name for name in self.columns.label_columns if is_on(str(row[name] or ""), name)]
+            return [name for name in self.columns.label_columns if parse_flag(str(row[name] or ""), name)]
         labels = row[column]
         if isinstance(labels, str):
-            return separated(labels, self._separator, column, self._limits)
+            return split_labels(labels, self._separator, column, self._limits)
         if not isinstance(labels, list):
-            raise RecordError(f"labels must be a list of strings or a string, not {kind_of(labels)}", column)
+            raise RecordError(
+                f"labels must be a list of strings or a string, not {json_type(labels)}", column
+            )
         return [check_name(name, "a label", column, self._limits.name_length) for name in labels]
 
     def _mapped(self, items: Any, column: str) -> dict[str, float]:
@@ -179,11 +188,13 @@ class _Rows:
             return 0.0
         return check_number(int(value) if type(value) is bool else value, "a feature", column)
 
-    def closing(self) -> Declared:
+    def closing(self) -> Declarations:
         """What is to be said after the last row."""
         if not self._n_missing:
-            return Declared()
-        return Declared(remarks=[f"{self._n_missing:,} values of features are missing and were read as 0"])
+            return Declarations()
+        return Declarations(
+            remarks=[f"{self._n_missing:,} values of features are missing and were read as 0"]
+        )
 
 
 def _text(row: Mapping[str, Any], column: str) -> str:
@@ -191,7 +202,7 @@ def _text(row: Mapping[str, Any], column: str) -> str:
     if value is None:
         return ""
     if type(value) is not str:
-        raise RecordError(f"must be a string, not {kind_of(value)}", column)
+        raise RecordError(f"must be a string, not {json_type(value)}", column)
     return value
 
 

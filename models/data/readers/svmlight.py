@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.data.limits import IngestLimits
-from models.data.lines import decode, numbered_lines
-from models.data.options import FormatOptions, Name
-from models.data.record import Declared, Items, Record, RecordError, check_name, shortened
-from models.data.source import Source
+from models.data.readers.input_file import InputFile
+from models.data.readers.lines import decode, numbered_lines
+from models.data.readers.options import FormatOptions, Name
+from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 
 _LARGEST_INDEX = 2**31 - 1
@@ -34,7 +34,7 @@ class SVMLightOptions(FormatOptions):
     """The index of the first of ``feature_names``."""
 
 
-def read_svmlight(source: Source, options: SVMLightOptions, limits: IngestLimits) -> Items:
+def read_svmlight(source: InputFile, options: SVMLightOptions, limits: IngestLimits) -> Items:
     """The records of a multi-label svmlight file.
 
     Indices may stand in any order; one that stands twice in a line is refused. Empty lines and lines of
@@ -42,7 +42,7 @@ def read_svmlight(source: Source, options: SVMLightOptions, limits: IngestLimits
     """
     labels = _Names(options.label_names, options.first_label, "label", limits)
     features = _Names(options.feature_names, options.first_feature, "feature", limits)
-    yield Declared(labels=options.label_names or (), features=options.feature_names or ())
+    yield Declarations(labels=options.label_names or (), features=options.feature_names or ())
     for item in numbered_lines(source.stream, limits.record_bytes):
         if isinstance(item, BadRecord):
             yield item
@@ -91,9 +91,7 @@ def _one_by_one(line: bytes, pairs: Sequence[bytes], features: _Names) -> dict[s
             values[name] = _new_value(value if colon else b"", name, values)
         except RecordError as error:
             column = list(_TOKEN.finditer(line))[position - len(pairs)].start() + 1
-            raise RecordError(
-                f"column {column}: {shortened(pair.decode('latin-1'))}: {error.reason}"
-            ) from error
+            raise RecordError(f"column {column}: {quoted(pair.decode('latin-1'))}: {error.reason}") from error
     return values
 
 
@@ -150,9 +148,7 @@ class _Names:
         if self._what == "label" and self._names is None:
             return check_name(decode(text), "a label", "labels", self._limits.name_length)
         if not text.isdigit():
-            raise RecordError(
-                f"a {self._what} must be a whole number, not {shortened(text.decode('latin-1'))}"
-            )
+            raise RecordError(f"a {self._what} must be a whole number, not {quoted(text.decode('latin-1'))}")
         number = int(text) if len(text) <= 10 else _LARGEST_INDEX + 1
         if number > _LARGEST_INDEX:
             raise RecordError(f"a {self._what} number is at most {_LARGEST_INDEX:,}")

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 from models.data.examples import Split
 from models.data.limits import IngestLimits
-from models.data.options import EmailColumns, TableOptions
-from models.data.record import Declared, Record, RecordError, check_name, check_split, shortened
+from models.data.readers.options import EmailColumns, TableOptions
+from models.data.record import Declarations, Record, RecordError, check_name, check_split, quoted
 from models.errors import BadDataError
-from models.mail.source import Email
+from models.mail.email import Email
 
 _ON = {"1", "true", "yes", "t", "y", "x", "1.0"}
 _OFF = {"", "0", "false", "no", "f", "n", "0.0"}
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRoles:
     """The part that every column plays.
 
     Attributes:
@@ -42,22 +42,22 @@ class Columns:
     split: str | None
     unused: Sequence[str]
 
-    def declared(self) -> Declared:
+    def declared(self) -> Declarations:
         """What the head of the table says of all rows."""
         remarks = []
         if self.unused:
             remarks.append(f"columns that are not used: {_listed(self.unused)}")
-        return Declared(labels=self.label_columns, features=self.features, remarks=remarks)
+        return Declarations(labels=self.label_columns, features=self.features, remarks=remarks)
 
 
-def choose_columns(
+def assign_columns(
     names: Sequence[str],
     options: TableOptions,
     limits: IngestLimits,
     *,
     whole: str | None = None,
     may_be_feature: Callable[[str], bool] = bool,
-) -> Columns:
+) -> ColumnRoles:
     """The part that every column plays.
 
     Args:
@@ -73,14 +73,14 @@ def choose_columns(
     """
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise BadDataError(f"two columns are called {shortened(repeated[0])}; rename one")
+        raise BadDataError(f"two columns are called {quoted(repeated[0])}; rename one")
 
     def chosen(given: str | None, default: str, option: str) -> str | None:
         if given is None:
             return default if default in names else None
         if given not in names:
             raise BadDataError(
-                f"there is no column {shortened(given)} (option {option}); the columns are {_listed(names)}"
+                f"there is no column {quoted(given)} (option {option}); the columns are {_listed(names)}"
             )
         return given
 
@@ -103,14 +103,14 @@ def choose_columns(
         chosen(name, name, f"email.{part.rstrip('_')}")
     text = None if options.features or options.email else chosen(options.text, "text", "text")
     if whole is not None and (given or email):
-        raise BadDataError(f"the column {shortened(whole)} is the document; leave {given[0]} out")
+        raise BadDataError(f"the column {quoted(whole)} is the document; leave {given[0]} out")
     text = None if whole is not None else text
     taken = {whole, labels, id_, split, text, *label_columns, *email.values()}
     features = options.features or []
     for name in features:
         chosen(name, name, "features")
         if name in taken:
-            raise BadDataError(f"the column {shortened(name)} cannot be a feature and something else")
+            raise BadDataError(f"the column {quoted(name)} cannot be a feature and something else")
     if text is None and whole is None and not email and not features:
         features = [name for name in names if name not in taken and may_be_feature(name)]
         if not features:
@@ -119,9 +119,9 @@ def choose_columns(
         try:
             check_name(name, "a column name", name, limits.name_length)
         except RecordError as error:
-            raise BadDataError(f"column {shortened(name)}: {error.reason}") from error
+            raise BadDataError(f"column {quoted(name)}: {error.reason}") from error
     taken.update(features)
-    return Columns(
+    return ColumnRoles(
         text=text,
         email=email,
         features=features,
@@ -142,7 +142,7 @@ def _email_columns(columns: EmailColumns) -> dict[str, str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(shortened, names[:20])) + (", ..." if len(names) > 20 else "")
+    return ", ".join(map(quoted, names[:20])) + (", ..." if len(names) > 20 else "")
 
 
 class RowReader:
@@ -154,7 +154,7 @@ class RowReader:
         limits: caps on names.
     """
 
-    def __init__(self, columns: Columns, separator: str, limits: IngestLimits) -> None:
+    def __init__(self, columns: ColumnRoles, separator: str, limits: IngestLimits) -> None:
         self._columns = columns
         self._separator = separator
         self._limits = limits
@@ -171,11 +171,11 @@ class RowReader:
         if columns.id is not None:
             record.id = check_name(cells[columns.id], "the id", columns.id, self._limits.name_length)
         if columns.split is not None:
-            record.split = split_of(cells[columns.split], columns.split)
+            record.split = parse_split(cells[columns.split], columns.split)
         if columns.text is not None:
             record.text = cells[columns.text]
         elif columns.email:
-            record.email = email_of({part: cells[name] for part, name in columns.email.items()})
+            record.email = build_email({part: cells[name] for part, name in columns.email.items()})
         else:
             record.features = {name: self._number(cells[name], name) for name in columns.features}
         return record
@@ -184,23 +184,23 @@ class RowReader:
         """The labels of one row."""
         column = self._columns.labels
         if column is not None:
-            return separated(cells[column], self._separator, column, self._limits)
-        return [name for name in self._columns.label_columns if is_on(cells[name], name)]
+            return split_labels(cells[column], self._separator, column, self._limits)
+        return [name for name in self._columns.label_columns if parse_flag(cells[name], name)]
 
     def _number(self, cell: str, column: str) -> float:
         if not cell or cell.isspace():
             self.n_missing += 1
             return 0.0
-        return number_of(cell, column)
+        return parse_number(cell, column)
 
-    def closing(self) -> Declared:
+    def closing(self) -> Declarations:
         """What is to be said after the last row."""
         if not self.n_missing:
-            return Declared()
-        return Declared(remarks=[f"{self.n_missing:,} cells of features are empty and were read as 0"])
+            return Declarations()
+        return Declarations(remarks=[f"{self.n_missing:,} cells of features are empty and were read as 0"])
 
 
-def separated(cell: str, separator: str, column: str, limits: IngestLimits) -> list[str]:
+def split_labels(cell: str, separator: str, column: str, limits: IngestLimits) -> list[str]:
     """The labels of one cell, white space around them dropped.
 
     Raises:
@@ -210,7 +210,7 @@ def separated(cell: str, separator: str, column: str, limits: IngestLimits) -> l
     return [check_name(name, "a label", column, limits.name_length) for name in names if name]
 
 
-def email_of(parts: Mapping[str, str]) -> Email:
+def build_email(parts: Mapping[str, str]) -> Email:
     """An e-mail of the parts given, by attribute."""
     return Email(
         subject=parts.get("subject", ""),
@@ -221,13 +221,13 @@ def email_of(parts: Mapping[str, str]) -> Email:
     )
 
 
-def split_of(cell: str, column: str) -> Split | None:
+def parse_split(cell: str, column: str) -> Split | None:
     """The split that a cell tells; none where it is empty."""
     cell = cell.strip()
     return check_split(cell, column) if cell else None
 
 
-def is_on(cell: str, column: str) -> bool:
+def parse_flag(cell: str, column: str) -> bool:
     """Whether a cell says that its label is relevant.
 
     Raises:
@@ -238,10 +238,10 @@ def is_on(cell: str, column: str) -> bool:
         return True
     if word in _OFF:
         return False
-    raise RecordError(f"a label column holds 0 or 1, not {shortened(cell)}", column)
+    raise RecordError(f"a label column holds 0 or 1, not {quoted(cell)}", column)
 
 
-def number_of(cell: str, column: str) -> float:
+def parse_number(cell: str, column: str) -> float:
     """A finite number as it is written in files of data.
 
     Raises:
@@ -252,5 +252,5 @@ def number_of(cell: str, column: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or "_" in cell:
-        raise RecordError(f"{shortened(cell)} is not a finite number, such as -1.5 or 2e-3", column)
+        raise RecordError(f"{quoted(cell)} is not a finite number, such as -1.5 or 2e-3", column)
     return number

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 from corpora import FOLDER, needs
 
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.readers.svmlight import SVMLightOptions
-from models.data.report import Report
 from models.data.store import StoredExamples
 from models.labels import LabelTree
 
 pytestmark = needs(".")
 
 
-def read(path: Path, folder: Path, format_: str | None = None) -> Report:
+def read(path: Path, folder: Path, format_: str | None = None) -> DatasetReport:
     with path.open("rb") as stream:
         return ingest(stream, format_, folder / "set.parquet")
 
 
-def counts(report: Report) -> tuple[int, int, int]:
+def counts(report: DatasetReport) -> tuple[int, int, int]:
     return report.n_examples, report.n_features, report.n_labels
 
 

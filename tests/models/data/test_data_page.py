@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from models.data.formats import FORMATS, OptionsUnion
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.readers.registry import FORMATS, OptionsUnion
 
 PAGE = (Path(__file__).parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
 

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from models.data import store
 from models.data.examples import Examples, ExampleSource, FeatureRows
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 
@@ -30,7 +30,7 @@ def in_memory() -> Examples:
         documents=["a", "b", "c", "d"],
         labels=[("x",), (), ("x", "y"), ("y",)],
         ids=["1", "2", "3", "4"],
-        given_splits=["train", "test", None, "train"],
+        split_column=["train", "test", None, "train"],
     )
 
 
@@ -39,7 +39,7 @@ def on_disk(folder: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int) -> S
     examples = in_memory()
     rows = [
         {"text": text, "labels": labels} | ({"split": split} if split else {})
-        for text, labels, split in zip(listed(examples), examples.labels, examples.given_splits, strict=True)
+        for text, labels, split in zip(listed(examples), examples.labels, examples.split_column, strict=True)
     ]
     content = "\n".join(map(json.dumps, rows)).encode()
     ingest(io.BytesIO(content), "jsonl", folder / "set.parquet")
@@ -52,7 +52,7 @@ def everything(source: ExampleSource) -> list[Any]:
     labels = [labels for batch in batches for labels in batch.labels]
     ids = [id_ for batch in batches for id_ in batch.ids]
     assert labels == source.label_sets()
-    assert [split for batch in batches for split in batch.given_splits] == source.splits()
+    assert [split for batch in batches for split in batch.split_column] == source.splits()
     assert len(labels) == source.n_examples
     return list(zip(documents, labels, ids, source.splits(), strict=True))
 
@@ -94,7 +94,7 @@ def test_numeric_examples_can_be_cut_and_joined() -> None:
         examples.where(np.array([True, False, False])),
         examples.where(np.array([False, True, True])),
     )
-    joined = Examples.joined([first, rest])
+    joined = Examples.concatenate([first, rest])
     assert isinstance(rest.documents, FeatureRows)
     assert isinstance(joined.documents, FeatureRows)
     np.testing.assert_array_equal(rest.documents.matrix.toarray(), [[0, 2], [3, 0]])
@@ -125,7 +125,7 @@ def test_features_survive_any_row_group_size(
     stored = StoredExamples(folder / "set.parquet")
     batches = list(stored.batches())
     assert len(batches) == -(-len(rows) // group_rows)
-    documents = Examples.joined(batches).documents
+    documents = Examples.concatenate(batches).documents
     assert isinstance(documents, FeatureRows)
     names = sorted({name for row in rows for name in row})
     expected = np.array([[row.get(name, 0.0) for name in names] for row in rows]).reshape(

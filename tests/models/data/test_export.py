@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from models.data.examples import Examples, ExampleSource, FeatureRows
 from models.data.export import export_jsonl
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
 from models.data.readers.svmlight import SVMLightOptions
 from models.data.store import StoredExamples
 
@@ -34,7 +34,7 @@ def same(one: ExampleSource, other: ExampleSource) -> None:
     assert one.kind == other.kind
     assert one.label_sets() == other.label_sets()
     assert one.splits() == other.splits()
-    first, second = Examples.joined(list(one.batches())), Examples.joined(list(other.batches()))
+    first, second = Examples.concatenate(list(one.batches())), Examples.concatenate(list(other.batches()))
     assert list(first.ids) == list(second.ids)
     if isinstance(first.documents, FeatureRows):
         assert isinstance(second.documents, FeatureRows)
@@ -89,5 +89,5 @@ def test_a_part_can_be_exported(tmp_path: Path) -> None:
 def test_examples_in_memory_without_ids(tmp_path: Path) -> None:
     memory = Examples("text", ["a", "b"], [("x",), ()])
     again = stored_again(memory, tmp_path)
-    assert list(Examples.joined(list(again.batches())).ids) == ["1", "2"]
+    assert list(Examples.concatenate(list(again.batches())).ids) == ["1", "2"]
     assert again.label_sets() == memory.label_sets()

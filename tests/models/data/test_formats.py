@@ -13,9 +13,9 @@ import pytest
 import zstandard
 from pydantic import TypeAdapter, ValidationError
 
-from models.data.formats import FORMATS, OptionsUnion
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
 from models.data.readers.csv import CSVOptions
+from models.data.readers.registry import FORMATS, OptionsUnion
 from models.errors import BadDataError, ParameterError
 
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.data.examples import Examples, FeatureRows
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.arff import ARFFOptions
 from models.data.readers.mulan_xml import read_mulan_xml
-from models.data.report import Report
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.labels import LabelTree
@@ -36,7 +36,7 @@ XML = b"""<?xml version="1.0" encoding="utf-8"?>
 <labels xmlns="http://mulan.sourceforge.net/labels"><label name="l1"></label><label name="l, 2"/></labels>"""
 
 
-def read(content: str | bytes, folder: Path, **options: Any) -> tuple[Report, Examples]:
+def read(content: str | bytes, folder: Path, **options: Any) -> tuple[DatasetReport, Examples]:
     given = {name: options.pop(name) for name in ("tree", "limits", "max_bad_records") if name in options}
     report = ingest(
         io.BytesIO(content.encode() if isinstance(content, str) else content),
@@ -45,7 +45,7 @@ def read(content: str | bytes, folder: Path, **options: Any) -> tuple[Report, Ex
         options=ARFFOptions.model_validate({"format": "arff", **options}),
         **given,
     )
-    return report, Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+    return report, Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
 
 
 def zipped(*more: tuple[str, bytes | str], **members: bytes | str) -> bytes:

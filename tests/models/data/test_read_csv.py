@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.data.examples import Examples, FeatureRows
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.csv import CSVOptions
-from models.data.report import Report
 from models.data.store import StoredExamples
 from models.errors import BadDataError
-from models.mail.source import Email
+from models.mail.email import Email
 
 
-def read(content: str | bytes, folder: Path, **options: Any) -> tuple[Report, Examples]:
+def read(content: str | bytes, folder: Path, **options: Any) -> tuple[DatasetReport, Examples]:
     limits = options.pop("limits", None)
     allowed = options.pop("max_bad_records", 0)
     report = ingest(
@@ -32,7 +32,7 @@ def read(content: str | bytes, folder: Path, **options: Any) -> tuple[Report, Ex
         limits=limits,
         max_bad_records=allowed,
     )
-    return report, Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+    return report, Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
 
 
 def test_text_labels_id_and_split_by_their_names(tmp_path: Path) -> None:

@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.data.examples import Examples, FeatureRows
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
-from models.data.report import Report
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.labels import LabelTree
-from models.mail.source import Email
+from models.mail.email import Email
 
 GOOD = b'{"text": "good", "labels": ["x"]}\n'
 
 
-def read(content: bytes, folder: Path, **options: Any) -> tuple[Report, StoredExamples]:
+def read(content: bytes, folder: Path, **options: Any) -> tuple[DatasetReport, StoredExamples]:
     report = ingest(io.BytesIO(content), "jsonl", folder / "set.parquet", **options)
     return report, StoredExamples(folder / "set.parquet")
 

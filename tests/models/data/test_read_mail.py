@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.data.examples import Examples
-from models.data.formats import FORMATS
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.eml_zip import EmlZipOptions
-from models.data.report import Report
+from models.data.readers.registry import FORMATS
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.labels import LabelTree
-from models.mail.source import Email
+from models.mail.email import Email
 
 
-def read(content: bytes, format_: str, folder: Path, **options: Any) -> tuple[Report, Examples]:
+def read(content: bytes, format_: str, folder: Path, **options: Any) -> tuple[DatasetReport, Examples]:
     given = {name: options.pop(name) for name in ("limits", "max_bad_records") if name in options}
     report = ingest(
         io.BytesIO(content),
@@ -34,7 +34,7 @@ def read(content: bytes, format_: str, folder: Path, **options: Any) -> tuple[Re
         options=FORMATS[format_].options.model_validate({"format": format_, **options}),
         **given,
     )
-    return report, Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+    return report, Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
 
 
 def raws(examples: Examples) -> list[bytes]:

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.data.examples import Examples, FeatureRows
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.parquet import ParquetOptions
-from models.data.report import Report
 from models.data.store import StoredExamples
 from models.errors import BadDataError
-from models.mail.source import Email
+from models.mail.email import Email
 
 
 def written(columns: dict[str, Any]) -> bytes:
@@ -29,7 +29,7 @@ def written(columns: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def read(content: bytes, folder: Path, **options: Any) -> tuple[Report, Examples]:
+def read(content: bytes, folder: Path, **options: Any) -> tuple[DatasetReport, Examples]:
     given = {name: options.pop(name) for name in ("limits", "max_bad_records") if name in options}
     report = ingest(
         io.BytesIO(content),
@@ -38,7 +38,7 @@ def read(content: bytes, folder: Path, **options: Any) -> tuple[Report, Examples
         options=ParquetOptions.model_validate({"format": "parquet", **options}),
         **given,
     )
-    return report, Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+    return report, Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
 
 
 def test_text_with_lists_of_labels(tmp_path: Path) -> None:

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.data.examples import Examples, FeatureRows
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.report import DatasetReport
 from models.data.readers.svmlight import SVMLightOptions
-from models.data.report import Report
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 
 
 def read(
     content: bytes, folder: Path, *, max_bad_records: int = 0, **options: Any
-) -> tuple[Report, Examples, FeatureRows]:
+) -> tuple[DatasetReport, Examples, FeatureRows]:
     report = ingest(
         io.BytesIO(content),
         "svmlight",
@@ -29,7 +29,7 @@ def read(
         options=SVMLightOptions.model_validate({"format": "svmlight", **options}),
         max_bad_records=max_bad_records,
     )
-    examples = Examples.joined(list(StoredExamples(folder / "set.parquet").batches()))
+    examples = Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
     assert isinstance(examples.documents, FeatureRows)
     return report, examples, examples.documents
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.data.duplicates import DuplicateFinder
-from models.data.ingest import ingest
-from models.data.inspect import inspect
+from models.data.ingestion.duplicates import DuplicateFinder
+from models.data.ingestion.ingest import ingest
+from models.data.ingestion.inspect import inspect
+from models.data.ingestion.report import DatasetReport
 from models.data.record import Record
-from models.data.report import Report
 from models.errors import BadDataError
 from models.labels import LabelTree
 
 
-def report_on(folder: Path, *examples: dict[str, Any], **options: Any) -> Report:
+def report_on(folder: Path, *examples: dict[str, Any], **options: Any) -> DatasetReport:
     content = "\n".join(json.dumps(example) for example in examples).encode()
     return ingest(io.BytesIO(content), "jsonl", folder / "set.parquet", **options)
 
@@ -95,10 +95,10 @@ def test_duplicates_are_those_of_a_plain_comparison(examples: list[tuple[str, st
                 conflicts.append((first[text] + 1, i + 1))
         first.setdefault(text, i)
     trained = {text for text, _, split in examples if split == "train"}
-    assert found.n_repeated == repeated
+    assert found.n_duplicates == repeated
     assert found.n_conflicting == len(conflicts)
     assert found.conflicts == sorted(conflicts)[:3]
-    assert found.n_shared == sum(split == "test" and text in trained for text, _, split in examples)
+    assert found.n_in_both_splits == sum(split == "test" and text in trained for text, _, split in examples)
 
 
 def test_features_and_mail_are_compared_as_wholes(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.mail import MailDocument, read_message
-from models.mail.findings import Findings
+from models.mail.diagnostics import Diagnostics
 from models.mail.limits import (
     MAX_BYTES,
     MAX_DEFECTS,
@@ -21,7 +21,7 @@ from models.mail.limits import (
     MAX_TEXT_BYTES,
     MAX_TEXT_CHARS,
 )
-from models.mail.structure import normalised, parts
+from models.mail.mime import normalize_newlines, walk_parts
 
 HTML = b"Content-Type: text/html\n\n"
 
@@ -84,11 +84,13 @@ def test_fields_that_recurse_in_other_parsers() -> None:
 
 def test_text_is_counted_over_all_parts() -> None:
     part = b"--b\n\n" + b"word " * (MAX_TEXT_BYTES // 20) + b"\n"
-    findings = Findings()
-    message = b"\n" + normalised(b"Content-Type: multipart/mixed; boundary=b\n\n" + part * 10 + b"--b--")
-    bodies = [len(found.body) for found in parts(message, findings)]
+    diagnostics = Diagnostics()
+    message = b"\n" + normalize_newlines(
+        b"Content-Type: multipart/mixed; boundary=b\n\n" + part * 10 + b"--b--"
+    )
+    bodies = [len(found.body) for found in walk_parts(message, diagnostics)]
     assert sum(bodies) <= MAX_TEXT_BYTES
-    assert findings.truncated
+    assert diagnostics.truncated
 
 
 def test_unknown_charsets_leave_nothing_behind_in_the_codec_registry() -> None:

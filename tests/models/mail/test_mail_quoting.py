@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from models.mail.findings import Findings
-from models.mail.markup import html_to_text
-from models.mail.quoting import split_quotes
+from models.mail.diagnostics import Diagnostics
+from models.mail.html_text import html_to_text
+from models.mail.quoting import split_quoted_text
 
 INTRODUCTIONS = {
     "English": "On Mon, Jun 3, 2024 at 4:40 PM Ann Lee <ann@example.org> wrote:",
@@ -29,7 +29,7 @@ INTRODUCTIONS = {
 
 @pytest.mark.parametrize("introduction", INTRODUCTIONS.values(), ids=INTRODUCTIONS.keys())
 def test_what_follows_an_introduction_is_quoted(introduction: str) -> None:
-    new, quoted = split_quotes(f"That suits me.\nBob\n\n{introduction}\n\nShall we meet?\nAnn")
+    new, quoted = split_quoted_text(f"That suits me.\nBob\n\n{introduction}\n\nShall we meet?\nAnn")
     assert new == "That suits me.\nBob"
     assert quoted.endswith("Shall we meet?\nAnn")
 
@@ -45,17 +45,17 @@ def test_what_follows_an_introduction_is_quoted(introduction: str) -> None:
     ],
 )
 def test_ordinary_text_is_not_taken_for_an_introduction(text: str) -> None:
-    assert split_quotes(text) == (text, "")
+    assert split_quoted_text(text) == (text, "")
 
 
 def test_answers_between_quoted_lines_are_new() -> None:
-    new, quoted = split_quotes("> Where is it?\nIn Rome.\n> > And when?\n>> Soon?\nIn May.")
+    new, quoted = split_quoted_text("> Where is it?\nIn Rome.\n> > And when?\n>> Soon?\nIn May.")
     assert new == "In Rome.\nIn May."
     assert quoted == "Where is it?\nAnd when?\nSoon?"
 
 
 def test_quoted_text_keeps_its_own_structure_out() -> None:
-    new, quoted = split_quotes("ok\n-----Original Message-----\nfirst\n> older\nend")
+    new, quoted = split_quoted_text("ok\n-----Original Message-----\nfirst\n> older\nend")
     assert new == "ok"
     assert quoted == "-----Original Message-----\nfirst\nolder\nend"
 
@@ -82,4 +82,4 @@ def test_quoted_text_keeps_its_own_structure_out() -> None:
     ],
 )
 def test_html_as_its_reader_sees_it(html: str, text: str) -> None:
-    assert html_to_text(html, Findings()) == text
+    assert html_to_text(html, Diagnostics()) == text

@@ -11,18 +11,18 @@ from typing import Annotated, Any, TypeAlias, cast
 from pydantic import Field
 
 from models.data.limits import IngestLimits
-from models.data.lines import BOM, refuse_utf16
-from models.data.options import FormatOptions
 from models.data.readers.arff import ARFFOptions, read_arff
 from models.data.readers.csv import CSVOptions, read_csv
 from models.data.readers.eml_zip import EmlZipOptions, read_eml_zip
+from models.data.readers.input_file import InputFile
 from models.data.readers.jsonl import JSONLOptions, read_jsonl
+from models.data.readers.lines import BOM, reject_utf16
 from models.data.readers.mbox import MboxOptions, read_mbox
+from models.data.readers.options import FormatOptions
 from models.data.readers.parquet import ParquetOptions, read_parquet
 from models.data.readers.svmlight import SVMLightOptions, read_svmlight
-from models.data.readers.zipped import is_zip
+from models.data.readers.zip_archive import is_zip
 from models.data.record import Items
-from models.data.source import Source
 from models.errors import BadDataError
 
 OptionsUnion: TypeAlias = Annotated[
@@ -42,7 +42,7 @@ class Format:
     """
 
     options: type[FormatOptions]
-    read: Callable[[Source, Any, IngestLimits], Items]
+    read: Callable[[InputFile, Any, IngestLimits], Items]
 
 
 FORMATS: dict[str, Format] = {
@@ -61,14 +61,14 @@ _SVMLIGHT = re.compile(rb"[^\s:]*(?:[ \t]+\d+:[-+.\deE]+)+[ \t]*(?:#.*)?")
 _MEMBER = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 
 
-def detect(source: Source) -> str:
+def detect(source: InputFile) -> str:
     """The format of a file by its first bytes, which are left to be read.
 
     Raises:
         BadDataError: they look like none.
     """
     start = cast("BufferedReader", source.stream).peek(2**16)
-    refuse_utf16(start)
+    reject_utf16(start)
     start = start.removeprefix(BOM)
     if start.startswith(b"PAR1"):
         return "parquet"

@@ -21,15 +21,15 @@ class Duplicates:
     """Documents that are the same as others, character for character or feature for feature.
 
     Attributes:
-        n_repeated: documents that are the same as an earlier one.
+        n_duplicates: documents that are the same as an earlier one.
         n_conflicting: those of them whose labels differ from the first one's.
-        n_shared: documents of the test part that are also in the training part.
+        n_in_both_splits: documents of the test part that are also in the training part.
         conflicts: lines of the first few pairs that conflict.
     """
 
-    n_repeated: int
+    n_duplicates: int
     n_conflicting: int
-    n_shared: int
+    n_in_both_splits: int
     conflicts: list[tuple[int, int]]
 
 
@@ -72,8 +72,8 @@ class DuplicateFinder:
         trained = np.maximum.reduceat(parts == _TRAIN, starts) if len(starts) else np.zeros(0, dtype=np.bool_)
         shared = (parts == _TEST) & np.repeat(trained, np.diff(np.append(starts, len(order))))
         return Duplicates(
-            n_repeated=len(order) - len(starts),
+            n_duplicates=len(order) - len(starts),
             n_conflicting=int(differs.sum()),
-            n_shared=int(shared.sum()),
+            n_in_both_splits=int(shared.sum()),
             conflicts=conflicts[:_SHOWN],
         )

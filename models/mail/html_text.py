@@ -12,7 +12,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from models.mail.findings import Findings
+from models.mail.diagnostics import Diagnostics
 from models.mail.limits import MAX_HTML_CHARS, MAX_HTML_DEPTH, MAX_HTML_TAGS
 
 # fmt: off
@@ -48,21 +48,21 @@ _UNSEEN: Final = (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"
 _TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 
 
-def html_to_text(html: str, findings: Findings) -> str:
+def html_to_text(html: str, diagnostics: Diagnostics) -> str:
     r"""The text of an HTML body as its reader sees it, a line a block.
 
     Args:
         html: the markup, whole or broken.
-        findings: where it is noted that something was left unread.
+        diagnostics: where it is noted that something was left unread.
 
-    >>> html_to_text("<p>Your <b>in</b>voice</p><p hidden>x</p><blockquote>old</blockquote>", Findings())
+    >>> html_to_text("<p>Your <b>in</b>voice</p><p hidden>x</p><blockquote>old</blockquote>", Diagnostics())
     'Your invoice\n> old'
     """
-    tree = findings.guard("HTML", lambda: LexborHTMLParser(_tamed(html, findings)).root, None)
+    tree = diagnostics.guard("HTML", lambda: LexborHTMLParser(_tamed(html, diagnostics)).root, None)
     return "" if tree is None else _Lines().read(tree)
 
 
-def _tamed(html: str, findings: Findings) -> str:
+def _tamed(html: str, diagnostics: Diagnostics) -> str:
     """The same markup, within what an HTML5 parser handles in linear time.
 
     Such a parser searches all open elements at every tag and clones formatting elements (``<b>``) across
@@ -72,7 +72,7 @@ def _tamed(html: str, findings: Findings) -> str:
     for opening, closing in _UNSEEN:
         html = _without(html, opening, closing)
     if len(html) > MAX_HTML_CHARS:
-        findings.cut(f"HTML beyond {MAX_HTML_CHARS} characters")
+        diagnostics.add_truncation(f"HTML beyond {MAX_HTML_CHARS} characters")
         html = html[:MAX_HTML_CHARS]
     pieces: list[str] = []
     open_elements: dict[str, int] = {}
@@ -89,7 +89,7 @@ def _tamed(html: str, findings: Findings) -> str:
                 open_elements[name] -= 1
                 depth -= 1
         if depth > MAX_HTML_DEPTH or tags == MAX_HTML_TAGS:
-            findings.cut(f"HTML beyond {MAX_HTML_TAGS} tags or {MAX_HTML_DEPTH} open elements")
+            diagnostics.add_truncation(f"HTML beyond {MAX_HTML_TAGS} tags or {MAX_HTML_DEPTH} open elements")
             return "".join([*pieces, html[end : tag.start()]])
         pieces += [html[end : tag.start()], "<", slash, name]
         end = tag.end()

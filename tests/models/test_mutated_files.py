@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mangling
+import mutation
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mangling import READERS, Astray, examine, seeds
+from mutation import READERS, Astray, examine, seeds
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -51,9 +51,9 @@ def test_what_goes_astray_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def stumble(*_: object) -> bool:
         raise RecursionError
 
-    monkeypatch.setitem(mangling._READ, "mime", stumble)
+    monkeypatch.setitem(mutation._READ, "mime", stumble)
     with pytest.raises(Astray, match="mime 5: RecursionError"):
         examine("mime", 5, tmp_path)
-    monkeypatch.setitem(mangling._READ, "mime", lambda *_: len(bytearray(2**27)) > 0)
+    monkeypatch.setitem(mutation._READ, "mime", lambda *_: len(bytearray(2**27)) > 0)
     with pytest.raises(Astray, match=r"mime 5: 134,\d+,\d+ bytes of memory for a file"):
         examine("mime", 5, tmp_path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from typing import BinaryIO
 
-from models.data.lines import decode, numbered_lines
-from models.data.record import RecordError, check_name, shortened
+from models.data.readers.lines import decode, numbered_lines
+from models.data.record import RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 from models.labels import LabelTree
 
@@ -14,7 +14,7 @@ _MOST_LINE_BYTES = 2**16
 _MOST_NAME_LENGTH = 512
 
 
-def read_tree(stream: BinaryIO) -> LabelTree:
+def read_label_tree(stream: BinaryIO) -> LabelTree:
     r"""The tree of a file with a pair ``child,parent`` (or child, tab, parent) a line.
 
     A root may stand alone on a line. Where one does, all roots must: then a parent that is neither a child
@@ -26,7 +26,7 @@ def read_tree(stream: BinaryIO) -> LabelTree:
         ParameterError: a cycle, by name.
 
     >>> import io
-    >>> read_tree(io.BytesIO(b"C11,CCAT\nC12,CCAT\n")).parents
+    >>> read_label_tree(io.BytesIO(b"C11,CCAT\nC12,CCAT\n")).parents
     {'C11': 'CCAT', 'C12': 'CCAT'}
     """
     parents: dict[str, str] = {}
@@ -47,7 +47,7 @@ def read_tree(stream: BinaryIO) -> LabelTree:
             second = "no parent" if parent is None else repr(parent)
             raise _refusal(
                 number,
-                f"the label {shortened(child)} has two parents: {first} in line {lines[child]}, now {second}",
+                f"the label {quoted(child)} has two parents: {first} in line {lines[child]}, now {second}",
             )
         lines[child] = number
         if parent is None:
@@ -57,7 +57,7 @@ def read_tree(stream: BinaryIO) -> LabelTree:
     for child, parent in parents.items():
         if roots and parent not in lines:
             raise _refusal(
-                lines[child], f"the parent {shortened(parent)} is unknown; it is neither a root nor a child"
+                lines[child], f"the parent {quoted(parent)} is unknown; it is neither a root nor a child"
             )
     return LabelTree(parents)
 

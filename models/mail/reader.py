@@ -7,14 +7,14 @@ import json
 from dataclasses import dataclass
 
 from models.mail.charsets import clean
+from models.mail.diagnostics import Diagnostics
 from models.mail.document import MailDocument
-from models.mail.findings import Findings
-from models.mail.headers import Headers, domains_in
+from models.mail.email import Email
+from models.mail.headers import Headers, find_domains
+from models.mail.html_text import html_to_text
 from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS, MAX_TEXT_CHARS
-from models.mail.markup import html_to_text
-from models.mail.quoting import split_quotes
-from models.mail.source import Email
-from models.mail.structure import Part, normalised, parts
+from models.mail.mime import Part, normalize_newlines, walk_parts
+from models.mail.quoting import split_quoted_text
 
 _HTML = frozenset({"text/html", "text/enriched", "text/richtext"})
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
@@ -33,15 +33,15 @@ def read_message(raw: bytes) -> MailDocument:
     >>> read_message(b"Subject: Invoice\n\nIt is wrong.\n\n> Here it is.").new_text
     'It is wrong.'
     """
-    findings = Findings()
+    diagnostics = Diagnostics()
     if len(raw) > MAX_BYTES:
-        findings.cut(f"message beyond {MAX_BYTES} bytes")
-    data = b"\n" + normalised(raw[:MAX_BYTES])
+        diagnostics.add_truncation(f"message beyond {MAX_BYTES} bytes")
+    data = b"\n" + normalize_newlines(raw[:MAX_BYTES])
     if not data.strip():
-        findings.defect("empty message")
-    found = list(parts(data, findings))
+        diagnostics.add_defect("empty message")
+    found = list(walk_parts(data, diagnostics))
     headers = found[0].headers
-    body = _body(found, findings)
+    body = _body(found, diagnostics)
     return MailDocument(
         subject=headers.text("subject"),
         sender_domain=next(iter(headers.domains("from") or headers.domains("sender")), ""),
@@ -53,8 +53,8 @@ def read_message(raw: bytes) -> MailDocument:
         mailing_list=headers.mailing_list,
         message_id=headers.message_id,
         body_digest=_digest(headers, data, found[0].start, raw[MAX_BYTES:]),
-        defects=tuple(findings.defects),
-        truncated=findings.truncated,
+        defects=tuple(diagnostics.defects),
+        truncated=diagnostics.truncated,
     )
 
 
@@ -66,21 +66,21 @@ def read_email(email: Email) -> MailDocument:
     """
     if email.raw is not None:
         return read_message(email.raw)
-    findings = Findings()
+    diagnostics = Diagnostics()
     text = clean(email.text)
     if not _has_words(text) and email.html:
-        text = clean(html_to_text(email.html, findings))
-    new, quoted = split_quotes(_shortened(text, findings))
+        text = clean(html_to_text(email.html, diagnostics))
+    new, quoted = split_quoted_text(_shortened(text, diagnostics))
     fields = [email.subject, email.from_, email.to, email.text, email.html]
     return MailDocument(
         subject=" ".join(clean(email.subject[:MAX_FIELD_CHARS]).split()),
-        sender_domain=next(iter(domains_in(email.from_[:MAX_ADDRESSES_CHARS])), ""),
-        recipient_domains=domains_in(email.to[:MAX_ADDRESSES_CHARS]),
+        sender_domain=next(iter(find_domains(email.from_[:MAX_ADDRESSES_CHARS])), ""),
+        recipient_domains=find_domains(email.to[:MAX_ADDRESSES_CHARS]),
         new_text=new,
         quoted_text=quoted,
         body_digest=hashlib.sha256(json.dumps(fields).encode()).hexdigest(),
-        defects=tuple(findings.defects),
-        truncated=findings.truncated,
+        defects=tuple(diagnostics.defects),
+        truncated=diagnostics.truncated,
     )
 
 
@@ -93,10 +93,10 @@ class _Body:
     attachments: tuple[tuple[str, str], ...]
 
 
-def _body(found: list[Part], findings: Findings) -> _Body:
+def _body(found: list[Part], diagnostics: Diagnostics) -> _Body:
     """Text and attachments of all parts; of an alternative the plain text, if there are words in it."""
     plain = {
-        number: clean(part.text(findings))
+        number: clean(part.text(diagnostics))
         for number, part in enumerate(found)
         if part.is_text and part.content_type not in _HTML
     }
@@ -111,21 +111,21 @@ def _body(found: list[Part], findings: Findings) -> _Body:
         if number in plain:
             texts.append(plain[number])
         elif part.is_text and part.alternative not in told_plainly:
-            texts.append(clean(html_to_text(part.text(findings), findings)))
+            texts.append(clean(html_to_text(part.text(diagnostics), diagnostics)))
         elif part.is_attachment:
             attachments.append((part.headers.filename, part.content_type))
-    new, quoted = split_quotes(_shortened(_joined(own), findings))
-    return _Body(new, _shortened(_joined([quoted, *forwarded]), findings), tuple(attachments))
+    new, quoted = split_quoted_text(_shortened(_joined(own), diagnostics))
+    return _Body(new, _shortened(_joined([quoted, *forwarded]), diagnostics), tuple(attachments))
 
 
 def _joined(texts: list[str]) -> str:
     return "\n\n".join(text.strip() for text in texts if text.strip())
 
 
-def _shortened(text: str, findings: Findings) -> str:
+def _shortened(text: str, diagnostics: Diagnostics) -> str:
     if len(text) <= MAX_TEXT_CHARS:
         return text
-    findings.cut(f"text beyond {MAX_TEXT_CHARS} characters")
+    diagnostics.add_truncation(f"text beyond {MAX_TEXT_CHARS} characters")
     return text[:MAX_TEXT_CHARS]
 
 

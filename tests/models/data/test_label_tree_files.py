@@ -6,17 +6,17 @@ import io
 
 import pytest
 
-from models.data.tree import read_tree
+from models.data.readers.label_tree import read_label_tree
 from models.errors import BadDataError, ParameterError
 
 
 def test_pairs_by_comma_or_tab() -> None:
     content = b'\xef\xbb\xbf# codes\r\nC11,CCAT\r\n\r\nE1\tE\n"a, b", C11\nC11,CCAT\n'
-    assert read_tree(io.BytesIO(content)).parents == {"C11": "CCAT", "E1": "E", "a, b": "C11"}
+    assert read_label_tree(io.BytesIO(content)).parents == {"C11": "CCAT", "E1": "E", "a, b": "C11"}
 
 
 def test_roots_may_be_declared() -> None:
-    tree = read_tree(io.BytesIO(b"CCAT\nE,\nC11,CCAT\nC111,C11\nE1,E\n"))
+    tree = read_label_tree(io.BytesIO(b"CCAT\nE,\nC11,CCAT\nC111,C11\nE1,E\n"))
     assert tree.roots == ["CCAT", "E"]
 
 
@@ -35,9 +35,9 @@ def test_roots_may_be_declared() -> None:
 )
 def test_bad_files(content: bytes, reason: str) -> None:
     with pytest.raises(BadDataError, match=reason):
-        read_tree(io.BytesIO(content))
+        read_label_tree(io.BytesIO(content))
 
 
 def test_cycles() -> None:
     with pytest.raises(ParameterError, match="cycle: a -> b -> a"):
-        read_tree(io.BytesIO(b"a,b\nb,a\n"))
+        read_label_tree(io.BytesIO(b"a,b\nb,a\n"))

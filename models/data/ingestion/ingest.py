@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from models.data.formats import FORMATS, detect
+from models.data.ingestion.report import DatasetReport, ReportBuilder
+from models.data.ingestion.string_set import CompactStringSet
 from models.data.limits import IngestLimits
-from models.data.options import FormatOptions
-from models.data.record import Declared, Item, Record, RecordError
-from models.data.report import Report, Tally
-from models.data.seen import Seen
-from models.data.source import Source, open_source
-from models.data.store import StoreWriter
+from models.data.readers.input_file import InputFile, open_input_file
+from models.data.readers.options import FormatOptions
+from models.data.readers.registry import FORMATS, detect
+from models.data.record import Declarations, Item, Record, RecordError
+from models.data.store import DatasetWriter
 from models.errors import BadDataError, BadRecord, ParameterError
 from models.labels import LabelTree
 
-SHOWN_RECORDS = 20
+MAX_REPORTED_RECORDS = 20
 """How many refused records are told; reading goes on until that many are found."""
 
 
-class Sink(Protocol):
+class ExampleSink(Protocol):
     """Where examples go."""
 
     def append(self, record: Record, id_: str, labels: list[str], /) -> None:
@@ -39,7 +39,7 @@ def ingest(
     limits: IngestLimits | None = None,
     max_bad_records: int = 0,
     progress: Callable[[int], None] | None = None,
-) -> Report:
+) -> DatasetReport:
     """Read a file into a data set.
 
     The stream is read once, decompressed on the way where it is gzip or zstd. The target appears when the
@@ -62,23 +62,23 @@ def ingest(
     """
     limits = limits or IngestLimits()
     features: dict[str, int] = {}
-    source = open_source(stream, target.parent, limits, progress)
-    with StoreWriter(target, features) as writer:
-        report = examine(source, format, writer, features, tree, options, limits, max_bad_records)
+    source = open_input_file(stream, target.parent, limits, progress)
+    with DatasetWriter(target, features) as writer:
+        report = process_file(source, format, writer, features, tree, options, limits, max_bad_records)
         writer.commit(labels=list(report.label_counts), parents=report.label_tree)
     return report
 
 
-def examine(
-    source: Source,
+def process_file(
+    source: InputFile,
     format: str | None,  # noqa: A002
-    sink: Sink,
+    sink: ExampleSink,
     features: dict[str, int],
     tree: LabelTree | None,
     options: FormatOptions | None,
     limits: IngestLimits,
     max_bad_records: int,
-) -> Report:
+) -> DatasetReport:
     """Read a file and hand its examples on.
 
     Args:
@@ -102,20 +102,22 @@ def examine(
     options = options or chosen.options.model_validate({"format": name})
     if not isinstance(options, chosen.options):
         raise ParameterError(f"these options are not of the format {name}", "/options")
-    intake = _Intake(sink, features, tree, limits, max_bad_records)
+    intake = _RecordProcessor(sink, features, tree, limits, max_bad_records)
     try:
         intake.take(chosen.read(source, options, limits))
     except BadDataError as error:
-        raise BadDataError(str(error), [*intake.bad_records, *error.records][:SHOWN_RECORDS]) from error
+        raise BadDataError(
+            str(error), [*intake.bad_records, *error.records][:MAX_REPORTED_RECORDS]
+        ) from error
     return intake.report()
 
 
-class _Intake:
+class _RecordProcessor:
     """Checks what holds between records: one kind, distinct ids, the caps."""
 
     def __init__(
         self,
-        sink: Sink,
+        sink: ExampleSink,
         features: dict[str, int],
         tree: LabelTree | None,
         limits: IngestLimits,
@@ -126,8 +128,8 @@ class _Intake:
         self._limits = limits
         self._max_bad_records = max_bad_records
         self._given_tree = tree is not None
-        self._tally = Tally(tree or LabelTree({}))
-        self._ids = Seen()
+        self._tally = ReportBuilder(tree or LabelTree({}))
+        self._ids = CompactStringSet()
         self._n_bad_records = 0
         self.bad_records: list[BadRecord] = []
 
@@ -145,7 +147,7 @@ class _Intake:
                 self._declare(item)
         self._refuse_if_useless()
 
-    def report(self) -> Report:
+    def report(self) -> DatasetReport:
         """The counts of what was taken."""
         return self._tally.report(
             n_features=len(self._features), n_bad_records=self._n_bad_records, bad_records=self.bad_records
@@ -169,7 +171,7 @@ class _Intake:
         tally.add(record, labels)
         self._check_caps()
 
-    def _declare(self, head: Declared) -> None:
+    def _declare(self, head: Declarations) -> None:
         if head.parents and not self._tally.n_examples:
             if self._given_tree:
                 raise BadDataError("the file has a label tree of its own; leave label_tree out")
@@ -195,9 +197,9 @@ class _Intake:
 
     def _refuse(self, record: BadRecord) -> None:
         self._n_bad_records += 1
-        if len(self.bad_records) < SHOWN_RECORDS:
+        if len(self.bad_records) < MAX_REPORTED_RECORDS:
             self.bad_records.append(record)
-        if self._n_bad_records >= max(SHOWN_RECORDS, self._max_bad_records + 1):
+        if self._n_bad_records >= max(MAX_REPORTED_RECORDS, self._max_bad_records + 1):
             raise self._too_many_bad_records(" or more")
 
     def _refuse_if_useless(self) -> None:

@@ -28,7 +28,7 @@ _ZSTD_WINDOW = 2**27  # what the zstd command accepts by default
 
 
 @dataclass(frozen=True)
-class Source:
+class InputFile:
     """A file to read, once, from its beginning.
 
     Attributes:
@@ -51,12 +51,12 @@ class Source:
             yield cast("BinaryIO", copy)
 
 
-def open_source(
+def open_input_file(
     stream: BinaryIO,
     scratch: Path,
     limits: IngestLimits,
     progress: Callable[[int], None] | None = None,
-) -> Source:
+) -> InputFile:
     """A file whose gzip or zstd compression, told by its first bytes, is taken off while it is read.
 
     Args:
@@ -68,19 +68,23 @@ def open_source(
     Raises:
         BadDataError: while reading: a damaged or cut off stream, or more bytes than allowed.
     """
-    counted = _Counted(stream, progress)
+    counted = _CountingStream(stream, progress)
     opened: io.BufferedReader[Any] = io.BufferedReader(counted, 2**18)
     for _ in range(_MAX_LAYERS):
         magic = opened.peek(4)
         if magic.startswith(_GZIP):
-            unzipped = cast("Readable", gzip.GzipFile(fileobj=opened, mode="rb"))
-            plain = Capped(unzipped, "the gzip stream", Growth(lambda: counted.n_read, limits))
+            unzipped = cast("ByteReader", gzip.GzipFile(fileobj=opened, mode="rb"))
+            plain = GuardedStream(
+                unzipped, "the gzip stream", DecompressionGuard(lambda: counted.n_read, limits)
+            )
         elif magic.startswith(_ZSTD):
-            plain = Capped(_Zstd(opened), "the zstd stream", Growth(lambda: counted.n_read, limits))
+            plain = GuardedStream(
+                _ZstdReader(opened), "the zstd stream", DecompressionGuard(lambda: counted.n_read, limits)
+            )
         else:
             break
         opened = io.BufferedReader(plain, 2**18)
-    return Source(opened, scratch)
+    return InputFile(opened, scratch)
 
 
 def read_at_most(stream: BinaryIO, most: int) -> bytes:
@@ -96,7 +100,7 @@ def read_at_most(stream: BinaryIO, most: int) -> bytes:
     return b"".join(parts)
 
 
-class Readable(Protocol):
+class ByteReader(Protocol):
     """Whatever bytes can be read from."""
 
     def read(self, size: int, /) -> bytes:
@@ -104,7 +108,7 @@ class Readable(Protocol):
         ...
 
 
-class _Counted(io.RawIOBase):
+class _CountingStream(io.RawIOBase):
     """Counts what has been read; keeps random access where there is some."""
 
     def __init__(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
@@ -133,7 +137,7 @@ class _Counted(io.RawIOBase):
         return len(data)
 
 
-class Growth:
+class DecompressionGuard:
     """How many bytes have come out of a compressed file, and how many may.
 
     Args:
@@ -165,7 +169,7 @@ class Growth:
             )
 
 
-class Capped(io.RawIOBase):
+class GuardedStream(io.RawIOBase):
     """Decompressed bytes, counted; damage is told as bad data.
 
     Args:
@@ -174,7 +178,7 @@ class Capped(io.RawIOBase):
         growth: counts for the whole file.
     """
 
-    def __init__(self, stream: Readable, what: str, growth: Growth) -> None:
+    def __init__(self, stream: ByteReader, what: str, growth: DecompressionGuard) -> None:
         self._stream = stream
         self._what = what
         self._growth = growth
@@ -200,10 +204,10 @@ class Capped(io.RawIOBase):
         return len(data)
 
 
-class _Zstd:
+class _ZstdReader:
     """Reads zstd frames, one after another, and knows when the last is cut off."""
 
-    def __init__(self, source: Readable) -> None:
+    def __init__(self, source: ByteReader) -> None:
         self._source = source
         self._frame: Any = None
         self._ready = b""

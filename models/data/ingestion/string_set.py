@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 
 
-class Seen:
+class CompactStringSet:
     """Strings met so far, in 16 to 32 bytes each; a false yes has odds of one in 2^64 for each pair.
 
-    >>> seen = Seen()
+    >>> seen = CompactStringSet()
     >>> [seen.add(name) for name in ("a", "b", "a")]
     [False, False, True]
     """

@@ -31,9 +31,9 @@ from pydantic import TypeAdapter
 from models import catalog
 from models.artifact import load, save
 from models.data.examples import Examples
-from models.data.formats import OptionsUnion
-from models.data.ingest import ingest
+from models.data.ingestion.ingest import ingest
 from models.data.limits import IngestLimits
+from models.data.readers.registry import OptionsUnion
 from models.data.store import StoredExamples
 from models.errors import ArtifactError, BadDataError, ParameterError, UnsuitableDataError
 from models.mail import read_message
@@ -147,7 +147,7 @@ def _read_data(reader: str, content: bytes, dice: random.Random, folder: Path) -
         if not str(error) or not error.pointer.startswith("/"):
             raise Astray(f"a refusal without a pointer: {error!r}") from error
         return False
-    examples = Examples.joined(list(StoredExamples(target).batches()))
+    examples = Examples.concatenate(list(StoredExamples(target).batches()))
     if not report.n_examples == examples.n_examples >= 1:
         raise Astray(f"{report.n_examples} examples told, {examples.n_examples} stored")
     if told[-1] > len(content) and not reader.endswith(("parquet", "zip", "arff")):

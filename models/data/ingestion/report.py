@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from models.data.duplicates import DuplicateFinder, Duplicates
 from models.data.examples import Kind
-from models.data.record import Record, shortened
+from models.data.ingestion.duplicates import DuplicateFinder, Duplicates
+from models.data.record import Record, quoted
 from models.errors import BadRecord
 from models.labels import LabelTree
 
@@ -27,7 +27,7 @@ _MISREAD = re.compile("[\ufffd\x80-\x9f]|Ã[\xa0-\xbf‚ƒ„…†‡ˆ‰Š‹
 
 
 @dataclass(frozen=True)
-class Report:
+class DatasetReport:
     """Counts of a data set, and what looks wrong with it.
 
     Attributes:
@@ -75,7 +75,7 @@ class Report:
         return asdict(self)
 
 
-class Tally:
+class ReportBuilder:
     """Counts examples as they pass.
 
     Args:
@@ -124,12 +124,12 @@ class Tally:
             self._misread.append(record.line)
         self._duplicates.add(record, labels)
 
-    def report(self, *, n_features: int, n_bad_records: int, bad_records: list[BadRecord]) -> Report:
+    def report(self, *, n_features: int, n_bad_records: int, bad_records: list[BadRecord]) -> DatasetReport:
         """The counts so far, and the warnings that follow from them."""
         counts = dict(sorted(self.label_counts.items()))
         cardinality = sum(counts.values()) / max(self.n_examples, 1)
         duplicates = self._duplicates.found()
-        return Report(
+        return DatasetReport(
             kind=self.kind,
             n_examples=self.n_examples,
             n_labels=len(counts),
@@ -140,7 +140,7 @@ class Tally:
             splits=dict(self._splits),
             n_features=n_features,
             n_empty=len(self._empty),
-            n_duplicates=duplicates.n_repeated,
+            n_duplicates=duplicates.n_duplicates,
             n_conflicting=duplicates.n_conflicting,
             label_tree=dict(self.tree.parents),
             warnings=[
@@ -229,14 +229,14 @@ def _about_documents(
 
 
 def _about_duplicates(duplicates: Duplicates) -> Iterable[str]:
-    if duplicates.n_repeated:
-        yield f"{duplicates.n_repeated:,} documents are the same as an earlier one"
+    if duplicates.n_duplicates:
+        yield f"{duplicates.n_duplicates:,} documents are the same as an earlier one"
     if duplicates.n_conflicting:
         pairs = ", ".join(f"lines {first} and {other}" for first, other in duplicates.conflicts)
         yield f"{duplicates.n_conflicting:,} of those have other labels than the earlier one: {pairs}"
-    if duplicates.n_shared:
+    if duplicates.n_in_both_splits:
         yield (
-            f"{duplicates.n_shared:,} documents of the test part are also in the training part; "
+            f"{duplicates.n_in_both_splits:,} documents of the test part are also in the training part; "
             "measures will be too good"
         )
 
@@ -267,11 +267,11 @@ def _about_counts(counts: dict[str, int], n_examples: int) -> Iterable[str]:
         return
     most, least = max(used, key=used.__getitem__), min(used, key=used.__getitem__)
     if _NEARLY_ALL * n_examples < used[most] < n_examples:
-        yield f"the label {shortened(most)} stands on {used[most] / n_examples:.0%} of all examples"
+        yield f"the label {quoted(most)} stands on {used[most] / n_examples:.0%} of all examples"
     if used[most] >= _IMBALANCE * used[least]:
         yield (
-            f"labels are far from balanced: {shortened(most)} has {used[most]:,} examples, "
-            f"{shortened(least)} {used[least]:,}; look at macro measures"
+            f"labels are far from balanced: {quoted(most)} has {used[most]:,} examples, "
+            f"{quoted(least)} {used[least]:,}; look at macro measures"
         )
 
 
@@ -279,7 +279,7 @@ def _some(names: Iterable[str]) -> str:
     """The first few names and how many there are."""
     ordered = sorted(names)
     more = f", and {len(ordered) - _SHOWN:,} more" if len(ordered) > _SHOWN else ""
-    return ", ".join(map(shortened, ordered[:_SHOWN])) + more
+    return ", ".join(map(quoted, ordered[:_SHOWN])) + more
 
 
 def _lines(lines: Sequence[int]) -> str:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from models.data.limits import IngestLimits
-from models.data.record import shortened
-from models.data.source import Capped, Growth, Readable, Source
+from models.data.readers.input_file import ByteReader, DecompressionGuard, GuardedStream, InputFile
+from models.data.record import quoted
 from models.errors import BadDataError
 
 _MAGIC = b"PK\x03\x04"
@@ -24,22 +24,22 @@ _DIRECTORY_BYTES = 400  # of one member in the directory: 46, its name, and time
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-def is_zip(source: Source) -> bool:
+def is_zip(source: InputFile) -> bool:
     """Whether a file begins like a zip."""
     return cast("io.BufferedReader", source.stream).peek(4).startswith(_MAGIC)
 
 
-class Archive:
+class ZipArchive:
     """The members of an open zip that are files and not an operating system's litter.
 
     Attributes:
         names: of the members, in the order of the directory; a zip may hold two of the same name.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, growth: Growth) -> None:
+    def __init__(self, archive: zipfile.ZipFile, growth: DecompressionGuard) -> None:
         self._archive = archive
         self._growth = growth
-        self._members = [info for info in archive.infolist() if not _is_litter(info)]
+        self._members = [info for info in archive.infolist() if not _is_system_file(info)]
         self.names = [info.filename for info in self._members]
 
     def signature(self, index: int) -> tuple[int, int]:
@@ -54,19 +54,19 @@ class Archive:
             BadDataError: now or while reading: it is encrypted, compressed in a rare way, or damaged.
         """
         info = self._members[index]
-        name = shortened(info.filename)
+        name = quoted(info.filename)
         if info.flag_bits & 1:
             raise BadDataError(f"the member {name} of the zip is encrypted")
         if info.compress_type not in _READABLE:
             raise BadDataError(f"the member {name} of the zip is compressed otherwise than by deflate")
-        with _damage_told(f"the member {name} of the zip is damaged"):
+        with _zip_errors_as_bad_data(f"the member {name} of the zip is damaged"):
             member = self._archive.open(info)
-        plain = Capped(cast("Readable", member), f"the member {name} of the zip", self._growth)
+        plain = GuardedStream(cast("ByteReader", member), f"the member {name} of the zip", self._growth)
         return cast("BinaryIO", io.BufferedReader(plain, 2**16))
 
 
 @contextmanager
-def open_archive(source: Source, limits: IngestLimits) -> Iterator[Archive]:
+def open_zip_archive(source: InputFile, limits: IngestLimits) -> Iterator[ZipArchive]:
     """A zip with random access.
 
     Raises:
@@ -76,16 +76,16 @@ def open_archive(source: Source, limits: IngestLimits) -> Iterator[Archive]:
         size = file.seek(0, io.SEEK_END)
         if _directory_bytes(file, size) > limits.zip_members * _DIRECTORY_BYTES:
             raise BadDataError(f"the zip has more than {limits.zip_members:,} members")
-        with _damage_told("the zip is damaged or cut off"):
+        with _zip_errors_as_bad_data("the zip is damaged or cut off"):
             archive = zipfile.ZipFile(file)
         with archive:
             if len(archive.infolist()) > limits.zip_members:
                 raise BadDataError(f"the zip has more than {limits.zip_members:,} members")
-            yield Archive(archive, Growth(lambda: size, limits))
+            yield ZipArchive(archive, DecompressionGuard(lambda: size, limits))
 
 
 @contextmanager
-def _damage_told(what: str) -> Iterator[None]:
+def _zip_errors_as_bad_data(what: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, struct.error) as error:
@@ -111,7 +111,7 @@ def _directory_bytes(file: BinaryIO, size: int) -> int:
     return n_bytes
 
 
-def _is_litter(info: zipfile.ZipInfo) -> bool:
+def _is_system_file(info: zipfile.ZipInfo) -> bool:
     parts = info.filename.split("/")
     is_file = bool(parts[-1])  # ZipInfo.is_dir stumbles over an empty name
     return not is_file or "__MACOSX" in parts or any(part.startswith(".") for part in parts)

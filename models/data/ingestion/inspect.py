@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from models.data.ingest import examine
+from models.data.ingestion.ingest import process_file
+from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
-from models.data.options import FormatOptions
+from models.data.readers.input_file import open_input_file
+from models.data.readers.options import FormatOptions
 from models.data.record import Record
-from models.data.report import Report
-from models.data.source import open_source
 from models.labels import LabelTree
 
 
@@ -24,7 +24,7 @@ def inspect(
     limits: IngestLimits | None = None,
     max_bad_records: int = 0,
     progress: Callable[[int], None] | None = None,
-) -> Report:
+) -> DatasetReport:
     """Read a file as the service would and report on it.
 
     Args:
@@ -42,11 +42,11 @@ def inspect(
     """
     limits = limits or IngestLimits()
     with path.open("rb") as stream:
-        source = open_source(stream, Path(tempfile.gettempdir()), limits, progress)
-        return examine(source, format, _Nowhere(), {}, tree, options, limits, max_bad_records)
+        source = open_input_file(stream, Path(tempfile.gettempdir()), limits, progress)
+        return process_file(source, format, _DiscardSink(), {}, tree, options, limits, max_bad_records)
 
 
-class _Nowhere:
+class _DiscardSink:
     """Keeps nothing."""
 
     def append(self, record: Record, id_: str, labels: list[str], /) -> None:

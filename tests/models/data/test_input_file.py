@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from models.data.limits import IngestLimits
-from models.data.source import open_source, read_at_most
+from models.data.readers.input_file import open_input_file, read_at_most
 from models.errors import BadDataError
 
 TEXT = b"".join(b"line %d of a file\n" % i for i in range(100_000))
@@ -22,7 +22,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def read(content: bytes, folder: Path, limits: IngestLimits | None = None) -> bytes:
-    return open_source(io.BytesIO(content), folder, limits or IngestLimits()).stream.read()
+    return open_input_file(io.BytesIO(content), folder, limits or IngestLimits()).stream.read()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def bomb(name: str, n_bytes: int) -> bytes:
 @pytest.mark.parametrize("name", ["gzip", "zstd"])
 def test_bombs_do_not_go_off(name: str, tmp_path: Path) -> None:
     content = bomb(name, 256 * 2**20)
-    source = open_source(io.BytesIO(content), tmp_path, IngestLimits())
+    source = open_input_file(io.BytesIO(content), tmp_path, IngestLimits())
     n_read = 0
     with pytest.raises(BadDataError, match="grows more than 200 times"):  # noqa: PT012 - counts what came before
         while data := source.stream.read(2**16):
@@ -91,7 +91,7 @@ def test_decompressed_bytes_are_capped(compress: object, tmp_path: Path) -> None
 
 def test_random_access_by_copy_only_where_needed(tmp_path: Path) -> None:
     for content in (TEXT, gzip.compress(TEXT)):
-        source = open_source(io.BytesIO(content), tmp_path, IngestLimits())
+        source = open_input_file(io.BytesIO(content), tmp_path, IngestLimits())
         with source.seekable() as file:
             file.seek(-5, io.SEEK_END)
             assert file.read() == TEXT[-5:]
@@ -101,7 +101,7 @@ def test_random_access_by_copy_only_where_needed(tmp_path: Path) -> None:
 
 
 def test_a_few_bytes_take_the_memory_of_a_few(tmp_path: Path) -> None:
-    stream = open_source(io.BytesIO(gzip.compress(b"few")), tmp_path, IngestLimits()).stream
+    stream = open_input_file(io.BytesIO(gzip.compress(b"few")), tmp_path, IngestLimits()).stream
     tracemalloc.start()
     try:
         assert read_at_most(stream, 2**26) == b"few"

@@ -22,32 +22,32 @@ BROKEN_INPUT = (
 """What the standard library's header code and the text libraries are known to raise on malformed input."""
 
 
-class Findings:
+class Diagnostics:
     """Collects the defects of one message, in the order in which they are met, each once."""
 
     def __init__(self) -> None:
         self.defects: list[str] = []
         self.truncated = False
 
-    def defect(self, text: str) -> None:
+    def add_defect(self, text: str) -> None:
         """Notes something malformed, in words."""
         if text not in self.defects and len(self.defects) < MAX_DEFECTS:
             self.defects.append(text)
 
-    def cut(self, text: str) -> None:
+    def add_truncation(self, text: str) -> None:
         """Notes something that was left unread because it goes beyond a limit."""
         self.truncated = True
-        self.defect(text)
+        self.add_defect(text)
 
     def guard(self, what: str, read: Callable[[], T], default: T) -> T:
         """The result of ``read``, or the default and a defect where the input breaks it.
 
-        >>> findings = Findings()
-        >>> findings.guard("the answer", lambda: int("forty-two"), 0), findings.defects
+        >>> diagnostics = Diagnostics()
+        >>> diagnostics.guard("the answer", lambda: int("forty-two"), 0), diagnostics.defects
         (0, ['the answer cannot be read (ValueError)'])
         """
         try:
             return read()
         except BROKEN_INPUT as broken:
-            self.defect(f"{what} cannot be read ({type(broken).__name__})")
+            self.add_defect(f"{what} cannot be read ({type(broken).__name__})")
             return default

@@ -28,7 +28,7 @@ def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, byte
     while line := stream.readline(max_bytes + 2):
         number += 1
         if number == 1:
-            refuse_utf16(line)
+            reject_utf16(line)
             line = line.removeprefix(BOM)
         ended = line.endswith(b"\n")
         line = line.removesuffix(b"\n").removesuffix(b"\r") if ended else line
@@ -40,7 +40,7 @@ def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, byte
             yield number, line
 
 
-def refuse_utf16(line: bytes) -> None:
+def reject_utf16(line: bytes) -> None:
     """Tell a file that begins with the byte order mark of UTF-16 from one that is merely damaged.
 
     Raises:
