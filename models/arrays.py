@@ -1,8 +1,8 @@
-"""The array types that everything in ``models`` speaks."""
+"""Array types that all of ``models`` uses, and how sparse matrices share memory safely."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,3 +18,37 @@ Matrix: TypeAlias = "csr_array[Any, tuple[int, int]]"
 
 Labels: TypeAlias = "csr_array[Any, tuple[int, int]]"
 """Examples by labels, compressed sparse rows of int8; a stored 1 is a relevant label."""
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """A read-only view of an array, for a sparse matrix that shares the array with another one.
+
+    SciPy sorts a matrix in place, also in operations that look harmless: ``abs``, ``max``, a comparison. If
+    two matrices share one of their three arrays, sorting one of them silently corrupts the other. With a
+    read-only view it raises ``ValueError`` instead.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def with_data(matrix: Matrix, data: AnyArray) -> Matrix:
+    """A matrix with the same structure as another one and with other values.
+
+    The result shares the other matrix's index arrays, read-only, if these are in canonical form, so that
+    SciPy has nothing to sort. Otherwise the result has copies.
+
+    Args:
+        matrix: (n, m), with z stored entries.
+        data: (z,) the values of the result, in the order of ``matrix.data``; not ``matrix.data`` itself.
+
+    >>> matrix = csr_array((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 2])))  # unsorted
+    >>> halves = with_data(matrix, matrix.data / 2)
+    >>> _ = abs(halves)  # sorts it in place
+    >>> halves.toarray().tolist(), matrix.toarray().tolist()
+    ([[1.0, 0.5]], [[2.0, 1.0]])
+    """
+    share = read_only if matrix.has_canonical_format else np.copy
+    return csr_array((data, share(matrix.indices), share(matrix.indptr)), shape=matrix.shape)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, Monitor, Notes, State, Step
 from models.base.learning_curve import MEASURES, Tally
 from models.base.validation import as_problem
@@ -210,7 +210,9 @@ class IncrementalLearner(Learner):
             self._set_learned(grown)
             self._lent = False
         columns = np.array([place[name] for name in names], dtype=np.int64)
-        return csr_array((Y.data, columns[Y.indices], Y.indptr), shape=(Y.shape[0], len(union)))
+        return csr_array(
+            (read_only(Y.data), columns[Y.indices], read_only(Y.indptr)), shape=(Y.shape[0], len(union))
+        )
 
     def _own(self) -> None:
         """Copy learned arrays that someone else holds too (a saved model, a snapshot), before they change."""

@@ -31,12 +31,12 @@ def as_matrix(X: Any, *, n_features: int | None = None, reader: str = "this lear
             f"X has {checked.shape[1]} features, but {reader} is expecting {n_features} features as input"
         )
     matrix = csr_array(checked)
-    if (matrix.data == 0).any():
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
+    if (matrix.data == 0).any():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
     return matrix
 
 
@@ -48,11 +48,13 @@ def as_labels(Y: Any) -> Labels:
     """
     given: Any = Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y))
     labels = csr_array(given)
+    if not labels.has_canonical_format:
+        labels = labels.copy()
+        labels.sum_duplicates()
     if not np.isin(labels.data, (0, 1)).all():
         raise ValueError("Y holds values other than 0 and 1; give a matrix of relevant labels")
     labels = labels.astype(np.int8)
     labels.eliminate_zeros()
-    labels.sort_indices()
     return labels
 
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.serialization.state import held
 
@@ -168,4 +168,6 @@ def _with_short_indices(X: Matrix) -> Matrix:
     """The same matrix with the 32-bit indices that liblinear wants, where they suffice."""
     if X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
         return X
-    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    return csr_array(
+        (read_only(X.data), X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
+    )

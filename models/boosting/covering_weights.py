@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from models.arrays import Floats, Ints, Labels, Matrix
+from models.arrays import Floats, Ints, Labels, Matrix, with_data
 from models.boosting.covering import CompiledCovering, Piece
 
 _BLOCK = 8_388_608
@@ -63,14 +63,14 @@ class Columns:
         return cls(first, count.astype(np.int64), of_feature)
 
     def chosen(self, X: Matrix) -> Matrix:
-        """The distinct columns of features, (n, u) from (n, r); values are shared where all are distinct."""
+        """The distinct columns of features, (n, u) from (n, r), with sorted indices."""
         column = self.of_feature.astype(X.indices.dtype)[X.indices]
-        shape = (X.shape[0], len(self.first))
         standing = self.first[column] == X.indices
-        if standing.all():
-            return csr_array((X.data, column, X.indptr), shape=shape)
         before = np.concatenate([[0], np.cumsum(standing)]).astype(X.indptr.dtype)
-        return csr_array((X.data[standing], column[standing], before[X.indptr]), shape=shape)
+        shape = (X.shape[0], len(self.first))
+        chosen = csr_array((X.data[standing], column[standing], before[X.indptr]), shape=shape)
+        chosen.sort_indices()
+        return chosen
 
     def spread(self, weights: Floats) -> Floats:
         """(r, k) weights of features from (u, k) weights of columns; 0 for absent features."""
@@ -241,9 +241,10 @@ class _Block:
         if signed:
             below = np.where(X.data < 0, X.shape[1], 0).astype(X.indices.dtype)
             shape = (X.shape[0], 2 * X.shape[1])
-            folded = csr_array((np.abs(X.data), X.indices + below, X.indptr), shape=shape)
+            folded = csr_array((np.abs(X.data), X.indices + below, X.indptr.copy()), shape=shape)
+            folded.sort_indices()
         if (columns.count > 1).any():
-            X = csr_array((X.data * columns.count[X.indices], X.indices, X.indptr), shape=X.shape)
+            X = with_data(X, X.data * columns.count[X.indices])
         order = np.argsort(Y.indices, kind="stable")
         gathered = _gathered(folded, Y, order) if keep else None
         sizes = np.asarray(abs(X).sum(axis=1), dtype=np.float64)

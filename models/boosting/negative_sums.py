@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Matrix
+from models.arrays import AnyArray, Floats, Ints, Matrix, read_only
 from models.boosting.positive_pairs import PairBlock, PositivePairs
 from models.boosting.screening import ROUNDING, free_loss, sum_error
 from models.boosting.variants import Variant
@@ -173,7 +173,7 @@ class OwnNegativeSums:
         n_labels = len(pairs.starts) - 1
         self._of_pairs = np.zeros(len(pairs))
         self._held = _RecentMatrices(_HELD_BYTES)
-        self._ones = np.ones(int(_MOST_HELD * len(rows.indices)))
+        self._ones = read_only(np.ones(int(_MOST_HELD * len(rows.indices))))
         self._free = np.zeros((n_labels, rows.shape[1]))
         self._scale = np.ones(n_labels)
         self.error = np.full(n_labels, np.inf)

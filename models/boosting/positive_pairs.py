@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 
 _PAIRS = 8192  # pairs of a block: as many as let its arrays stay in the cache
 
@@ -95,7 +95,7 @@ class PositivePairs:
         self._first_positive = np.concatenate([[0], np.cumsum([len(documents) for documents in positives])])
         pieces = self._pieces()
         entries = [sum(len(members) for _, _, members in found[first:stop]) for first, stop in pieces]
-        ones = np.ones(max(entries))
+        ones = read_only(np.ones(max(entries)))
         self.blocks = [
             self._block(first, stop, found[first:stop], ones)
             for first, stop in pieces

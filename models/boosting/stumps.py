@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import Bools, Floats, Ints, Matrix
+from models.arrays import Bools, Floats, Ints, Matrix, read_only
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ class Stumps:
         documents = self.documents
         if len(documents) <= np.iinfo(np.int32).max:
             starts, documents = starts.astype(np.int32), documents.astype(np.int32)
-        return csr_array((np.ones(len(documents)), documents, starts), shape=(len(self), self.n_documents))
+        return csr_array(
+            (np.ones(len(documents)), read_only(documents), starts), shape=(len(self), self.n_documents)
+        )
 
 
 def presence_stumps(X: Matrix) -> Stumps:

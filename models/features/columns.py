@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Matrix
+from models.arrays import AnyArray, Matrix, with_data
 
 
 def stacked(parts: Sequence[Matrix], n_columns: int) -> Matrix:
@@ -63,4 +63,4 @@ def unit_rows(matrix: Matrix) -> Matrix:
     largest = np.repeat(np.maximum.reduceat(np.abs(matrix.data), starts), sizes)
     data = matrix.data / largest  # first, so that squares neither overflow nor vanish
     length = np.sqrt(np.add.reduceat(data * data, starts))
-    return csr_array((data / np.repeat(length, sizes), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return with_data(matrix, data / np.repeat(length, sizes))

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
 from models.base import Notes, State
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
@@ -144,7 +144,7 @@ class NumericFeatures:
         if self.parameters.scaling == "unit":
             return unit_rows(X)
         with np.errstate(over="ignore"):
-            return csr_array((X.data / scale[X.indices], X.indices, X.indptr), shape=X.shape)
+            return with_data(X, X.data / scale[X.indices])
 
     def _values(self, X: Matrix) -> Matrix:
         """Rows of base features, unscaled, as rows of all features."""

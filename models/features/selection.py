@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.sparse import coo_array, csr_array
 
-from models.arrays import Bools, Floats, Ints, Labels, Matrix
+from models.arrays import Bools, Floats, Ints, Labels, Matrix, with_data
 
 BETA, GAMMA = 16.0, 4.0
 _BLOCK_ENTRIES = 2**21
@@ -151,9 +151,7 @@ def _information_gain_blocks(counts: Matrix, Y: Labels) -> Iterator[tuple[int, F
     n_log_n = np.concatenate(([0.0], numbers * np.log(numbers)))
     present = document_frequency(counts)[:, None]
     margin_present = n_log_n[present] + n_log_n[g - present]
-    presence = csr_array(
-        (np.ones(counts.nnz, dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape
-    ).T.tocsr()
+    presence = with_data(counts, np.ones(counts.nnz, dtype=np.int64)).T.tocsr()
     columns = Y.tocsc().astype(np.int64)
     for first, last in _blocks(counts.shape[1], Y.shape[1]):
         block = columns[:, first:last]

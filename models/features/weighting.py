@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from models.arrays import Floats, Matrix
+from models.arrays import Floats, Matrix, with_data
 
 Weights: TypeAlias = Literal["binary", "tf", "tfidf", "pivoted"]
 
@@ -87,7 +86,7 @@ def weigh(
         by_document = _damped(lengths.mean_count) * pivot
         rows = np.repeat(by_document, np.diff(counts.indptr))
         data = idf[counts.indices] * _damped(counts.data) / rows
-    weights = csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+    weights = counts if data is counts.data else with_data(counts, data)
     if not data.all():
         weights = weights.copy()
         weights.eliminate_zeros()

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from scipy.sparse import csr_array
 
-from models.arrays import Floats, Ints, Matrix
+from models.arrays import Floats, Ints, Matrix, read_only
 
 
 class _Kernel(BaseModel):
@@ -154,7 +154,9 @@ class _PrimalBatch:
     def __init__(self, w: Floats, X: Matrix) -> None:
         self._w = w
         self._features, columns = np.unique(X.indices, return_inverse=True)
-        self._X = csr_array((X.data, columns, X.indptr), shape=(X.shape[0], len(self._features)))
+        self._X = csr_array(
+            (read_only(X.data), columns, read_only(X.indptr)), shape=(X.shape[0], len(self._features))
+        )
         self.potentials: Floats = np.asarray(self._X @ w[self._features])
         self.gram: Floats = _inner(self._X, self._X)
 

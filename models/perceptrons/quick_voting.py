@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, read_only
 from models.perceptrons.pairs import Pairs, Voting, gains
 
 
@@ -129,7 +129,7 @@ class _Table:
         self.pairs, self.voting, self.weights, self.bound = pairs, voting, weights, bound
         self.cells = x.indices.astype(np.intp)[:, np.newaxis] * weights.shape[1]
         self.x: Matrix = csr_array(
-            (x.data, np.arange(x.nnz, dtype=np.int32), np.array([0, x.nnz], dtype=np.int32)),
+            (read_only(x.data), np.arange(x.nnz, dtype=np.int32), np.array([0, x.nnz], dtype=np.int32)),
             shape=(1, x.nnz),
         )
         self.outcome: AnyArray = np.zeros(len(pairs), dtype=weights.dtype)

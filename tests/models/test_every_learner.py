@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sparse_cases import frozen, noncanonical
 
 from models.arrays import Labels, Matrix
 from models.base import Context, Learner, State, Step
@@ -161,6 +162,17 @@ def test_sparse_and_dense_input_give_the_same_bits(algorithm: str) -> None:
     dense = made(algorithm).fit(X.toarray(), Y.toarray(), context=context)
     assert_same_state(sparse.get_state(), dense.get_state())
     np.testing.assert_array_equal(sparse.decision_function(X), dense.decision_function(X.toarray()))
+
+
+@every_learner
+def test_unsorted_read_only_input_gives_the_same_bits(algorithm: str) -> None:
+    X, Y, context = problem()
+    canonical = made(algorithm).fit(X, Y, context=context)
+    unsorted_X = frozen(noncanonical(X.toarray(), seed=1))
+    unsorted_Y = frozen(noncanonical(Y.toarray().astype(float), seed=2))
+    other = made(algorithm).fit(unsorted_X, unsorted_Y, context=context)
+    assert_same_state(other.get_state(), canonical.get_state())
+    np.testing.assert_array_equal(other.decision_function(unsorted_X), canonical.decision_function(X))
 
 
 @every_learner

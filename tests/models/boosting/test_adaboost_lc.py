@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -234,6 +234,13 @@ def curve_of(learner: AdaBoostLC, X: Any, Y: Any, **given: Any) -> list[dict[str
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups"])
 @pytest.mark.parametrize("covering", COVERINGS, ids=lambda covering: covering["kind"])
+@example(
+    problem=(  # features 0 and 4 have equal columns
+        np.array([[1.8, 0.3, 1.0, 1.2, 1.8], [0, 2.4, 0, 1.0, 0], [0, 0, 0, 0.8, 0]]),
+        np.array([[0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]]),
+    ),
+    smoothing=None,
+)
 @given(problem=problems(), smoothing=st.sampled_from([None, 0.3]))
 @settings(max_examples=10, deadline=None)
 def test_training_is_figure_2(
