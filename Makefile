@@ -1,4 +1,4 @@
-# Covey. `make help` lists what can be done.
+# Covey. Run `make help` to list the targets.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -8,11 +8,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## Show this list.
+help: ## List the targets.
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: install
-install: $(VENV)/.installed ## Make .venv with covey in it, from the hashed lock.
+install: $(VENV)/.installed ## Create .venv and install covey with the locked dependencies.
 
 $(VENV)/.installed: requirements/run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Covey needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
@@ -26,7 +26,7 @@ $(VENV)/.developing: $(VENV)/.installed requirements/dev.lock
 	@touch $@
 
 .PHONY: demo
-demo: install ## Run the main job for real and leave the service running (ONCE=1 stops by itself).
+demo: install ## Run the demo and keep the service running (ONCE=1: stop afterwards).
 	$(BIN)/covey demo $(if $(ONCE),--once)
 
 .PHONY: test
@@ -35,31 +35,31 @@ test: $(VENV)/.developing ## Set up and run all checks and tests.
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 .PHONY: check
-check: $(VENV)/.developing ## Check style, types and the lock.
+check: $(VENV)/.developing ## Check style, formatting and types.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 .PHONY: results
-results: $(VENV)/.developing ## Make docs/results.md anew, on the service at URL or on one of its own (takes an hour).
+results: $(VENV)/.developing ## Regenerate docs/results.md with the service at URL, or with a new one (an hour).
 	$(BIN)/python -m benchmarks.papers $(if $(URL),--url $(URL))
 
 .PHONY: bench-quick
-bench-quick: $(VENV)/.developing ## Make small versions of the papers' tables in ten minutes, and print them.
+bench-quick: $(VENV)/.developing ## Print small versions of the papers' tables (ten minutes).
 	$(BIN)/python -m benchmarks.papers --quick $(if $(URL),--url $(URL))
 
 .PHONY: audit
-audit: $(VENV)/.developing ## Look for known vulnerabilities in the locked dependencies (asks the network; fails where it cannot).
+audit: $(VENV)/.developing ## Check the locked dependencies for known vulnerabilities (needs the network).
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/run.lock
 
 .PHONY: openapi
-openapi: $(VENV)/.developing ## Write openapi.json anew from the app.
+openapi: $(VENV)/.developing ## Regenerate openapi.json.
 	$(BIN)/covey openapi > openapi.json
 
 .PHONY: lock
-lock: ## Lock the dependencies anew (needs uv).
+lock: ## Update the locked dependencies (needs uv).
 	requirements/lock.sh --upgrade
 
 .PHONY: clean
-clean: ## Remove what the targets above have made.
+clean: ## Remove .venv and the caches.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

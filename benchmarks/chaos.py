@@ -1,11 +1,11 @@
-"""What is lost while everything is killed, stopped, cut off and filled up, for as long as one likes.
+"""Inject faults into a running service for any length of time, and check that nothing is lost.
 
     python benchmarks/chaos.py --minutes 10 --faults 200 --database postgresql
 
-First it measures how long a job waits after ``kill -9`` of its worker, under the default settings. Then a
-stack with a small disk gets a stream of trainings and predictions and, at random seeded moments, faults;
-afterwards everything that was accepted is accounted for (``tests/support/turmoil.py``). It ends with status 1
-if anything was lost, done twice or wrong.
+First the script measures how long a job waits after ``kill -9`` of its worker, with the default settings.
+Then it sends a stream of trainings and predictions to a service with a small disk, and injects faults at
+random moments that the seed determines. Afterwards it checks everything that the service accepted
+(``tests/support/turmoil.py``). The exit status is 1 if anything is lost, done twice or wrong.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from stack import Stack, departments, wait_for
 
 KILLS = 5
 SETTLED_SECONDS = 11.0
-"""A worker that is killed has lived for so long, and its job has left checkpoints."""
+"""Time before each kill, so that the job has written checkpoints."""
 
 LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
 
 
-def recovery(folder: Path, *, beside: bool) -> list[float]:
-    """Seconds from ``kill -9`` of the worker that runs a job to the job running again, several times.
+def recovery(folder: Path, *, spare: bool) -> list[float]:
+    """Measure the seconds from ``kill -9`` of a job's worker until the job runs again, several times.
 
     Args:
-        folder: for a stack under the default settings.
-        beside: whether another worker lives, or the one that is killed has to be started again first.
+        folder: folder for a service with the default settings.
+        spare: whether another worker runs; otherwise the killed worker must restart first.
     """
-    stack = Stack(folder / f"recovery-{beside}").start()
+    stack = Stack(folder / f"recovery-{spare}").start()
     environment = {**os.environ, "COVEY_DATA_DIR": str(stack.data), "COVEY_LOG_LEVEL": "error"}
     others: list[subprocess.Popen[bytes]] = []
     seconds = []
@@ -54,7 +54,7 @@ def recovery(folder: Path, *, beside: bool) -> list[float]:
             return next((worker for worker in workers if stack.job_pids(worker)), None)
 
         for _ in range(KILLS):
-            if beside and (not others or others[-1].poll() is not None):
+            if spare and (not others or others[-1].poll() is not None):
                 with (folder / "other.log").open("ab") as log:
                     command = [sys.executable, "-m", "workers"]
                     others.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
@@ -84,11 +84,11 @@ def recovery(folder: Path, *, beside: bool) -> list[float]:
 
 def print_recovery(folder: Path) -> None:
     """Measure and print how long a job waits after ``kill -9``, with and without another worker."""
-    for beside in (False, True):
-        seconds = recovery(folder, beside=beside)
-        others = "another worker lives" if beside else "it is the only one"
+    for spare in (False, True):
+        seconds = recovery(folder, spare=spare)
+        others = "with another worker" if spare else "without another worker"
         print(
-            f"from kill -9 of a worker to its job running again, {others}, {len(seconds)} times: "
+            f"from kill -9 of a worker until its job runs again, {others}, {len(seconds)} times: "
             f"median {statistics.median(seconds):.1f} s, longest {max(seconds):.1f} s",
             flush=True,
         )
@@ -96,7 +96,7 @@ def print_recovery(folder: Path) -> None:
 
 @contextmanager
 def database(kind: str) -> Iterator[str | None]:
-    """The URL of a fresh PostgreSQL database, or None for the embedded SQLite."""
+    """Yield the URL of an empty PostgreSQL database, or None for the embedded SQLite database."""
     if kind == "sqlite":
         yield None
         return
@@ -105,12 +105,12 @@ def database(kind: str) -> Iterator[str | None]:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Run the measurements and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=10.0, help="at least so long")
-    parser.add_argument("--faults", type=int, default=200, help="at least so many")
+    parser.add_argument("--minutes", type=float, default=10.0, help="minimum duration")
+    parser.add_argument("--faults", type=int, default=200, help="minimum number of faults")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     arguments = parser.parse_args()
@@ -120,7 +120,7 @@ def main() -> int:
         data = folder / "data"
         with turmoil.small_disk(data / "storage", mib=16) as small:
             if not small:
-                print("this system mounts no small disk for us: the disk will not fill")
+                print("cannot mount a small disk on this system: the disk-full fault is skipped")
             settings = {**turmoil.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
             stack = Stack(data, settings).start()
             try:

@@ -1,11 +1,11 @@
-"""Requests and files that nobody would send, for as long as one likes.
+"""Send random requests and mutated files for any length of time.
 
     python benchmarks/fuzz.py --minutes 60
 
-One process asks a running service all that its OpenAPI document allows and forbids and checks every
-answer (``tests/support/fuzzing.py``); another has mangled files of every format, messages and saved models
-read (``tests/support/mutation.py``). It prints what was counted, and ends with status 1, and with what shows
-it, if anything was found.
+One process sends valid and invalid requests, generated from the OpenAPI document, to a running service and
+checks every response (``tests/support/fuzzing.py``). Another process reads mutated files of all formats,
+messages and saved models (``tests/support/mutation.py``). The script prints the counts. If it finds an error,
+it prints how to reproduce it, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from mutation import MEMORY_RATIO, READERS, Astray, examine
 from stack import Stack
 
 SEQUENCES_SECONDS = 240
-"""Of random sequences, after every pass over each operation."""
+"""Duration of the random sequences after each pass over all operations."""
 PASS_SECONDS = 400
-"""Less than what is left when a pass over each operation begins, the first one apart."""
+"""Every pass after the first starts only if more time than this is left."""
 EXAMPLES = 20
-"""Random requests for each operation in a pass."""
+"""Number of random requests per operation in a pass."""
 
 KINDS = {
-    "not_a_server_error": "answers that are faults (5xx)",
-    "status_code_conformance": "answers with an undocumented status",
-    "response_schema_conformance": "answers that do not fit their schema",
-    "content_type_conformance": "answers of an undocumented media type",
-    "response_headers_conformance": "answers without a documented header",
-    "negative_data_rejection": "bad requests that were taken",
-    "positive_data_acceptance": "good requests that were not understood",
+    "not_a_server_error": "responses with a 5xx status",
+    "status_code_conformance": "responses with an undocumented status",
+    "response_schema_conformance": "responses that violate their schema",
+    "content_type_conformance": "responses with an undocumented media type",
+    "response_headers_conformance": "responses without a documented header",
+    "negative_data_rejection": "invalid requests that were accepted",
+    "positive_data_acceptance": "valid requests that were rejected as malformed",
 }
 
 
 @dataclass
-class Read:
-    """What mangled files came to.
+class FileResults:
+    """Results of reading mutated files.
 
     Attributes:
-        outcomes: files by reader, and whether they were read.
-        astray: what was found.
-        memory: the most that a reader took beyond ten times its file, in bytes.
+        outcomes: number of files by reader and by whether the file was read.
+        findings: descriptions of failures, hangs and excessive memory.
+        memory: largest memory of a reader beyond ten times the size of its file, in bytes.
     """
 
     outcomes: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    astray: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
     memory: int = 0
 
 
-def read_files(seed: int, seconds: float) -> Read:
-    """Have mangled files read, each reader's in turn."""
+def read_files(seed: int, seconds: float) -> FileResults:
+    """Read mutated files, with each reader in turn."""
     end = time.monotonic() + seconds
-    done = Read()
+    done = FileResults()
     tracemalloc.start()
     number = seed * 10**9
     with tempfile.TemporaryDirectory(prefix="covey-fuzz-") as folder:
@@ -74,7 +74,7 @@ def read_files(seed: int, seconds: float) -> Read:
                 try:
                     outcome = examine(reader, number, Path(folder))
                 except Astray as error:
-                    done.astray.append(str(error))
+                    done.findings.append(str(error))
                     continue
                 done.outcomes[reader, outcome.read] += 1
                 done.memory = max(done.memory, outcome.peak_bytes - MEMORY_RATIO * outcome.size_bytes)
@@ -82,8 +82,8 @@ def read_files(seed: int, seconds: float) -> Read:
     return done
 
 
-def ask(seed: int, seconds: float) -> tuple[Fuzz, int]:
-    """Ask a service of its own; gives what was counted, and how many faults it logged."""
+def send_requests(seed: int, seconds: float) -> tuple[Fuzz, int]:
+    """Fuzz a new service. Returns the results and the number of internal errors in its log."""
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="covey-fuzz-") as folder:
         stack = Stack(Path(folder) / "data", LIMITED).start()
@@ -97,10 +97,11 @@ def ask(seed: int, seconds: float) -> tuple[Fuzz, int]:
                 left = end - time.monotonic()
                 fuzz.sequences(seed + passes, int(max(1, min(SEQUENCES_SECONDS, left))))
                 passes += 1
-                told = (
-                    f"pass {passes}: {fuzz.tally.requests():,} requests, {len(fuzz.tally.findings)} findings"
+                print(
+                    f"pass {passes}: {fuzz.tally.requests():,} requests, {len(fuzz.tally.findings)} findings",
+                    file=sys.stderr,
+                    flush=True,
                 )
-                print(told, file=sys.stderr, flush=True)
             fuzz.ended_by_faults()
         finally:
             stack.stop()
@@ -108,57 +109,57 @@ def ask(seed: int, seconds: float) -> tuple[Fuzz, int]:
     return fuzz, faults
 
 
-def line(what: str, number: int, more: str = "") -> None:
-    """Print a count."""
+def print_count(what: str, number: int, more: str = "") -> None:
+    """Print a line with a count."""
     print(f"{what:<50}{number:>9,}  {more}".rstrip())
 
 
-def tell_answers(fuzz: Fuzz, faults: int) -> None:
-    """Print what asking came to."""
+def print_requests(fuzz: Fuzz, faults: int) -> None:
+    """Print the results of the requests."""
     tally: Tally = fuzz.tally
-    line("operations of the document", len(fuzz.operations))
-    line("  that did what they are for", len(tally.served() & fuzz.operations))
+    print_count("documented operations", len(fuzz.operations))
+    print_count("  that succeeded at least once", len(tally.served() & fuzz.operations))
     classes = ", ".join(f"{name} {times:,}" for name, times in sorted(tally.classes().items()))
-    line("requests", tally.requests(), classes)
+    print_count("requests", tally.requests(), classes)
     found: Counter[str] = Counter()
-    for (_, wrong), (_, times) in tally.findings.items():
-        found[wrong.partition(":")[0]] += times
-    for check, words in KINDS.items():
-        line(words, found.pop(check, 0))
-    line("anything else", found.total(), ", ".join(found))
-    line("faults in the service's log", faults)
+    for (_, finding), (_, times) in tally.findings.items():
+        found[finding.partition(":")[0]] += times
+    for check, description in KINDS.items():
+        print_count(description, found.pop(check, 0))
+    print_count("other findings", found.total(), ", ".join(found))
+    print_count("internal errors in the service's log", faults)
 
 
-def tell_files(done: Read) -> None:
-    """Print what reading came to."""
-    line("files", done.outcomes.total() + len(done.astray))
+def print_files(done: FileResults) -> None:
+    """Print the results of the files."""
+    print_count("files", done.outcomes.total() + len(done.findings))
     for reader in READERS:
-        read, refused = done.outcomes[reader, True], done.outcomes[reader, False]
-        line(f"  {reader}", read + refused, f"read {read:,}, refused {refused:,}")
-    line("readers that failed, hung or took too much memory", len(done.astray))
-    line(f"most memory beyond {MEMORY_RATIO} times the file, MiB", round(done.memory / 2**20))
+        read, rejected = done.outcomes[reader, True], done.outcomes[reader, False]
+        print_count(f"  {reader}", read + rejected, f"read {read:,}, rejected {rejected:,}")
+    print_count("failures, hangs and excessive memory in readers", len(done.findings))
+    print_count(f"largest memory beyond {MEMORY_RATIO} times the file, MiB", round(done.memory / 2**20))
 
 
 def main() -> int:
-    """Ask, read and print."""
+    """Run both processes and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=60.0, help="so long; one pass at least")
-    parser.add_argument("--seed", type=int, default=None, help="any number; by default a random one")
+    parser.add_argument("--minutes", type=float, default=60.0, help="duration; at least one pass is made")
+    parser.add_argument("--seed", type=int, default=None, help="random seed; default: a random number")
     arguments = parser.parse_args()
     seed = secrets.randbits(20) if arguments.seed is None else arguments.seed
     seconds = arguments.minutes * 60
     print(f"seed {seed}, {arguments.minutes:g} minutes", flush=True)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as beside:
         reading = beside.submit(read_files, seed, seconds)
-        fuzz, faults = ask(seed, seconds)
+        fuzz, faults = send_requests(seed, seconds)
         done = reading.result()
-    tell_answers(fuzz, faults)
-    tell_files(done)
-    if told := [fuzz.tally.told(), *done.astray]:
-        print("\n\n".join(text for text in told if text))
-    return 1 if fuzz.tally.findings or done.astray or faults else 0
+    print_requests(fuzz, faults)
+    print_files(done)
+    if reports := [fuzz.tally.told(), *done.findings]:
+        print("\n\n".join(text for text in reports if text))
+    return 1 if fuzz.tally.findings or done.findings or faults else 0
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""What the service does under load: large uploads, a long queue, a hundred clients while trainings run.
+"""Measure the service under load: large uploads, a long queue, and a hundred clients during trainings.
 
     python benchmarks/load.py
     python benchmarks/load.py --part queue --jobs 200
 
-starts the production shape (one API, two workers, PostgreSQL, Valkey) under the default settings and prints
-how far the API's memory grows with uploads of rising size, what becomes of a queue of jobs that two workers
-drain (and of the same queue on SQLite), how long predictions take with and without trainings, and how long a
-job waits after ``kill -9`` of its worker. It ends with status 1 if anything was lost, done twice, refused or
-wrong.
+Starts a production setup (one API, two workers, PostgreSQL, Valkey) with the default settings. Prints:
+
+- how much the API's memory grows during uploads of increasing size;
+- the outcome of a queue of jobs that two workers process, on PostgreSQL and on SQLite;
+- the latency of predictions with and without concurrent trainings;
+- how long a job waits after ``kill -9`` of its worker.
+
+The exit status is 1 if anything is lost, done twice, rejected or wrong.
 """
 
 from __future__ import annotations
@@ -45,22 +48,22 @@ from benchmarks.chaos import print_recovery
 MIB = 1024 * 1024
 UPLOADS_MIB = (1, 100, 400)
 FLAT_MIB = 32
-"""More than the API's memory may grow by, whatever the size of an upload."""
+"""The API's memory must grow by less than this during an upload of any size."""
 
 WORKERS = 2
 QUEUES = 10
-"""Models that the queued jobs make versions of."""
+"""Number of models for which the queued jobs train versions."""
 
 CLIENTS = 100
 PAUSE_SECONDS = 1.0
-"""How long a client thinks between an answer and its next request, on average."""
+"""Average time between a response and the client's next request."""
 
 PHASE_SECONDS = 15.0
 PHASES = (0, 1, 2 * WORKERS)
-"""How many trainings run beside the predictions: none, one, and as many as the workers take."""
+"""Numbers of concurrent trainings: none, one, and as many as the workers run at the same time."""
 
 TURNS = 2
-"""How often each phase has its turn, so that what else the machine does hits all of them."""
+"""Number of repetitions of each phase, so that other work on the machine affects all phases."""
 
 PARTS = ("uploads", "clients", "queue", "recovery")
 
@@ -69,7 +72,7 @@ TEXT = "the invoice is wrong and the card was charged twice"
 
 
 def upload(stack: Production, n_mib: int, folder: Path) -> bool:
-    """Upload so much in pieces, and print what the API's memory did meanwhile; gives whether all is well."""
+    """Upload ``n_mib`` MiB, print the growth of the API's memory, and return whether all checks pass."""
     assert stack.api is not None
     lines = [
         json.dumps(
@@ -92,12 +95,12 @@ def upload(stack: Production, n_mib: int, folder: Path) -> bool:
     copied = time.monotonic() - copied
     (folder / "copy").unlink()
 
-    made = stack.call("POST", "/v1/datasets", 201, json={"name": f"{n_mib} MiB"})
-    path = f"/v1/datasets/{made['id']}"
-    Path(f"/proc/{stack.api.pid}/clear_refs").write_text("5")  # the peak counts from here
+    created = stack.call("POST", "/v1/datasets", 201, json={"name": f"{n_mib} MiB"})
+    path = f"/v1/datasets/{created['id']}"
+    Path(f"/proc/{stack.api.pid}/clear_refs").write_text("5")  # reset the peak memory
     before = _memory(stack.api.pid, "VmRSS")
     began = time.monotonic()
-    answer = httpx.put(f"{stack.url}{path}/content", content=content(), timeout=600, trust_env=False)
+    response = httpx.put(f"{stack.url}{path}/content", content=content(), timeout=600, trust_env=False)
     took = time.monotonic() - began
     grown = (_memory(stack.api.pid, "VmHWM") - before) / MIB
 
@@ -105,12 +108,12 @@ def upload(stack: Production, n_mib: int, folder: Path) -> bool:
         now: dict[str, Any] = stack.call("GET", path, 200)
         return now if now["state"] in ("ready", "failed") else None
 
-    dataset = wait_for(settled, what="the data set", seconds=900) if answer.status_code == 202 else {}
+    dataset = wait_for(settled, what="the data set", seconds=900) if response.status_code == 202 else {}
     whole = dataset.get("n_examples") == n_blocks * len(lines)
     size = n_blocks * len(block) / MIB
     print(
-        f"upload of {size:.0f} MiB: the API held {before / MIB:.0f} MiB before, {grown:.1f} MiB more at most "
-        f"meanwhile; {copied / took:.2f} times the speed of writing a file; "
+        f"upload of {size:.0f} MiB: API memory {before / MIB:.0f} MiB before, at most {grown:.1f} MiB more "
+        f"during the upload; {copied / took:.2f} times the speed of writing a file; "
         f"{'all' if whole else 'NOT ALL'} examples arrived",
         flush=True,
     )
@@ -124,7 +127,7 @@ def _memory(pid: int, which: str) -> int:
 
 
 def drain(stack: Production, n_jobs: int, database: str) -> bool:
-    """Queue trainings while no worker runs, let the workers drain the queue, and account for every job."""
+    """Queue trainings while no worker runs, start the workers, and check the outcome of each job."""
     dataset = stack.dataset(departments(40))["id"]
     stack.stop_workers()
     learner = {"algorithm": "mp_boost", "rounds": 3}
@@ -135,7 +138,7 @@ def drain(stack: Production, n_jobs: int, database: str) -> bool:
     ended = [stack.finished(job, seconds=3600) for job in jobs]
     took = time.monotonic() - began
     states = Counter(job["state"] for job in ended)
-    made = Counter(
+    versions = Counter(
         version["training_job_id"]
         for n in range(QUEUES)
         for version in stack.all(f"/v1/models/q{n}/versions")
@@ -144,69 +147,69 @@ def drain(stack: Production, n_jobs: int, database: str) -> bool:
     for line in stack.log.read_bytes()[began_at:].decode().splitlines():
         if '"event": "job.started"' in line:
             workers[json.loads(line)["worker"]] += 1
-    twice = sum(versions > 1 for versions in made.values())
-    lost = sum(job not in made for job in jobs)
+    twice = sum(count > 1 for count in versions.values())
+    lost = sum(job not in versions for job in jobs)
     again = sum(job["attempt"] > 1 for job in ended)
     print(
-        f"queue on {database}: {n_jobs} trainings drained by {len(workers)} workers "
-        f"({' and '.join(str(n) for n in workers.values())}) at {n_jobs / took:.1f} a second; "
+        f"queue on {database}: {n_jobs} trainings finished by {len(workers)} workers "
+        f"({' and '.join(str(n) for n in workers.values())}) at {n_jobs / took:.1f} per second; "
         f"{states['succeeded']} succeeded, {lost} without a version, {twice} done twice, "
-        f"{again} started again, {sum(made.values())} versions",
+        f"{again} started again, {sum(versions.values())} versions",
         flush=True,
     )
     return (
         states == {"succeeded": n_jobs}
         and not lost
         and not twice
-        and sum(made.values()) == n_jobs
+        and sum(versions.values()) == n_jobs
         and len(workers) == WORKERS
     )
 
 
 @dataclass
-class Answers:
-    """What the clients of one phase have seen."""
+class Responses:
+    """Latencies and errors of one phase."""
 
     seconds: list[float] = field(default_factory=list)
     wrong: int = 0
 
-    def at(self, percent: float) -> float:
-        """A percentile, in milliseconds."""
+    def percentile(self, percent: float) -> float:
+        """Returns a percentile of the latency in milliseconds."""
         return float(np.percentile(self.seconds, percent)) * 1000
 
 
-async def clients(url: str, body: bytes, expected: bytes, answers: Answers) -> None:
-    """A hundred clients, each on a connection of its own, for the time of a phase."""
+async def clients(url: str, body: bytes, expected: bytes, responses: Responses) -> None:
+    """Run a hundred clients for one phase, each with its own connection."""
     host, port = urlsplit(url).hostname, urlsplit(url).port
     request = (
         f"POST /v1/models/desk/predict HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     ).encode() + body
-    over = time.monotonic() + PHASE_SECONDS
+    deadline = time.monotonic() + PHASE_SECONDS
 
     async def client(number: int) -> None:
         chance = random.Random(number)  # noqa: S311 - no secret
         await asyncio.sleep(chance.uniform(0, PAUSE_SECONDS))
         reader, writer = await asyncio.open_connection(host, port)
         try:
-            while time.monotonic() < over:
+            while time.monotonic() < deadline:
                 began = time.monotonic()
                 writer.write(request)
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = re.search(rb"(?i)content-length: (\d+)", head)
                 content = await reader.readexactly(int(length[1])) if length else b""
-                answers.seconds.append(time.monotonic() - began)
-                answers.wrong += not (head.startswith(b"HTTP/1.1 200") and content == expected)
+                responses.seconds.append(time.monotonic() - began)
+                responses.wrong += not (head.startswith(b"HTTP/1.1 200") and content == expected)
                 await asyncio.sleep(chance.uniform(0.5, 1.5) * PAUSE_SECONDS)
         finally:
             writer.close()
 
     ends = await asyncio.gather(*(client(n) for n in range(CLIENTS)), return_exceptions=True)
-    answers.wrong += sum(isinstance(end, BaseException) for end in ends)
+    responses.wrong += sum(isinstance(end, BaseException) for end in ends)
 
 
 def predictions(stack: Production) -> bool:
-    """Print how long predictions take while no training, one, and as many as fit run."""
+    """Print the latency of predictions with different numbers of concurrent trainings."""
     dataset = stack.dataset(departments(2000))["id"]
     ended = stack.finished(
         stack.train(dataset, model="desk", learner={"algorithm": "mp_boost", "rounds": 200})["id"]
@@ -217,8 +220,8 @@ def predictions(stack: Production) -> bool:
         "/v1/models/desk/predict", content=body, headers={"Content-Type": "application/json"}
     )
     assert expected.status_code == 200, expected.text
-    answers = {n: Answers() for n in PHASES}
-    unharmed = True
+    responses = {n: Responses() for n in PHASES}
+    all_running = True
     for _ in range(TURNS):
         for n in PHASES:
             jobs = [stack.train(dataset, model=f"beside{i}", learner=LONG)["id"] for i in range(n)]
@@ -228,35 +231,37 @@ def predictions(stack: Production) -> bool:
                 return True if all(phase == "training" for phase in phases) else None
 
             wait_for(training, what="the trainings to run")
-            asyncio.run(clients(stack.url, body, expected.content, answers[n]))
+            asyncio.run(clients(stack.url, body, expected.content, responses[n]))
             for job in jobs:
-                unharmed = unharmed and stack.job(job)["state"] == "running"
+                all_running = all_running and stack.job(job)["state"] == "running"
                 stack.call("POST", f"/v1/training-jobs/{job}/cancel", 202)
             for job in jobs:
                 stack.finished(job)
-    alone = answers[0]
-    for n, seen in answers.items():
+    alone = responses[0]
+    for n, seen in responses.items():
         print(
-            f"{CLIENTS} clients, {n} trainings beside: {len(seen.seconds)} predictions, {seen.wrong} wrong "
-            f"or without an answer; p50 {seen.at(50):.0f} ms, p99 {seen.at(99):.0f} ms: "
-            f"{seen.at(50) / alone.at(50):.2f} and {seen.at(99) / alone.at(99):.2f} times those without",
+            f"{CLIENTS} clients, {n} concurrent trainings: {len(seen.seconds)} predictions, "
+            f"{seen.wrong} wrong or without a response; "
+            f"p50 {seen.percentile(50):.0f} ms, p99 {seen.percentile(99):.0f} ms: "
+            f"{seen.percentile(50) / alone.percentile(50):.2f} and "
+            f"{seen.percentile(99) / alone.percentile(99):.2f} times the values without trainings",
             flush=True,
         )
-    return unharmed and not any(seen.wrong for seen in answers.values())
+    return all_running and not any(seen.wrong for seen in responses.values())
 
 
 def main() -> int:
-    """Measure and print."""
+    """Run the measurements and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--jobs", type=int, default=1000, help="how many are queued")
+    parser.add_argument("--jobs", type=int, default=1000, help="number of queued trainings")
     parser.add_argument(
-        "--part", action="append", choices=PARTS, help="of the figures; may be given again; all by default"
+        "--part", action="append", choices=PARTS, help="measurement to run; can be repeated; default: all"
     )
     arguments = parser.parse_args()
     parts = set(arguments.part or PARTS)
-    well = True
+    passed = True
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="covey-load-")))
         server = opened.enter_context(postgres.server())
@@ -271,16 +276,16 @@ def main() -> int:
             try:
                 if database == "PostgreSQL" and "uploads" in parts:
                     for n_mib in UPLOADS_MIB:
-                        well = upload(stack, n_mib, own) and well
+                        passed = upload(stack, n_mib, own) and passed
                 if database == "PostgreSQL" and "clients" in parts:
-                    well = predictions(stack) and well
+                    passed = predictions(stack) and passed
                 if "queue" in parts:
-                    well = drain(stack, arguments.jobs, database) and well
+                    passed = drain(stack, arguments.jobs, database) and passed
             finally:
                 stack.stop()
         if "recovery" in parts:
             print_recovery(folder)
-    return int(not well)
+    return int(not passed)
 
 
 if __name__ == "__main__":
