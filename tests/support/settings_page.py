@@ -1,4 +1,4 @@
-"""``docs/settings.md``, made from the settings themselves; run this file to write it anew."""
+"""Generates ``docs/settings.md`` from the settings. Run this file to regenerate the page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-Every setting is an environment variable. Options on the command line come before it; `covey serve` hands
-both on to the processes that it starts. A value that makes no sense is refused at start-up. Sizes are in
-bytes, times in seconds.
+This page is a reference for administrators. Every setting is an environment variable. Command-line options take
+precedence over environment variables, and `covey serve` passes both to the processes that it starts. If a value is
+invalid, the command does not start. Sizes are in bytes, times in seconds.
 
-| variable | default | what it is |
+| variable | default | description |
 |---|---|---|
 """
 
 
 def page() -> str:
-    """The page as it must be."""
+    """Returns the content of the page."""
     return HEAD + "".join(
         f"| `{variable(name)}` | {_default(field)} | {sentence(field)}{_choices(field)} |\n"
         for name, field in Settings.model_fields.items()
@@ -32,12 +32,12 @@ def page() -> str:
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
+    """Returns the environment variable of a setting."""
     return f"{Settings.model_config['env_prefix']}{name.upper()}"
 
 
 def sentence(field: FieldInfo) -> str:
-    """What a setting is, in a line of Markdown."""
+    """Returns the description of a setting as one line of Markdown."""
     return " ".join((field.description or "").replace("``", "`").split())
 
 
