@@ -14,9 +14,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-This page is a reference for administrators. Every setting is an environment variable. Command-line options take
-precedence over environment variables, and `covey serve` passes both to the processes that it starts. If a value is
-invalid, the command does not start. Sizes are in bytes, times in seconds.
+This page is a reference for administrators. Every setting is an environment variable. Command-line options
+take precedence over environment variables, and `covey serve` passes both to the processes that it starts. If
+a value is invalid, the command does not start. Sizes are in bytes, times in seconds.
 
 | variable | default | description |
 |---|---|---|
