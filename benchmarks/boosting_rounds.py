@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import Step
-from models.base.validation import as_problem
+from models.base.validation import as_training_matrices
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.mp_boost import MPBoost
 from models.boosting.own_pivots import OwnPivotsRounds
@@ -226,7 +226,7 @@ def reuters() -> tuple[Matrix, Labels, Matrix]:
         Y[row, [names[label] for label in document["labels"]]] = 1
     analyzer = AnalyzerParameters(drop_numbers=True, stop_words="english", stemmer="porter")
     features = TextFeatures(TextFeaturesParameters(kind="text", weighting="binary", analyzer=analyzer))
-    X, labels = as_problem(features.fit_transform([[d["text"] for d in train]], csr_array(Y)), Y)
+    X, labels = as_training_matrices(features.fit_transform([[d["text"] for d in train]], csr_array(Y)), Y)
     return X, labels, features.transform(test)
 
 

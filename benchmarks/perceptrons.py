@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from models.arrays import Labels, Matrix
 from models.base.incremental import IncrementalLearner
 from models.base.learning_curve import MEASURES, example_measures
-from models.base.validation import as_labels, as_matrix
+from models.base.validation import as_feature_matrix, as_label_matrix
 from models.baselines.naive_bayes import NaiveBayes
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
@@ -46,8 +46,8 @@ def reuters(terms: int) -> tuple[Matrix, Labels, Matrix, Labels]:
     vectorizer.fit([d["text"] for d in parts[0]])
     binarizer.fit([d["labels"] for d in parts[0]])
     known = set(binarizer.classes_)
-    matrices = [as_matrix(vectorizer.transform([d["text"] for d in part])) for part in parts]
-    labels = [as_labels(binarizer.transform([known & {*d["labels"]} for d in part])) for part in parts]
+    matrices = [as_feature_matrix(vectorizer.transform([d["text"] for d in part])) for part in parts]
+    labels = [as_label_matrix(binarizer.transform([known & {*d["labels"]} for d in part])) for part in parts]
     return matrices[0], labels[0], matrices[1], labels[1]
 
 
@@ -77,7 +77,7 @@ def training(X: Matrix, Y: Labels, repeats: int) -> dict[str, float]:
     for learner in learners:
         name = learner.algorithm
         seconds[name] = best(lambda learner=learner: learner.fit(X, Y), repeats)  # type: ignore[misc]
-        operations[name] = int(learner.notes_.facts.get("perceptron_operations", 0))
+        operations[name] = int(learner.summary_.facts.get("perceptron_operations", 0))
         print(f"{name:32} {seconds[name]:7.3f}   {seconds[name] / sklearn:17.2f}   {operations[name]:10,}")
     mean_labels = Y.nnz / Y.shape[0]
     print(
@@ -113,7 +113,7 @@ def quick_voting(X: Matrix, Y: Labels, X_test: Matrix) -> None:
     print(f"\n{'quick voting, 200 messages':32} products   of full   ms a message   of full")
     for voting in ("max_wins", "weighted"):
         learner = MLPP(voting=voting).fit(X, Y)
-        every = learner.notes_.facts["operations_per_prediction"]
+        every = learner.summary_.facts["operations_per_prediction"]
         learner.quick_top(messages[0], 1)  # prepares the bounds
         full = best(lambda learner=learner: [learner.decision_function(x) for x in messages], 1)  # type: ignore[misc]
         print(f"{voting + ', full':32} {every:8,} {1:9.3f} {full / 200 * 1e3:14.2f} {1:9.2f}")

@@ -58,7 +58,7 @@ DECISION_PARAMETERS: TypeAdapter[DecisionUnion] = TypeAdapter(DecisionUnion)
 
 
 @dataclass(frozen=True)
-class Reading:
+class ScoreInterpretation:
     """How scores may be read, for a learner with certain parameters.
 
     Attributes:
@@ -78,7 +78,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One learner.
 
     Attributes:
@@ -86,23 +86,23 @@ class Entry:
         summary: one sentence.
         source: the paper, and the part of it.
         readings: of its scores; the first whose ``when`` matches holds.
-        closes_sets: whether the sign rule predicts only sets that are closed under ancestors.
-        searches_locally: whether each label can be restricted to features of its own.
+        predicts_closed_sets: whether the sign rule predicts only sets that are closed under ancestors.
+        supports_local_selection: whether each label can be restricted to features of its own.
     """
 
     learner: type[Learner]
     summary: str
     source: str
-    readings: tuple[Reading, ...]
-    closes_sets: bool = False
-    searches_locally: bool = False
+    interpretations: tuple[ScoreInterpretation, ...]
+    predicts_closed_sets: bool = False
+    supports_local_selection: bool = False
 
-    def reading(self, parameters: Mapping[str, Any]) -> Reading:
+    def interpretation(self, parameters: Mapping[str, Any]) -> ScoreInterpretation:
         """The reading for these parameters."""
         return next(
-            reading
-            for reading in self.readings
-            if all(parameters.get(name) == value for name, value in reading.when.items())
+            interpretation
+            for interpretation in self.interpretations
+            if all(parameters.get(name) == value for name, value in interpretation.when.items())
         )
 
 
@@ -113,41 +113,41 @@ _EVERY_BUT_CALIBRATED: tuple[DecisionKind, ...] = (
     "tuned_threshold",
     "single_label",
 )
-_ABOUT_ZERO = Reading(
+_ABOUT_ZERO = ScoreInterpretation(
     decisions=_EVERY_BUT_CALIBRATED,
     default="sign",
     why="its scores are positive for a label and negative against it, with no artificial label",
 )
-_ORDER_ONLY = Reading(
+_ORDER_ONLY = ScoreInterpretation(
     decisions=_EVERY_BUT_CALIBRATED,
     default="tuned_threshold",
     why="its scores are trained to put labels in order, with no artificial label among them",
     scale="order",
 )
-_VOTES = Reading(
+_VOTES = ScoreInterpretation(
     decisions=("tuned_threshold", "top_k", "single_label"),
     default="tuned_threshold",
     why="its scores are votes, never negative, and say nothing about where to stop (unless calibrated)",
     scale="votes",
 )
-_VOTES_WITH_ARTIFICIAL_LABEL = Reading(
+_VOTES_WITH_ARTIFICIAL_LABEL = ScoreInterpretation(
     decisions=("sign", "calibrated_label", "at_least_one", "top_k", "tuned_threshold", "single_label"),
     default="sign",
     why="its scores are votes less those of the artificial label",
     when={"calibrated": True},
 )
-_WITHIN_A_DOCUMENT = Reading(
+_WITHIN_A_DOCUMENT = ScoreInterpretation(
     decisions=("single_label", "top_k"),
     default="single_label",
     why="its scores compare the labels of one document, and are not comparable between documents",
     when={"label_mode": "single_label"},
 )
-_DOWN_THE_TREE = Reading(
+_DOWN_THE_TREE = ScoreInterpretation(
     decisions=("sign", "at_least_one", "top_k", "tuned_threshold"),
     default="sign",
     why="its scores are read down the label tree, where a parent scores at least as high as its children",
 )
-_OF_A_LABELING = Reading(
+_OF_A_LABELING = ScoreInterpretation(
     decisions=("sign", "at_least_one", "top_k", "tuned_threshold"),
     default="sign",
     why="its scores compare labelings of the whole tree, where a label goes with its ancestors",
@@ -160,73 +160,73 @@ _HIERARCHY = (
     "Rousu, Saunders, Szedmak and Shawe-Taylor: Kernel-based learning of hierarchical multilabel models"
 )
 
-ENTRIES: Mapping[str, Entry] = {
+ENTRIES: Mapping[str, CatalogEntry] = {
     entry.learner.algorithm: entry
     for entry in (
-        Entry(
+        CatalogEntry(
             AdaBoostMH,
             "Boosting by rules of one term, each shared by all labels: a small model that can be read.",
             f"Schapire and Singer (2000), as in {_MP_BOOST}, section 2",
             (_ABOUT_ZERO,),
         ),
-        Entry(
+        CatalogEntry(
             MPBoost,
             "Boosting by rules of one term, where every label has its own each round: the first choice.",
             f"{_MP_BOOST}, section 3",
             (_ABOUT_ZERO,),
-            searches_locally=True,
+            supports_local_selection=True,
         ),
-        Entry(
+        CatalogEntry(
             AdaBoostLC,
             "Boosting that counts mistakes by a covering: which labels are judged together, and how dearly.",
             f"{_COVERING}, figure 2",
             (_ABOUT_ZERO,),
         ),
-        Entry(
+        CatalogEntry(
             MMP,
             "One perceptron a label, trained together so that relevant labels rank above the others.",
             f"Crammer and Singer (2003), as in {_PAIRWISE}, figure 1",
             (_ORDER_ONLY,),
         ),
-        Entry(
+        CatalogEntry(
             MLPP,
             "One perceptron for every pair of labels; labels are ranked by the votes that they win.",
             f"{_PAIRWISE}, section IV; the artificial label is Brinker, Fürnkranz and Hüllermeier's (2006)",
             (_VOTES_WITH_ARTIFICIAL_LABEL, _VOTES),
         ),
-        Entry(
+        CatalogEntry(
             BinaryRelevancePerceptron,
             "One perceptron a label, each learned alone, an example at a time.",
             f"{_PAIRWISE}, section II-B",
             (_ABOUT_ZERO,),
         ),
-        Entry(
+        CatalogEntry(
             NaiveBayes,
             "Multinomial naive Bayes: a label's words against all others', trained in one fast pass.",
             f"{_PAIRWISE}, section VI-A; the multi-class boosting assignment of COS 424",
             (_WITHIN_A_DOCUMENT, _ABOUT_ZERO),
         ),
-        Entry(
+        CatalogEntry(
             SVM,
             "One linear support vector machine a label, each learned alone: the strong plain baseline.",
             f"{_HIERARCHY} (the flat baseline); scikit-learn's LinearSVC",
             (_ABOUT_ZERO,),
         ),
-        Entry(
+        CatalogEntry(
             HSVM,
             "A linear support vector machine a node of the tree, trained on the examples of its parent.",
             f"{_HIERARCHY} (H-SVM)",
             (_DOWN_THE_TREE,),
-            closes_sets=True,
+            predicts_closed_sets=True,
         ),
-        Entry(
+        CatalogEntry(
             HRLS,
             "Regularised least squares a node of the tree, read from the top down.",
             f"Cesa-Bianchi, Gentile, Tironi and Zaniboni (2004), as in {_HIERARCHY} (H-RLS)",
             (_DOWN_THE_TREE,),
-            closes_sets=True,
+            predicts_closed_sets=True,
         ),
-        Entry(
+        CatalogEntry(
             HM3,
             "A maximum margin Markov network over the label tree: labels are weighed as one labeling.",
             f"{_HIERARCHY} (H-M3)",
@@ -275,13 +275,13 @@ def describe() -> list[LearnerDescription]:
     return [_described(entry) for _, entry in sorted(ENTRIES.items())]
 
 
-def learner_of(parameters: LearnerParameters, *, seed: int = 0) -> Learner:
+def create_learner(parameters: LearnerParameters, *, seed: int = 0) -> Learner:
     """The unfitted learner that a request asks for."""
     entry = ENTRIES[parameters.algorithm]  # type: ignore[attr-defined]  # every member of the union has it
     return entry.learner.from_parameters(parameters, random_state=seed)
 
 
-def features_of(parameters: FeaturesUnion) -> TextFeatures | NumericFeatures:
+def create_features(parameters: FeaturesUnion) -> TextFeatures | NumericFeatures:
     """The unfitted features that a request asks for."""
     if isinstance(parameters, TextFeaturesParameters):
         return TextFeatures(parameters)
@@ -309,14 +309,14 @@ def check_features(features: FeaturesUnion, learner: Learner | LearnerParameters
     local = isinstance(features, TextFeaturesParameters) and (
         isinstance(features.selection, InformationGain) and features.selection.policy == "local"
     )
-    if local and entry is not None and not entry.searches_locally:
+    if local and entry is not None and not entry.supports_local_selection:
         raise ParameterError(
             f"{_algorithm(learner)} cannot give each label features of its own; select by round_robin or max",
             "/features/selection/policy",
         )
 
 
-def checked_decision(learner: Learner | LearnerParameters, decision: DecisionUnion | None) -> DecisionUnion:
+def resolve_decision(learner: Learner | LearnerParameters, decision: DecisionUnion | None) -> DecisionUnion:
     """The decision to use, or a refusal of one that makes no sense for the learner.
 
     Args:
@@ -326,46 +326,48 @@ def checked_decision(learner: Learner | LearnerParameters, decision: DecisionUni
     Raises:
         ParameterError: at ``/decision/kind``.
     """
-    reading = _reading(learner)
+    interpretation = _reading(learner)
     if decision is None:
-        return DECISION_PARAMETERS.validate_python({"kind": reading.default})
-    if decision.kind not in reading.decisions:
+        return DECISION_PARAMETERS.validate_python({"kind": interpretation.default})
+    if decision.kind not in interpretation.decisions:
         raise ParameterError(
-            f"the decision {decision.kind} makes no sense for {_algorithm(learner)}: {reading.why};"
-            f" choose one of {', '.join(reading.decisions)}",
+            f"the decision {decision.kind} makes no sense for {_algorithm(learner)}: {interpretation.why};"
+            f" choose one of {', '.join(interpretation.decisions)}",
             "/decision/kind",
         )
     return decision
 
 
-def own_threshold(learner: Learner | LearnerParameters, n_labels: int) -> float:
+def default_threshold(learner: Learner | LearnerParameters, n_labels: int) -> float:
     """The score above which the learner itself holds a label for relevant: 0, or half of k − 1 votes."""
     return (n_labels - 1) / 2 if _reading(learner).scale == "votes" else 0.0
 
 
-def about_zero(learner: Learner | LearnerParameters) -> bool:
+def has_zero_threshold(learner: Learner | LearnerParameters) -> bool:
     """Whether a score above 0 speaks for a label, so that 0 is a threshold where none could be tuned."""
     return _reading(learner).scale == "zero"
 
 
-def closes_sets(learner: Learner, decision: DecisionUnion) -> bool:
+def predicts_closed_sets(learner: Learner, decision: DecisionUnion) -> bool:
     """Whether predicted sets are sure to be closed under the ancestors of a label tree."""
     entry = ENTRIES.get(learner.algorithm)
-    return entry is not None and entry.closes_sets and decision.kind == "sign"
+    return entry is not None and entry.predicts_closed_sets and decision.kind == "sign"
 
 
-def _reading(learner: Learner | LearnerParameters) -> Reading:
+def _reading(learner: Learner | LearnerParameters) -> ScoreInterpretation:
     entry = ENTRIES.get(_algorithm(learner))
     if entry is None:  # a learner of the caller's own
         return _ABOUT_ZERO
-    return entry.reading(learner.get_params() if isinstance(learner, Learner) else learner.model_dump())
+    return entry.interpretation(
+        learner.get_params() if isinstance(learner, Learner) else learner.model_dump()
+    )
 
 
 def _algorithm(learner: Learner | LearnerParameters) -> str:
     return str(learner.algorithm)  # type: ignore[union-attr]  # every member of the union has it
 
 
-def _described(entry: Entry) -> LearnerDescription:
+def _described(entry: CatalogEntry) -> LearnerDescription:
     parameters = entry.learner.parameters
     defaults = parameters.model_validate({"algorithm": entry.learner.algorithm}).model_dump(mode="json")
     return LearnerDescription(
@@ -374,9 +376,9 @@ def _described(entry: Entry) -> LearnerDescription:
         source=entry.source,
         parameters=parameters.model_json_schema(),
         defaults={name: value for name, value in defaults.items() if name != "algorithm"},
-        default_decision=entry.reading(defaults).default,
+        default_decision=entry.interpretation(defaults).default,
         decisions=[
             DecisionDescription(when=dict(r.when), default=r.default, kinds=list(r.decisions))
-            for r in entry.readings
+            for r in entry.interpretations
         ],
     )

@@ -11,7 +11,7 @@ import numpy as np
 from models.arrays import Floats, Labels
 from models.data.examples import Examples
 from models.data.store import StoredExamples
-from models.labels.indicator import indicator
+from models.labels.indicator_matrix import indicator_matrix
 from models.measures.confusion import co_errors
 from models.measures.evaluation import Evaluation
 from models.measures.histograms import score_histograms
@@ -40,7 +40,7 @@ def measure_part(
     scores = _scores(pipeline, part, told)
     label_sets = part.label_sets()
     evaluation = pipeline.measure(label_sets, scores)
-    Y = indicator(label_sets, pipeline.labels_, pipeline.tree_)
+    Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
     predicted = pipeline.decide(scores)
     labels = pipeline.labels_
     content: dict[str, Any] = {
@@ -95,7 +95,7 @@ def _worst(
         true = set(Y.indices[Y.indptr[example] : Y.indptr[example + 1]].tolist())
         given = set(predicted.indices[predicted.indptr[example] : predicted.indptr[example + 1]].tolist())
         wrong = [*sorted(true - given), *sorted(given - true)]
-        explained = wrong[:MOST_EXPLAINED] if pipeline.learner.explains else []
+        explained = wrong[:MOST_EXPLAINED] if pipeline.learner.can_explain else []
         names = pipeline.labels_
         told.append(
             {

@@ -147,7 +147,7 @@ def _completed(configuration: Configuration, place: str, kind: Any) -> Configura
     )
     try:
         catalog.check_features(features, configuration.learner, kind)
-        decision = catalog.checked_decision(configuration.learner, configuration.decision)
+        decision = catalog.resolve_decision(configuration.learner, configuration.decision)
     except ParameterError as error:
         raise _placed(error, place) from error
     return configuration.model_copy(update={"features": features, "decision": decision})

@@ -20,7 +20,7 @@ from models.catalog import FeaturesUnion
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
 from models.labels import LabelTree
-from models.labels.indicator import indicator, labels_of
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.splits import random_split, stratified_folds
 
 FOLDER = "shared"
@@ -65,7 +65,7 @@ def share_out(request: ExperimentCreate, stored: StoredExamples, tree: LabelTree
     else:
         assert isinstance(request.split, FoldsSplit), "defaults were filled in"  # noqa: S101
         label_sets = stored.label_sets()
-        Y = indicator(label_sets, labels_of(label_sets, tree), tree)
+        Y = indicator_matrix(label_sets, collect_labels(label_sets, tree), tree)
         folds = Folds(stratified_folds(Y, request.split.folds, seed=request.seed))
     return folds
 

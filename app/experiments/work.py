@@ -19,7 +19,7 @@ from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
 from models.serialization.array_file import write_arrays
-from models.trials import SharedFeatures, Trial, TrialStep, try_out
+from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 
 class Planning:
@@ -66,8 +66,8 @@ class Trying:
         key = sharing.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(env, key, configuration.features, training, test, tree, report)
 
-        def tried(kept: Kept | None) -> Trial:
-            return try_out(
+        def tried(kept: Kept | None) -> TrialResult:
+            return run_trial(
                 shared,
                 configuration.learner,
                 configuration.decision,
@@ -99,8 +99,8 @@ class Trying:
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},
             "examples": kept,
-            "facts": trial.pipeline.notes_.facts,
-            "warnings": [*trial.pipeline.notes_.warnings, *trial.test.warnings],
+            "facts": trial.pipeline.summary_.facts,
+            "warnings": [*trial.pipeline.summary_.warnings, *trial.test.warnings],
             "features_computed": computed,
             "curve_unit": trial.curve_unit,
             "timings": {
@@ -154,7 +154,7 @@ def _features(
     test: ExampleSource,
     tree: LabelTree | None,
     report: Reporter,
-) -> tuple[SharedFeatures, bool]:
+) -> tuple[PrecomputedFeatures, bool]:
     """The fold's features, from another cell or computed here for the others.
 
     Returns:
@@ -162,11 +162,11 @@ def _features(
     """
     report("features", 0, None, "examples")
     try:
-        return SharedFeatures.load(env.storage.local(key)), False
+        return PrecomputedFeatures.load(env.storage.local(key)), False
     except FileNotFoundError:
         pass
     total = training.n_examples + test.n_examples
-    shared = SharedFeatures.fit(
+    shared = PrecomputedFeatures.fit(
         parameters,
         training,
         test,
@@ -180,7 +180,7 @@ def _features(
 
 
 def _keep_examples(
-    env: Environment, experiment_id: str, claim: Claim, trial: Trial, columns: list[str]
+    env: Environment, experiment_id: str, claim: Claim, trial: TrialResult, columns: list[str]
 ) -> str:
     """Keep the measures of each held-out example, for tests between configurations."""
     key = f"experiments/{experiment_id}.{claim.job_id}.{claim.fence}.safetensors"

@@ -228,7 +228,7 @@ def _expect_mail(version: tables.ModelVersion, pointer: str) -> None:
 
 
 def _predict(pipeline: Pipeline, mail: MailDocument, *, explain: bool) -> Prediction:
-    explain = explain and pipeline.learner.explains  # no mail is refused for want of an explanation
+    explain = explain and pipeline.learner.can_explain  # no mail is refused for want of an explanation
     if pipeline.kind_ == "email":
         return pipeline.predict([mail], explain=explain)[0]
     if pipeline.kind_ == "text":

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.storage.files import Found, Stored, checked, expect_same
-from models.serialization.fsync import sync_folder
+from models.serialization.fsync import fsync_folder
 
 
 class FolderStorage:
@@ -55,7 +55,7 @@ class FolderStorage:
                 os.fsync(file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True)
             aside.replace(path)
-            sync_folder(path.parent)
+            fsync_folder(path.parent)
         finally:
             aside.unlink(missing_ok=True)
 
@@ -68,7 +68,7 @@ class FolderStorage:
         size = path.stat().st_size
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
-        sync_folder(target.parent)
+        fsync_folder(target.parent)
         return Stored(key, sha256, size)
 
     def local(self, key: str) -> Path:

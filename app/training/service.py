@@ -72,7 +72,7 @@ def completed(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCr
     )
     try:
         catalog.check_features(features, body.learner, kind)
-        decision = catalog.checked_decision(body.learner, body.decision)
+        decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:
         raise from_learning(error) from error
     return body.model_copy(

@@ -48,7 +48,7 @@ class Training:
             checkpoints.ignore(str(error))
             pipeline, timings = fit(request, training_part, tree, report, checkpoints, None)
         fitted = time.perf_counter()
-        warnings = list(pipeline.notes_.warnings)
+        warnings = list(pipeline.summary_.warnings)
         metrics: dict[str, dict[str, float]] = {}
         measured: dict[str, dict[str, Any]] = {}
         for done, (name, part) in enumerate([("train", training_part), ("test", test_part)]):

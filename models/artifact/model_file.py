@@ -30,15 +30,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray
-from models.base import Notes, State
-from models.catalog import FeaturesUnion, LearnerUnion, check_features, checked_decision
+from models.base import State, TrainingSummary
+from models.catalog import FeaturesUnion, LearnerUnion, check_features, resolve_decision
 from models.data.examples import Kind
 from models.decisions import DecisionUnion
 from models.errors import ArtifactError
 from models.labels import LabelTree
 from models.mail import MAIL_VERSION
 from models.pipeline import Pipeline
-from models.serialization.fsync import sync_folder
+from models.serialization.fsync import fsync_folder
 
 FORMAT_VERSION = 1
 
@@ -154,7 +154,7 @@ def save(pipeline: Pipeline, path: Path, *, extra: Mapping[str, Any] | None = No
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    fsync_folder(path.parent)
     return ArtifactInfo(digest.hexdigest(), size)
 
 
@@ -197,7 +197,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _manifest(pipeline: Pipeline, arrays: Mapping[str, AnyArray], extra: Mapping[str, Any]) -> Manifest:
-    notes = pipeline.notes_
+    notes = pipeline.summary_
     return Manifest(
         software={
             "python": platform.python_version(),
@@ -208,7 +208,7 @@ def _manifest(pipeline: Pipeline, arrays: Mapping[str, AnyArray], extra: Mapping
         labels=pipeline.labels_,
         label_tree=pipeline.tree_.parents if pipeline.tree_ is not None else None,
         features=pipeline.features.parameters,
-        learner=pipeline.learner.validated(),
+        learner=pipeline.learner.validated_parameters(),
         decision=pipeline.decision_,
         seed=pipeline.seed,
         warnings=notes.warnings,
@@ -320,13 +320,13 @@ def _pipeline(manifest: Manifest, state: State, *, prove: bool) -> Pipeline:
             manifest.features, manifest.learner, manifest.decision, seed=manifest.seed
         )
         check_features(manifest.features, manifest.learner, manifest.kind)
-        checked_decision(manifest.learner, manifest.decision)
+        resolve_decision(manifest.learner, manifest.decision)
         with np.errstate(over="ignore", invalid="ignore"):
             pipeline.set_state(state)
         pipeline.kind_, pipeline.labels_ = manifest.kind, manifest.labels
         pipeline.tree_ = LabelTree(manifest.label_tree) if manifest.label_tree is not None else None
         pipeline.mail_version_, pipeline.decision_ = manifest.mail_version, manifest.decision
-        pipeline.notes_, pipeline.timings_ = Notes(manifest.warnings, manifest.facts), {}
+        pipeline.summary_, pipeline.timings_ = TrainingSummary(manifest.warnings, manifest.facts), {}
         sizes = (len(pipeline.thresholds_), pipeline.learner.n_labels_, pipeline.learner.n_features_in_)
         if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features.names_)):
             raise ArtifactError("the arrays are not for these labels and features")

@@ -1,7 +1,7 @@
 """Base classes of all learners, and the types of their interface."""
 
 from models.base.learner import Learner, LearnerParameters
-from models.base.training import Context, Monitor, Notes, Step
+from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.serialization.state import State
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "Learner",
     "LearnerParameters",
     "Monitor",
-    "Notes",
     "State",
     "Step",
+    "TrainingSummary",
 ]

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
-from models.base import Context, Learner, Monitor, Notes, State, Step
-from models.base.learning_curve import MEASURES, Tally
-from models.base.validation import as_problem
+from models.base import Context, Learner, Monitor, State, Step, TrainingSummary
+from models.base.learning_curve import MEASURES, RunningMeans
+from models.base.validation import as_training_matrices
 from models.errors import ParameterError, UnsuitableDataError
-from models.serialization.state import held, held_number, require
-from models.serialization.strings import unpack
+from models.serialization.state import read_array, read_integer, require
+from models.serialization.strings import unpack_strings
 
 FIRST_CHUNK, CHUNK = 100, 2_000
 """Examples between two calls of the monitor, at first and at most: a fraction of a second, for the slowest of
@@ -56,9 +56,9 @@ class IncrementalLearner(Learner):
     learning_curve_: Floats
 
     random_state: int
-    _seen: Tally
-    _pass: Tally
-    _lent: bool
+    _first_pass_means: RunningMeans
+    _pass_means: RunningMeans
+    _arrays_shared: bool
 
     def partial_fit(self, X: Any, Y: Any, *, context: Context | None = None) -> Self:
         """Go on learning: one pass over new examples, in their order (or shuffled, as in ``fit``).
@@ -75,25 +75,25 @@ class IncrementalLearner(Learner):
             UnsuitableDataError: data that this algorithm cannot learn from.
             ValueError: another number of features or labels than before.
         """
-        parameters = self.validated()
-        matrix, labels = as_problem(X, Y)
+        parameters = self.validated_parameters()
+        matrix, labels = as_training_matrices(X, Y)
         names = _names(context, labels.shape[1])
-        self._check(matrix)
+        self._check_features(matrix)
         if hasattr(self, "label_counts_"):
             if matrix.shape[1] != self.n_features_in_:
                 raise ValueError(
                     f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input"
                 )
-            labels = self._admit(labels, names, parameters)
+            labels = self._add_labels(labels, names, parameters)
         else:
-            self._start(matrix.shape[1], names, labels.shape[1], parameters)
-        self._own()
+            self._reset(matrix.shape[1], names, labels.shape[1], parameters)
+        self._copy_shared_arrays()
         order = self._order(matrix.shape[0], parameters)
-        for _ in self._chunks(matrix, labels, order, 0, self._seen, parameters):
+        for _ in self._chunks(matrix, labels, order, 0, self._first_pass_means, parameters):
             pass
-        self.notes_ = Notes()
-        self._describe()
+        self.summary_ = TrainingSummary()
+        self._summarize()
         return self
 
     def _fit(
@@ -106,19 +106,19 @@ class IncrementalLearner(Learner):
         resume: State | None,
     ) -> None:
         g = X.shape[0]
-        self._check(X)
-        self._start(X.shape[1], _names(context, Y.shape[1]), Y.shape[1], parameters)
+        self._check_features(X)
+        self._reset(X.shape[1], _names(context, Y.shape[1]), Y.shape[1], parameters)
         if resume is not None:
             self.set_state(resume)
-            self._own()
+            self._copy_shared_arrays()
         passes = self._passes(parameters)
         for epoch in range(self.n_presented_ // g, passes):
             done = self.n_presented_ - epoch * g
             # The order of a pass is drawn from the examples presented before it, which a resumed one repeats.
             order = self._order(g, parameters, presented=epoch * g)
             if epoch and not done:
-                self._pass = Tally()
-            tally = self._seen if epoch == 0 else self._pass
+                self._pass_means = RunningMeans()
+            tally = self._first_pass_means if epoch == 0 else self._pass_means
             for _ in self._chunks(X, Y, order, done, tally, parameters):
                 snapshot = partial(_copied, self)
                 monitor(
@@ -131,19 +131,19 @@ class IncrementalLearner(Learner):
                         self._scores_so_far(),
                     )
                 )
-        self._describe()
+        self._summarize()
 
     def _scores_so_far(self) -> Callable[[Matrix], Floats] | None:
         """How what has been learned so far scores examples; None where that takes the whole training."""
         return self._scores
 
     def _chunks(
-        self, X: Matrix, Y: Labels, order: Ints | None, done: int, tally: Tally, parameters: Any
+        self, X: Matrix, Y: Labels, order: Ints | None, done: int, tally: RunningMeans, parameters: Any
     ) -> Iterator[None]:
         """Make a pass from its example ``done`` on, stopping after every chunk."""
         while done < X.shape[0]:
-            chunk = slice(done, min(X.shape[0], done + self._chunk_length(tally is self._seen)))
-            self._take(X, Y, order, chunk, tally, parameters)
+            chunk = slice(done, min(X.shape[0], done + self._chunk_length(tally is self._first_pass_means)))
+            self._process_chunk(X, Y, order, chunk, tally, parameters)
             done = chunk.stop
             yield
 
@@ -154,14 +154,14 @@ class IncrementalLearner(Learner):
         key = self.n_presented_ if presented is None else presented
         return np.random.default_rng([self.random_state, key]).permutation(g)
 
-    def _take(
-        self, X: Matrix, Y: Labels, order: Ints | None, chunk: slice, tally: Tally, parameters: Any
+    def _process_chunk(
+        self, X: Matrix, Y: Labels, order: Ints | None, chunk: slice, tally: RunningMeans, parameters: Any
     ) -> None:
         """Test and learn one chunk of a pass."""
         rows = chunk if order is None else order[chunk]
         part, relevant = X[rows], Y[rows]
-        first_time = tally is self._seen
-        tested, scores = self._learn(part, relevant, parameters, first_time)
+        first_time = tally is self._first_pass_means
+        tested, scores = self._learn_chunk(part, relevant, parameters, first_time)
         tally.add(scores, relevant if tested is None else relevant[tested])
         self.n_presented_ += part.shape[0]
         if first_time:
@@ -171,19 +171,19 @@ class IncrementalLearner(Learner):
                 point = [float(self.n_examples_), *tally.measures.values()]
                 self.learning_curve_ = np.vstack([self.learning_curve_, point])
 
-    def _start(self, r: int, names: list[str] | None, k: int, parameters: Any) -> None:
+    def _reset(self, r: int, names: list[str] | None, k: int, parameters: Any) -> None:
         """Become a learner that has seen no example."""
-        initial = self._initial(r, k, parameters)
+        initial = self._initial_arrays(r, k, parameters)
         self.n_features_in_, self.n_labels_ = r, k
         self.labels_, self.label_counts_ = names, np.zeros(k, dtype=np.int64)
         self.n_examples_ = self.n_presented_ = 0
         self.learning_curve_ = np.empty((0, 1 + len(MEASURES)))
-        self._seen, self._pass = Tally(), Tally()
-        self.notes_ = Notes()
-        self._set_learned(initial)
-        self._lent = False
+        self._first_pass_means, self._pass_means = RunningMeans(), RunningMeans()
+        self.summary_ = TrainingSummary()
+        self._set_fitted_arrays(initial)
+        self._arrays_shared = False
 
-    def _admit(self, Y: Labels, names: list[str] | None, parameters: Any) -> Labels:
+    def _add_labels(self, Y: Labels, names: list[str] | None, parameters: Any) -> Labels:
         """Take in the labels of new examples; gives Y in the columns that the learner has afterwards."""
         if names is None:
             if Y.shape[1] != self.n_labels_:
@@ -203,36 +203,36 @@ class IncrementalLearner(Learner):
         place = {name: j for j, name in enumerate(union)}
         if len(union) > self.n_labels_:
             old = np.array([place[name] for name in self.labels_], dtype=np.int64)
-            grown = self._grown(old, len(union), parameters)
+            grown = self._grown_arrays(old, len(union), parameters)
             counts = np.zeros(len(union), dtype=np.int64)
             counts[old] = self.label_counts_
             self.labels_, self.label_counts_, self.n_labels_ = union, counts, len(union)
-            self._set_learned(grown)
-            self._lent = False
+            self._set_fitted_arrays(grown)
+            self._arrays_shared = False
         columns = np.array([place[name] for name in names], dtype=np.int64)
         return csr_array(
             (read_only(Y.data), columns[Y.indices], read_only(Y.indptr)), shape=(Y.shape[0], len(union))
         )
 
-    def _own(self) -> None:
+    def _copy_shared_arrays(self) -> None:
         """Copy learned arrays that someone else holds too (a saved model, a snapshot), before they change."""
-        if self._lent:
-            self._set_learned({name: array.copy() for name, array in self._learned().items()})
-            self._lent = False
+        if self._arrays_shared:
+            self._set_fitted_arrays({name: array.copy() for name, array in self._fitted_arrays().items()})
+            self._arrays_shared = False
 
     def get_state(self) -> State:
         """The learned arrays, and what further training needs: names, counts and the learning curve.
 
         The arrays are the learner's own, not copies; further training leaves them as they are.
         """
-        self._lent = True
+        self._arrays_shared = True
         state = {
-            **self._learned(),
+            **self._fitted_arrays(),
             "label_counts": self.label_counts_,
             "n_examples": np.array(self.n_examples_),
             "n_presented": np.array(self.n_presented_),
             "curve": self.learning_curve_,
-            "curve_sums": np.vstack([self._seen.sums, self._pass.sums]),
+            "curve_sums": np.vstack([self._first_pass_means.sums, self._pass_means.sums]),
         }
         if self.labels_ is not None:
             encoded = [name.encode() for name in self.labels_]
@@ -243,40 +243,44 @@ class IncrementalLearner(Learner):
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner whose state this was."""
         width = 1 + len(MEASURES)
-        self.label_counts_ = held(state, "label_counts", "int64", (None,))
-        self.learning_curve_ = held(state, "curve", "float64", (None, width))
+        self.label_counts_ = read_array(state, "label_counts", "int64", (None,))
+        self.learning_curve_ = read_array(state, "curve", "float64", (None, width))
         self.n_labels_ = len(self.label_counts_)
-        self.n_examples_ = held_number(state, "n_examples", least=1)
-        self.n_presented_ = held_number(state, "n_presented", least=1)
+        self.n_examples_ = read_integer(state, "n_examples", minimum=1)
+        self.n_presented_ = read_integer(state, "n_presented", minimum=1)
         within = (self.label_counts_ >= 0) & (self.label_counts_ <= self.n_examples_)
         require(bool(within.all()), "a label has more examples than there are, or fewer than none")
-        self._seen, self._pass = (
-            Tally(sums.copy()) for sums in held(state, "curve_sums", "float64", (2, width))
+        self._first_pass_means, self._pass_means = (
+            RunningMeans(sums.copy()) for sums in read_array(state, "curve_sums", "float64", (2, width))
         )
-        self.labels_ = self._held_names(state) if "label_ends" in state else None
-        if not hasattr(self, "notes_"):
-            self.notes_ = Notes()
-        self._set_learned(self._held_learned(state))
-        self._lent = True
+        self.labels_ = self._read_names(state) if "label_ends" in state else None
+        if not hasattr(self, "summary_"):
+            self.summary_ = TrainingSummary()
+        self._set_fitted_arrays(self._read_fitted_arrays(state))
+        self._arrays_shared = True
         return self
 
-    def _held_names(self, state: Mapping[str, AnyArray]) -> list[str]:
-        ends = held(state, "label_ends", "int64", (self.n_labels_,))
-        names = unpack(held(state, "label_bytes", "uint8", (None,)), np.concatenate([[0], ends]))
+    def _read_names(self, state: Mapping[str, AnyArray]) -> list[str]:
+        ends = read_array(state, "label_ends", "int64", (self.n_labels_,))
+        names = unpack_strings(
+            read_array(state, "label_bytes", "uint8", (None,)), np.concatenate([[0], ends])
+        )
         require(all(a < b for a, b in pairwise(names)), "the label names are not in order")
         return names
 
-    def _always_on(self) -> Bools:
+    def _in_every_example(self) -> Bools:
         """(k,) labels that every example seen has."""
         return np.asarray(self.label_counts_ == self.n_examples_)
 
-    def _warn_always_on(self) -> None:
+    def _warn_constant_labels(self) -> None:
         """Say which labels have the constant score +1."""
-        constant = np.flatnonzero(self._always_on()).tolist()
+        constant = np.flatnonzero(self._in_every_example()).tolist()
         if constant:
             names = self.labels_ or [str(j) for j in range(self.n_labels_)]
             listed = ", ".join(names[j] for j in constant)
-            self.notes_.warnings.append(f"every example has these labels, their score is always +1: {listed}")
+            self.summary_.warnings.append(
+                f"every example has these labels, their score is always +1: {listed}"
+            )
 
     def _passes(self, parameters: Any, /) -> int:
         """How often ``fit`` presents the examples."""
@@ -286,31 +290,31 @@ class IncrementalLearner(Learner):
         """Examples between two calls of the monitor, in a pass over new examples or over known ones."""
         return min(max(self.n_examples_ // 2, FIRST_CHUNK), CHUNK) if first_time else CHUNK
 
-    def _check(self, X: Matrix, /) -> None:
+    def _check_features(self, X: Matrix, /) -> None:
         """Refuse data that the algorithm cannot learn from."""
 
     @abstractmethod
-    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
-        """The arrays of ``_learned`` from a saved state, which counts ``n_labels_`` labels."""
+    def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
+        """The arrays of ``_fitted_arrays`` from a saved state, which counts ``n_labels_`` labels."""
 
     @abstractmethod
-    def _learned(self) -> State:
+    def _fitted_arrays(self) -> State:
         """What has been learned, as named arrays."""
 
     @abstractmethod
-    def _set_learned(self, arrays: State) -> None:
-        """Take over the arrays of ``_learned``."""
+    def _set_fitted_arrays(self, arrays: State) -> None:
+        """Take over the arrays of ``_fitted_arrays``."""
 
     @abstractmethod
-    def _initial(self, r: int, k: int, parameters: Any, /) -> State:
-        """The arrays of ``_learned`` before the first example; refuses what does not fit in memory."""
+    def _initial_arrays(self, r: int, k: int, parameters: Any, /) -> State:
+        """The arrays of ``_fitted_arrays`` before the first example; refuses what does not fit in memory."""
 
     @abstractmethod
-    def _grown(self, old: Ints, k: int, parameters: Any, /) -> State:
-        """The arrays of ``_learned`` for k labels; the known ones are at the indices ``old``."""
+    def _grown_arrays(self, old: Ints, k: int, parameters: Any, /) -> State:
+        """The arrays of ``_fitted_arrays`` for k labels; the known ones are at the indices ``old``."""
 
     @abstractmethod
-    def _learn(
+    def _learn_chunk(
         self, X: Matrix, Y: Labels, parameters: Any, first_time: bool, /
     ) -> tuple[Ints | None, Floats]:
         """Learn from a chunk, which is new to the learner (``first_time``) or was presented before.
@@ -321,14 +325,14 @@ class IncrementalLearner(Learner):
         """
 
     @abstractmethod
-    def _describe(self) -> None:
+    def _summarize(self) -> None:
         """Note what the training has to say of itself, once it is over."""
 
 
 def _copied(learner: IncrementalLearner) -> State:
-    lent = learner._lent  # noqa: SLF001 - copies are no loan
+    lent = learner._arrays_shared  # noqa: SLF001 - copies are no loan
     state = {name: array.copy() for name, array in learner.get_state().items()}
-    learner._lent = lent  # noqa: SLF001
+    learner._arrays_shared = lent  # noqa: SLF001
     return state
 
 

@@ -20,8 +20,8 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
-from models.base.training import Context, Monitor, Notes, Step
-from models.base.validation import as_indicator, as_matrix, as_problem
+from models.base.training import Context, Monitor, Step, TrainingSummary
+from models.base.validation import as_feature_matrix, as_training_matrices, binarize_classes
 from models.errors import ParameterError
 from models.serialization.state import State
 
@@ -44,7 +44,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         n_labels_: number k of labels seen in ``fit``.
         classes_: the classes, sorted, where ``fit`` was given one class an example; else the labels' indices.
         single_label_: whether it was given one class an example.
-        notes_: what the training has to say of itself.
+        summary_: what the training has to say of itself.
     """
 
     parameters: ClassVar[type[LearnerParameters]]
@@ -55,9 +55,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     n_labels_: int
     classes_: AnyArray
     single_label_: bool = False
-    notes_: Notes
+    summary_: TrainingSummary
 
-    def validated(self) -> Any:
+    def validated_parameters(self) -> Any:
         """The parameters, checked, as an instance of ``parameters``.
 
         Raises:
@@ -106,26 +106,28 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             ParameterError: parameters that cannot be used.
             UnsuitableDataError: data that this algorithm cannot learn from.
         """
-        parameters = self.validated()
+        parameters = self.validated_parameters()
         if Y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         Y = Y if sparse.issparse(Y) else np.asarray(Y)
         self.single_label_ = Y.ndim == 1
         if self.single_label_:
-            self.classes_, Y = as_indicator(Y)
-        matrix, labels = as_problem(X, Y)
+            self.classes_, Y = binarize_classes(Y)
+        matrix, labels = as_training_matrices(X, Y)
         if not self.single_label_:
             self.classes_ = np.arange(labels.shape[1])
         self.n_features_in_ = matrix.shape[1]
         self.n_labels_ = labels.shape[1]
-        self.notes_ = Notes()
+        self.summary_ = TrainingSummary()
         self._fit(matrix, labels, parameters, context or Context(), monitor or _no_monitor, resume)
         return self
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of every label, (n, k) float64, never rounded; (n,) after training on two classes."""
         check_is_fitted(self)
-        scores = self._scores(as_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__))
+        scores = self._scores(
+            as_feature_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__)
+        )
         return scores[:, 0] if self.single_label_ and len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> AnyArray:
@@ -142,7 +144,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return classes
 
     @property
-    def explains(self) -> bool:
+    def can_explain(self) -> bool:
         """Whether ``explain`` has an answer, with these parameters."""
         return True
 

@@ -70,7 +70,7 @@ def _ranks_of(scores: Floats, rows: Ints, labels: Ints) -> Ints:
     return ranks
 
 
-class Tally:
+class RunningMeans:
     """Accumulated ranking measures.
 
     Attributes:

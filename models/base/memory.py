@@ -10,7 +10,7 @@ WEIGHTS_LIMIT = 4 * GIB
 """Bytes of weights above which a training is refused."""
 
 
-def refuse_oversize(n_weights: int, itemsize: int, what: str) -> None:
+def check_weights_size(n_weights: int, itemsize: int, what: str) -> None:
     """Refuse weights that will not fit, before they are allocated.
 
     Args:

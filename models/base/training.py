@@ -21,15 +21,15 @@ class Context:
         features: names of the columns of X.
         parents: for each label the index of its parent, -1 for a root (see ``LabelTree.parent_indices``).
         candidates: features by labels, true where local feature selection lets the label use the feature.
-        numeric: the features are measurements, whose size matters, and not words, which are there or not;
-            decides what ``auto`` means to a learner that has such a choice.
+        numeric_features: whether features are measurements, whose size matters, and not words; decides what
+            ``auto`` means to a learner that has such a choice.
     """
 
     labels: Sequence[str] | None = None
     features: Sequence[str] | None = None
     parents: Ints | None = None
     candidates: csr_array[Any, tuple[int, int]] | None = None
-    numeric: bool = False
+    numeric_features: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Monitor(Protocol):
 
 
 @dataclass
-class Notes:
+class TrainingSummary:
     """What a training has to say of itself, for the version's description.
 
     Attributes:

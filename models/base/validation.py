@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 from models.arrays import AnyArray, Bools, Labels, Matrix
 
 
-def as_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
+def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
     """Features as float64 CSR with sorted indices and no explicit zeros; a view where they already are.
 
     Args:
@@ -40,7 +40,7 @@ def as_matrix(X: Any, *, n_features: int | None = None, reader: str = "this lear
     return matrix
 
 
-def as_labels(Y: Any) -> Labels:
+def as_label_matrix(Y: Any) -> Labels:
     """Relevant labels as int8 CSR of ones.
 
     Raises:
@@ -58,13 +58,13 @@ def as_labels(Y: Any) -> Labels:
     return labels
 
 
-def as_indicator(y: Any) -> tuple[AnyArray, AnyArray]:
+def binarize_classes(y: Any) -> tuple[AnyArray, AnyArray]:
     """One class an example as (sorted classes, 0/1 indicator of them); two classes need one column only.
 
     Raises:
         ValueError: fewer than two classes, NaN, or numbers that are no classes.
 
-    >>> as_indicator(["ham", "spam", "ham"])[1].tolist()
+    >>> binarize_classes(["ham", "spam", "ham"])[1].tolist()
     [[0], [1], [0]]
     """
     y = np.asarray(y)
@@ -78,16 +78,16 @@ def as_indicator(y: Any) -> tuple[AnyArray, AnyArray]:
     return classes, (which[:, None] == np.arange(len(classes))).astype(np.int64)
 
 
-def as_problem(X: Any, Y: Any) -> tuple[Matrix, Labels]:
+def as_training_matrices(X: Any, Y: Any) -> tuple[Matrix, Labels]:
     """X and Y in canonical form, with as many rows as each other."""
-    matrix = as_matrix(X)
-    labels = as_labels(Y)
+    matrix = as_feature_matrix(X)
+    labels = as_label_matrix(Y)
     if matrix.shape[0] != labels.shape[0]:
         raise ValueError(f"X has {matrix.shape[0]} rows and Y has {labels.shape[0]}; they must have the same")
     return matrix, labels
 
 
-def on_everywhere(Y: Labels) -> Bools:
+def in_every_example(Y: Labels) -> Bools:
     """(k,) true for labels that every example has."""
     everywhere: Bools = np.bincount(Y.indices, minlength=Y.shape[1]) == Y.shape[0]
     return everywhere

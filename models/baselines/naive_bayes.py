@@ -16,9 +16,9 @@ from pydantic import Field
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import LearnerParameters, State
 from models.base.incremental import IncrementalLearner
-from models.base.memory import refuse_oversize
+from models.base.memory import check_weights_size
 from models.errors import UnsuitableDataError
-from models.serialization.state import held, require
+from models.serialization.state import read_array, require
 
 _LOG_OF_ZERO = float(np.log(np.finfo(np.float64).tiny))
 """Stands for the logarithm of a prior that is 0, so that every score is a real number."""
@@ -95,7 +95,7 @@ class NaiveBayes(IncrementalLearner):
         tags.input_tags.positive_only = True
         return tags
 
-    def _check(self, X: Matrix, /) -> None:
+    def _check_features(self, X: Matrix, /) -> None:
         _refuse_negative(X)
 
     def _passes(self, _parameters: NaiveBayesParameters, /) -> int:
@@ -110,7 +110,7 @@ class NaiveBayes(IncrementalLearner):
     def _scores(self, X: Matrix) -> Floats:
         _refuse_negative(X)
         scores = np.asarray(X @ self.weights_) + self.bias_
-        scores[:, self._always_on()] = 1.0
+        scores[:, self._in_every_example()] = 1.0
         return scores
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
@@ -122,37 +122,37 @@ class NaiveBayes(IncrementalLearner):
         amount.
         Nothing for a label with a constant score.
         """
-        if self._always_on()[label]:
+        if self._in_every_example()[label]:
             return np.empty(0, dtype=np.int64), np.empty(0)
         rows = self.weights_[x.indices]
         ratios = rows[:, label] - (rows.mean(axis=1) if self.label_mode == "single_label" else 0.0)
         return x.indices.astype(np.int64), x.data * ratios
 
-    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
-        feature_totals = held(state, "feature_totals", "float64", (None, self.n_labels_))
-        all_totals = held(state, "all_totals", "float64", feature_totals.shape[:1])
+    def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
+        feature_totals = read_array(state, "feature_totals", "float64", (None, self.n_labels_))
+        all_totals = read_array(state, "all_totals", "float64", feature_totals.shape[:1])
         require(not ((feature_totals < 0).any() or (all_totals < 0).any()), "a total is negative")
         return {"feature_totals": feature_totals, "all_totals": all_totals}
 
-    def _learned(self) -> State:
+    def _fitted_arrays(self) -> State:
         return {"feature_totals": self.feature_totals_, "all_totals": self.all_totals_}
 
-    def _set_learned(self, arrays: State) -> None:
+    def _set_fitted_arrays(self, arrays: State) -> None:
         self.feature_totals_, self.all_totals_ = arrays["feature_totals"], arrays["all_totals"]
         self.n_features_in_ = len(self.all_totals_)
         if self.n_examples_:
             self._refresh()
 
-    def _initial(self, r: int, k: int, _parameters: NaiveBayesParameters, /) -> State:
-        refuse_oversize(2 * r * k, 8, f"the totals and weights of {k:,} labels over {r:,} features")
+    def _initial_arrays(self, r: int, k: int, _parameters: NaiveBayesParameters, /) -> State:
+        check_weights_size(2 * r * k, 8, f"the totals and weights of {k:,} labels over {r:,} features")
         return {"feature_totals": np.zeros((r, k)), "all_totals": np.zeros(r)}
 
-    def _grown(self, old: Ints, k: int, parameters: NaiveBayesParameters, /) -> State:
-        grown = self._initial(self.n_features_in_, k, parameters)
+    def _grown_arrays(self, old: Ints, k: int, parameters: NaiveBayesParameters, /) -> State:
+        grown = self._initial_arrays(self.n_features_in_, k, parameters)
         grown["feature_totals"][:, old] = self.feature_totals_
         return {**grown, "all_totals": self.all_totals_.copy()}
 
-    def _learn(
+    def _learn_chunk(
         self, X: Matrix, Y: Labels, _parameters: NaiveBayesParameters, _first_time: bool, /
     ) -> tuple[Ints | None, Floats]:
         tested, scores = np.empty(0, dtype=np.int64), np.empty((0, self.n_labels_))
@@ -177,11 +177,11 @@ class NaiveBayes(IncrementalLearner):
             bias -= against
         self.weights_, self.bias_ = weights, bias
 
-    def _describe(self) -> None:
+    def _summarize(self) -> None:
         self._refresh()
-        self._warn_always_on()
+        self._warn_constant_labels()
         if self.label_mode == "single_label" and self.label_counts_.sum() > self.n_examples_:
-            self.notes_.warnings.append("some examples bear several labels; each counts for all of them")
+            self.summary_.warnings.append("some examples bear several labels; each counts for all of them")
 
 
 def _log_likelihood(totals: Floats, alpha: float) -> Floats:

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.serialization.state import held
+from models.serialization.state import read_array
 
 
 class SVMParameters(LearnerParameters):
@@ -141,7 +141,7 @@ class SVM(Learner):
         if not converged.all():
             names = context.labels or [str(j) for j in range(k)]
             listed = ", ".join(names[j] for j in np.flatnonzero(~converged).tolist())
-            self.notes_.warnings.append(
+            self.summary_.warnings.append(
                 f"liblinear stopped before its tolerance for {listed}; try a smaller C"
             )
 
@@ -158,9 +158,9 @@ class SVM(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with these weights and intercepts."""
-        self.coef_ = held(state, "coef", "float64", (None, None))
+        self.coef_ = read_array(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
-        self.intercept_ = held(state, "intercept", "float64", (self.n_labels_,))
+        self.intercept_ = read_array(state, "intercept", "float64", (self.n_labels_,))
         return self
 
 

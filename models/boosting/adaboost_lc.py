@@ -17,7 +17,7 @@ from models.boosting.covering import Covering, HammingCovering
 from models.boosting.covering_weights import CoveringProblem
 from models.boosting.templates import InfiniteWeightError, Templates, TemplateSpelling
 from models.errors import ParameterError
-from models.serialization.state import held
+from models.serialization.state import read_array
 
 
 class AdaBoostLCParameters(LearnerParameters):
@@ -86,7 +86,7 @@ class AdaBoostLC(Learner):
         self.template = template
         self.smoothing = smoothing
 
-    def validated(self) -> AdaBoostLCParameters:
+    def validated_parameters(self) -> AdaBoostLCParameters:
         """The parameters, checked; a covering of None is the Hamming covering.
 
         Raises:
@@ -94,8 +94,8 @@ class AdaBoostLC(Learner):
         """
         if self.covering is None:
             given = {**self.get_params(deep=False), "covering": HammingCovering(kind="hamming")}
-            return type(self)(**given).validated()
-        parameters: AdaBoostLCParameters = super().validated()
+            return type(self)(**given).validated_parameters()
+        parameters: AdaBoostLCParameters = super().validated_parameters()
         return parameters
 
     def _fit(
@@ -136,7 +136,7 @@ class AdaBoostLC(Learner):
                     feature = features[problem.columns.first[error.column]]
                     raise _infinite(feature, labels[error.label]) from None
                 if not changed:
-                    self.notes_.warnings.append(
+                    self.summary_.warnings.append(
                         f"training stopped after {completed} of {parameters.rounds} rounds: "
                         "no feature speaks for or against a label any more"
                     )
@@ -147,7 +147,7 @@ class AdaBoostLC(Learner):
                 monitor(Step(completed, parameters.rounds, "rounds", measures, snapshot, scores))
         finally:
             self.coef_ = problem.columns.spread(weights)
-            self.notes_.facts.update(
+            self.summary_.facts.update(
                 rounds=completed,
                 covering_loss=found.loss,
                 covering_error=found.error,
@@ -169,7 +169,7 @@ class AdaBoostLC(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> AdaBoostLC:
         """Become the fitted learner whose ``get_state`` this was."""
-        self.coef_ = held(state, "coef", "float64", (None, None))
+        self.coef_ = read_array(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         return self
 

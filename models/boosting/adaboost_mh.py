@@ -44,7 +44,7 @@ class AdaBoostMH(Booster):
         early_stopping: see ``EarlyStopping``; None takes all rounds.
         random_state: seed that draws the held-out examples.
 
-    ``notes_.facts["first_pivots"]`` names the pivots of the first 100 rounds, in their order.
+    ``summary_.facts["first_pivots"]`` names the pivots of the first 100 rounds, in their order.
 
     >>> import numpy as np
     >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by terms
@@ -52,7 +52,7 @@ class AdaBoostMH(Booster):
     >>> learner = AdaBoostMH(rounds=5).fit(X, Y)
     >>> learner.predict([[1, 0], [0, 1]]).tolist()
     [[1, 0], [0, 1]]
-    >>> learner.notes_.facts["first_pivots"]
+    >>> learner.summary_.facts["first_pivots"]
     ['0', '1', '0', '1', '0']
     """
 
@@ -72,6 +72,6 @@ class AdaBoostMH(Booster):
         return SharedPivotRounds(stumps, Y, variant, smoothing)
 
     def _note_pivots(self, rules: Sequence[Rule], features: Sequence[str] | None) -> None:
-        self.notes_.facts["distinct_pivots"] = len(np.unique(self.hypothesis_.features))
+        self.summary_.facts["distinct_pivots"] = len(np.unique(self.hypothesis_.features))
         first = [int(rule.features[0]) for rule in rules[:FIRST_PIVOTS] if len(rule.features)]
-        self.notes_.facts["first_pivots"] = [str(f) if features is None else features[f] for f in first]
+        self.summary_.facts["first_pivots"] = [str(f) if features is None else features[f] for f in first]

@@ -98,7 +98,7 @@ class Booster(Learner):
         resume: State | None,
     ) -> None:
         p: BoostingParameters = parameters
-        by_presence = p.stump == "presence" or (p.stump == "auto" and not context.numeric)
+        by_presence = p.stump == "presence" or (p.stump == "auto" and not context.numeric_features)
         judge = None
         if p.early_stopping is not None:
             out = held_out(Y, p.early_stopping.validation_fraction, self.random_state)
@@ -138,7 +138,7 @@ class Booster(Learner):
         if judge is not None:
             rules = judge.kept(rules)
         self.hypothesis_ = Hypothesis.compressed((X.shape[1], Y.shape[1]), rules, by_presence=by_presence)
-        self.notes_.facts["rounds"] = len(history)
+        self.summary_.facts["rounds"] = len(history)
         self._note_pivots(rules, context.features)
         taken = np.zeros(len(log_Z), dtype=np.int64)
         for pivots in history:
@@ -184,11 +184,11 @@ class Booster(Learner):
             if not len(searches):
                 continue
             if not self._each_label_alone:
-                self.notes_.warnings.append(f"training stopped after {taken[0]} of {asked} rounds: {why}")
+                self.summary_.warnings.append(f"training stopped after {taken[0]} of {asked} rounds: {why}")
                 continue
             named = [str(label) if names is None else names[label] for label in searches.tolist()]
             shown = ", ".join(named[:_NAMED]) + (", …" if len(named) > _NAMED else "")
-            self.notes_.warnings.append(
+            self.summary_.warnings.append(
                 f"{len(named)} labels stopped after {taken[searches].min()} to {taken[searches].max()} of "
                 f"{asked} rounds: {why} ({shown})"
             )

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
-from models.base.memory import refuse_oversize
-from models.serialization.state import held, require, require_range
+from models.base.memory import check_weights_size
+from models.serialization.state import read_array, require, require_index_range
 
 State = dict[str, AnyArray]
 
@@ -120,14 +120,14 @@ class Hypothesis:
             ArtifactError: pivots out of range or out of order.
             UnsuitableDataError: too many questions to hold what each adds to every label.
         """
-        r, k, by_presence = held(state, "shape", "int64", (3,)).tolist()
-        labels = held(state, "labels", "int64", (None,))
-        features = held(state, "features", "int64", labels.shape)
+        r, k, by_presence = read_array(state, "shape", "int64", (3,)).tolist()
+        labels = read_array(state, "labels", "int64", (None,))
+        features = read_array(state, "features", "int64", labels.shape)
         thresholds, absent, present = (
-            held(state, name, "float64", labels.shape) for name in ("thresholds", "absent", "present")
+            read_array(state, name, "float64", labels.shape) for name in ("thresholds", "absent", "present")
         )
-        require_range(features, r, "features")
-        require_range(labels, k, "labels")
+        require_index_range(features, r, "features")
+        require_index_range(labels, k, "labels")
         require(by_presence in (0, 1), "pivots are asked for neither by presence nor by thresholds")
         require(not (by_presence and thresholds.any()), "presence knows no thresholds")
         step = np.stack([np.diff(features), np.sign(np.diff(thresholds)), np.diff(labels)])
@@ -135,7 +135,7 @@ class Hypothesis:
         require(bool((first > 0).all()), "the pivots are not in order, or one is there twice")
         found = cls((r, k), bool(by_presence), labels, features, thresholds, absent, present)
         questions = len(found._cell_features)
-        refuse_oversize(questions * k, 8, f"{questions:,} answers about {k:,} labels")
+        check_weights_size(questions * k, 8, f"{questions:,} answers about {k:,} labels")
         return found
 
     # A feature with t thresholds cuts the line in t + 1 cells; within a cell the scores are the same.

@@ -71,8 +71,8 @@ class MPBoost(Booster):
 
     def _note_pivots(self, _rules: Sequence[Rule], _features: Sequence[str] | None) -> None:
         of_labels = self.hypothesis_.pivots_of()
-        self.notes_.facts["distinct_pivots"] = float(of_labels.mean())
-        self.notes_.facts["distinct_pivots_of_all_labels"] = len(np.unique(self.hypothesis_.features))
+        self.summary_.facts["distinct_pivots"] = float(of_labels.mean())
+        self.summary_.facts["distinct_pivots_of_all_labels"] = len(np.unique(self.hypothesis_.features))
 
 
 def _allowed(stumps: Stumps, selected: csr_array[Any, tuple[int, int]]) -> list[Allowed]:

@@ -26,7 +26,7 @@ from models.data.examples import Documents, Examples, FeatureRows, Kind, Split
 from models.data.record import Record
 from models.errors import BadDataError
 from models.mail.email import Email
-from models.serialization.fsync import sync_folder
+from models.serialization.fsync import fsync_folder
 
 _FORMAT = 1
 _METADATA = b"covey"
@@ -150,7 +150,7 @@ class DatasetWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         self._path.replace(self._target)
-        sync_folder(self._target.parent)
+        fsync_folder(self._target.parent)
 
 
 class _Group:

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
-from models.base import Notes, State
+from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import renumbered, stacked, unit_rows
-from models.serialization.state import held, require, require_range
-from models.serialization.strings import pack, unpack
+from models.serialization.state import read_array, require, require_index_range
+from models.serialization.strings import pack_strings, unpack_strings
 
 MOST_PRODUCTS = 2 * 10**8
 """Products of two features that all examples together may have, lest memory runs out."""
@@ -53,7 +53,7 @@ class NumericFeatures:
     Attributes:
         names_: the r feature names, sorted by code point; a product is called ``a*b``, a square ``a^2``.
         candidates_: None; there is no selection of numeric features.
-        notes_: what there is to say of the features.
+        summary_: what there is to say of the features.
 
     >>> features = NumericFeatures(NumericFeaturesParameters(kind="numeric", interactions=2))
     >>> rows = FeatureRows(["b", "a"], csr_array([[2.0, 3.0]]))
@@ -64,7 +64,7 @@ class NumericFeatures:
 
     names_: list[str]
     candidates_: None
-    notes_: Notes
+    summary_: TrainingSummary
 
     def __init__(self, parameters: NumericFeaturesParameters) -> None:
         self.parameters = parameters
@@ -95,7 +95,7 @@ class NumericFeatures:
                 products = np.union1d(products, block.keys[block.values != 0])
         self._become(names, scale, products)
         self.candidates_ = None
-        self.notes_ = Notes(facts={"features": len(self.names_)})
+        self.summary_ = TrainingSummary(facts={"features": len(self.names_)})
         return self._values(X)
 
     def transform(self, rows: FeatureRows) -> Matrix:
@@ -110,19 +110,21 @@ class NumericFeatures:
 
     def get_state(self) -> State:
         """The fitted state: names as UTF-8 and offsets, divisors, products as pairs in one number."""
-        names, offsets = pack(self._base)
+        names, offsets = pack_strings(self._base)
         return {"names": names, "name_offsets": offsets, "scale": self._scale, "products": self._products}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> NumericFeatures:
         """Become the fitted features whose ``get_state`` this was."""
         self.candidates_ = None
-        self.notes_ = Notes()
-        names = unpack(held(state, "names", "uint8", (None,)), held(state, "name_offsets", "int64", (None,)))
+        self.summary_ = TrainingSummary()
+        names = unpack_strings(
+            read_array(state, "names", "uint8", (None,)), read_array(state, "name_offsets", "int64", (None,))
+        )
         require(all(a < b for a, b in pairwise(names)), "the names are not in order")
-        scale = held(state, "scale", "float64", (len(names),))
+        scale = read_array(state, "scale", "float64", (len(names),))
         require(bool((scale > 0).all()), "a scale is not positive")
-        products = held(state, "products", "int64", (None,))
-        require_range(products, len(names) ** 2, "products")
+        products = read_array(state, "products", "int64", (None,))
+        require_index_range(products, len(names) ** 2, "products")
         require(bool((np.diff(products) > 0).all()), "the products are not in order")
         one, other = np.divmod(products, max(1, len(names)))
         require(bool((one <= other).all()), "a product is there in another order of its features")

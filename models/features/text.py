@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Labels, Matrix
-from models.base import Notes, State
+from models.base import State, TrainingSummary
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import first_columns, renumbered, stacked, unit_rows
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.features.weighting import DocumentLengths, Weights, inverse_document_frequency, weigh
-from models.serialization.state import held, require
-from models.serialization.strings import pack, unpack
+from models.serialization.state import read_array, require
+from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer, AnalyzerParameters
 from models.text.documents import TextDocument, parts_of
 
@@ -56,7 +56,7 @@ class TextFeatures:
         names_: the r terms that are features, sorted by code point; each occurs in a training document.
         candidates_: (r, k) true where local selection lets a label use a feature; None with other
             selections, and after ``set_state``, as only training asks for it.
-        notes_: what there is to say of the vocabulary.
+        summary_: what there is to say of the vocabulary.
 
     >>> features = TextFeatures(TextFeaturesParameters(kind="text", weighting="binary"))
     >>> X = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
@@ -68,7 +68,7 @@ class TextFeatures:
 
     names_: list[str]
     candidates_: csr_array[Any, tuple[int, int]] | None
-    notes_: Notes
+    summary_: TrainingSummary
 
     def __init__(self, parameters: TextFeaturesParameters) -> None:
         self.parameters = parameters
@@ -104,9 +104,9 @@ class TextFeatures:
                 "the selection of features kept no term; select by another score, or not at all"
             )
 
-        self.notes_ = Notes(facts={"terms": len(vocabulary), "features": len(chosen.kept)})
+        self.summary_ = TrainingSummary(facts={"terms": len(vocabulary), "features": len(chosen.kept)})
         if empty := int((lengths.distinct == 0).sum()):
-            self.notes_.warnings.append(f"{empty} training documents hold no term")
+            self.summary_.warnings.append(f"{empty} training documents hold no term")
         self.candidates_ = chosen.candidates
         self._become([vocabulary[i] for i in chosen.kept], idf[chosen.kept], mean_distinct)
         renumber = np.full(len(vocabulary), -1, dtype=np.int32)
@@ -127,7 +127,7 @@ class TextFeatures:
 
     def get_state(self) -> State:
         """The fitted state: terms as UTF-8 and offsets, inverse document frequencies, mean distinct terms."""
-        terms, offsets = pack(self.names_)
+        terms, offsets = pack_strings(self.names_)
         return {
             "terms": terms,
             "term_offsets": offsets,
@@ -138,12 +138,14 @@ class TextFeatures:
     def set_state(self, state: Mapping[str, AnyArray]) -> TextFeatures:
         """Become the fitted features whose ``get_state`` this was."""
         self.candidates_ = None
-        self.notes_ = Notes()
-        names = unpack(held(state, "terms", "uint8", (None,)), held(state, "term_offsets", "int64", (None,)))
+        self.summary_ = TrainingSummary()
+        names = unpack_strings(
+            read_array(state, "terms", "uint8", (None,)), read_array(state, "term_offsets", "int64", (None,))
+        )
         require(all(a < b for a, b in pairwise(names)), "the terms are not in order")
-        mean_distinct = float(held(state, "mean_distinct", "float64", (1,))[0])
+        mean_distinct = float(read_array(state, "mean_distinct", "float64", (1,))[0])
         require(1e-12 < mean_distinct < 1e12, "the mean number of a document's terms cannot be")
-        idf = held(state, "idf", "float64", (len(names),))
+        idf = read_array(state, "idf", "float64", (len(names),))
         require(bool(((idf >= 0) & (idf < 64)).all()), "an inverse document frequency cannot be")
         self._become(names, idf, mean_distinct)
         return self

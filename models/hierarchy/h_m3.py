@@ -28,7 +28,7 @@ from models.hierarchy.kernels import (
 )
 from models.hierarchy.losses import EdgeLoss
 from models.hierarchy.problem import forest_of
-from models.serialization.state import held, held_number, held_rows, require
+from models.serialization.state import read_array, read_csr, read_integer, require
 
 TRAINING_BYTES = 4 * 2**30
 """What a training keeps may take this much memory."""
@@ -133,11 +133,11 @@ class HM3(Learner):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self.forest_ = forest_of(context, Y.shape[1], self.notes_)
+        self.forest_ = forest_of(context, Y.shape[1], self.summary_)
         given = parameters.kernel
         self.kernel_ = kernel_named(given) if isinstance(given, str) else given
         if parameters.loss == "symmetric_difference" and parameters.scaling != "uniform":
-            self.notes_.warnings.append(
+            self.summary_.warnings.append(
                 f"symmetric_difference counts labels, so the scaling {parameters.scaling} has no effect"
             )
         self._refuse_too_large(*X.shape)
@@ -201,16 +201,16 @@ class HM3(Learner):
         return self._scores(X)
 
     def _note(self, check: Check, completed: int, parameters: HM3Parameters) -> None:
-        self.notes_.facts |= {
+        self.summary_.facts |= {
             "passes": completed,
             "primal": check.primal,
             "dual": check.dual,
             "gap": check.relative_gap,
         }
         if self.support_ is not None:
-            self.notes_.facts["support_examples"] = self.support_.shape[0]
+            self.summary_.facts["support_examples"] = self.support_.shape[0]
         if check.relative_gap > parameters.gap:
-            self.notes_.warnings.append(
+            self.summary_.warnings.append(
                 f"the relative duality gap is {check.relative_gap:.2g} after {completed} passes, above the "
                 f"{parameters.gap:g} asked for; allow more passes"
             )
@@ -246,7 +246,7 @@ class HM3(Learner):
         return np.asarray(flat).reshape(X.shape[0], 4, self.n_labels_)
 
     @property
-    def explains(self) -> bool:
+    def can_explain(self) -> bool:
         """Whether the kernel is linear."""
         return self.support_ is None
 
@@ -289,19 +289,19 @@ class HM3(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with these weights."""
-        self.forest_ = Forest(held(state, "parents", "int64", (None,)))
+        self.forest_ = Forest(read_array(state, "parents", "int64", (None,)))
         self.n_labels_ = self.forest_.n_labels
-        self.edge_weights_ = held(state, "edge_weights", "float64", (None, 4, self.n_labels_))
+        self.edge_weights_ = read_array(state, "edge_weights", "float64", (None, 4, self.n_labels_))
         self.n_features_in_ = len(self.edge_weights_)
         self.support_, self.kernel_ = None, LinearKernel()
         if "support.data" in state:
-            s, self.n_features_in_ = held(state, "support.shape", "int64", (2,)).tolist()
+            s, self.n_features_in_ = read_array(state, "support.shape", "int64", (2,)).tolist()
             require(s == len(self.edge_weights_), "there are not as many weights as support examples")
-            self.support_ = held_rows(state, "support", self.n_features_in_, n_rows=s)
+            self.support_ = read_csr(state, "support", self.n_features_in_, n_rows=s)
             self.kernel_ = (
-                PolynomialKernel(degree=held_number(state, "degree"))
+                PolynomialKernel(degree=read_integer(state, "degree"))
                 if "degree" in state
-                else RBFKernel(gamma=float(held(state, "gamma", "float64", ())))
+                else RBFKernel(gamma=float(read_array(state, "gamma", "float64", ())))
             )
         return self
 

@@ -17,7 +17,7 @@ from models.base import Context, Learner, LearnerParameters, Monitor, State, Ste
 from models.errors import UnsuitableDataError
 from models.hierarchy.forest import Forest
 from models.hierarchy.problem import forest_of
-from models.serialization.state import held, held_number, held_rows, require, require_range
+from models.serialization.state import read_array, read_csr, read_integer, require, require_index_range
 
 FACTOR_BYTES = 2 * 2**30
 """The triangular factors of one training together may take this much memory."""
@@ -102,7 +102,7 @@ class HRLS(Learner):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self.forest_ = forest_of(context, Y.shape[1], self.notes_)
+        self.forest_ = forest_of(context, Y.shape[1], self.summary_)
         self.ridge_ = parameters.ridge
         columns = Y.tocsc()
         rows_of: dict[int, Ints] = {
@@ -122,7 +122,7 @@ class HRLS(Learner):
             with threadpool_limits(1, user_api="blas"):
                 self.families_.append(_learn_family(X[rows], signs, children, parameters.ridge))
             monitor(Step(done, len(rows_of), "families", {}, partial(dict, self._family_arrays())))
-        self.notes_.facts["factor_bytes"] = sum(family.factor.nbytes for family in self.families_)
+        self.summary_.facts["factor_bytes"] = sum(family.factor.nbytes for family in self.families_)
 
     def _scores(self, X: Matrix) -> Floats:
         margins = np.zeros((X.shape[0], self.n_labels_))
@@ -186,10 +186,10 @@ class HRLS(Learner):
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with this forest and these families."""
-        self.forest_ = Forest(held(state, "parents", "int64", (None,)))
-        self.ridge_ = float(held(state, "ridge", "float64", ()))
+        self.forest_ = Forest(read_array(state, "parents", "int64", (None,)))
+        self.ridge_ = float(read_array(state, "ridge", "float64", ()))
         require(self.ridge_ > 0, "the ridge is not positive")
-        self.n_features_in_ = held_number(state, "n_features", least=1)
+        self.n_features_in_ = read_integer(state, "n_features", minimum=1)
         self.n_labels_ = self.forest_.n_labels
         self._set_families(state)
         return self
@@ -208,17 +208,17 @@ class HRLS(Learner):
 
     def _set_families(self, state: Mapping[str, AnyArray]) -> None:
         self.families_ = []
-        for number in range(held_number(state, "families")):
-            children = held(state, f"{number}.children", "int64", (None,))
-            require_range(children, self.forest_.n_labels, f"{number}.children")
+        for number in range(read_integer(state, "families")):
+            children = read_array(state, f"{number}.children", "int64", (None,))
+            require_index_range(children, self.forest_.n_labels, f"{number}.children")
             require(bool((np.diff(children) > 0).all()), f"the children of family {number} are not in order")
             support, order = None, self.n_features_in_
             if f"{number}.data" in state:
-                support = held_rows(state, str(number), self.n_features_in_)
+                support = read_csr(state, str(number), self.n_features_in_)
                 order = support.shape[0]
-            factor = held(state, f"{number}.factor", "float64", (order, order))
+            factor = read_array(state, f"{number}.factor", "float64", (order, order))
             require(bool((factor.diagonal() > 0).all()), f"factor {number} is singular")
-            solution = held(state, f"{number}.solution", "float64", (order, len(children)))
+            solution = read_array(state, f"{number}.solution", "float64", (order, len(children)))
             self.families_.append(Family(children, factor, solution, support))
 
 

@@ -13,7 +13,7 @@ from models.base import Context, LearnerParameters, Monitor, State
 from models.baselines.svm import SVM
 from models.hierarchy.forest import Forest
 from models.hierarchy.problem import forest_of
-from models.serialization.state import held
+from models.serialization.state import read_array
 
 
 class HSVMParameters(LearnerParameters):
@@ -63,7 +63,7 @@ class HSVM(SVM):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self.forest_ = forest_of(context, Y.shape[1], self.notes_)
+        self.forest_ = forest_of(context, Y.shape[1], self.summary_)
         columns = Y.tocsc()
 
         def examples_of_parent(j: int) -> Ints | None:
@@ -94,5 +94,5 @@ class HSVM(SVM):
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Become the learner with these weights, intercepts and parents."""
         super().set_state(state)
-        self.forest_ = Forest(held(state, "parents", "int64", (self.n_labels_,)))
+        self.forest_ = Forest(read_array(state, "parents", "int64", (self.n_labels_,)))
         return self

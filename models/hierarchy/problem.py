@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.base import Context, Notes
+from models.base import Context, TrainingSummary
 from models.errors import ParameterError
 from models.hierarchy.forest import Forest
 
 
-def forest_of(context: Context, n_labels: int, notes: Notes) -> Forest:
+def forest_of(context: Context, n_labels: int, notes: TrainingSummary) -> Forest:
     """The label forest of a training.
 
     Without a tree every label is a root: a legal forest, but one that gives a hierarchical learner nothing to

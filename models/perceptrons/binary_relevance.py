@@ -54,7 +54,7 @@ class BinaryRelevancePerceptron(LinearPerceptrons):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def _learn(
+    def _learn_chunk(
         self, X: Matrix, Y: Labels, _parameters: BinaryRelevancePerceptronParameters, first_time: bool, /
     ) -> tuple[None, Floats]:
         W = self.weights_
@@ -80,20 +80,20 @@ class BinaryRelevancePerceptron(LinearPerceptrons):
             seen = self.n_examples_ + np.arange(n)[:, np.newaxis]
             scores[(self.label_counts_ + before == seen) & (seen > 0)] = 1.0
         else:
-            scores[:, self._always_on()] = 1.0
+            scores[:, self._in_every_example()] = 1.0
         return None, scores
 
     def _scores(self, X: Matrix) -> Floats:
         scores = super()._scores(X)
-        scores[:, self._always_on()] = 1.0
+        scores[:, self._in_every_example()] = 1.0
         return scores
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The terms w_f·x_f of the label's inner product; none for a label with a constant score."""
-        if self._always_on()[label]:
+        if self._in_every_example()[label]:
             return np.empty(0, dtype=np.int64), np.empty(0)
         return super().explain(x, label)
 
-    def _describe(self) -> None:
-        super()._describe()
-        self._warn_always_on()
+    def _summarize(self) -> None:
+        super()._summarize()
+        self._warn_in_every_example()

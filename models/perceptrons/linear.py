@@ -10,8 +10,8 @@ import numpy as np
 from models.arrays import AnyArray, Floats, Ints, Matrix
 from models.base import State
 from models.base.incremental import IncrementalLearner
-from models.base.memory import refuse_oversize
-from models.serialization.state import held
+from models.base.memory import check_weights_size
+from models.serialization.state import read_array
 
 
 class LinearPerceptrons(IncrementalLearner):
@@ -34,36 +34,36 @@ class LinearPerceptrons(IncrementalLearner):
         """The terms w_f·x_f of the label's inner product; the score is their sum."""
         return x.indices.astype(np.int64), x.data * self.weights_[x.indices, label]
 
-    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
+    def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         return {
-            "weights": held(state, "weights", "float64", (None, self.n_labels_)),
-            "operations": held(state, "operations", "int64", (2,)),
+            "weights": read_array(state, "weights", "float64", (None, self.n_labels_)),
+            "operations": read_array(state, "operations", "int64", (2,)),
         }
 
-    def _learned(self) -> State:
+    def _fitted_arrays(self) -> State:
         return {"weights": self.weights_, "operations": np.array([self.operations_, self.updates_])}
 
-    def _set_learned(self, arrays: State) -> None:
+    def _set_fitted_arrays(self, arrays: State) -> None:
         self.weights_ = arrays["weights"]
         self.operations_, self.updates_ = arrays["operations"].tolist()
         self.n_features_in_ = self.weights_.shape[0]
 
-    def _initial(self, r: int, k: int, parameters: Any, /) -> State:
-        refuse_oversize(r * k, 8, f"{k} perceptrons over {r} features")
+    def _initial_arrays(self, r: int, k: int, parameters: Any, /) -> State:
+        check_weights_size(r * k, 8, f"{k} perceptrons over {r} features")
         return {"weights": self._first_weights(r, k, parameters), "operations": np.zeros(2, dtype=np.int64)}
 
-    def _grown(self, old: Ints, k: int, parameters: Any, /) -> State:
+    def _grown_arrays(self, old: Ints, k: int, parameters: Any, /) -> State:
         r = self.n_features_in_
-        weights = self._initial(r, k, parameters)["weights"]
+        weights = self._initial_arrays(r, k, parameters)["weights"]
         weights[:, old] = self.weights_
-        return {**self._learned(), "weights": weights}
+        return {**self._fitted_arrays(), "weights": weights}
 
     def _first_weights(self, r: int, k: int, _parameters: Any, /) -> Floats:
         """(r, k) weights before the first example."""
         return np.zeros((r, k))
 
-    def _describe(self) -> None:
-        self.notes_.facts |= {
+    def _summarize(self) -> None:
+        self.summary_.facts |= {
             "perceptrons": self.n_labels_,
             "perceptron_operations": self.operations_,
             "perceptron_updates": self.updates_,

@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import LearnerParameters, State
 from models.base.incremental import IncrementalLearner
-from models.base.memory import GIB, refuse_oversize
-from models.base.validation import as_matrix
+from models.base.memory import GIB, check_weights_size
+from models.base.validation import as_feature_matrix
 from models.perceptrons.pairs import Pairs, Voting, gains, pairs_of, votes
 from models.perceptrons.quick_voting import Promise, QuickVotes, quick_vote
-from models.serialization.state import held, require
+from models.serialization.state import read_array, require
 
 DOUBLE_LIMIT = 1 * GIB
 """Bytes of weights up to which they are float64; above they are float32."""
@@ -65,7 +65,7 @@ class MLPP(IncrementalLearner):
 
     The learning curve needs all k(k-1)/2 votes, far more than training does. So every example is tested
     before it is learned from where these are at most 500 (k ≤ 32), else every n-th, so that the tests cost
-    500 inner products an example on average; ``notes_.facts["tested_every"]`` is n.
+    500 inner products an example on average; ``summary_.facts["tested_every"]`` is n.
 
     Weights are float64 where they fit in 1 GiB, else float32, and inner products are computed in that
     precision.
@@ -137,7 +137,7 @@ class MLPP(IncrementalLearner):
             many inner products each example took; see :func:`models.perceptrons.quick_voting.quick_vote`.
         """
         check_is_fitted(self)
-        matrix = as_matrix(X, n_features=self.n_features_in_)
+        matrix = as_feature_matrix(X, n_features=self.n_features_in_)
         pairs = pairs_of(self.n_labels_)
         if self.voting == "weighted" and self._promise is None:
             self._promise = Promise(self.pair_weights_, pairs)
@@ -184,34 +184,34 @@ class MLPP(IncrementalLearner):
             weights = weights + self.boundary_weights_[x.indices, label]
         return x.indices.astype(np.int64), weights * x.data
 
-    def _held_learned(self, state: Mapping[str, AnyArray]) -> State:
+    def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         k = self.n_labels_
-        pair_weights = held(state, "pair_weights", ("float64", "float32"), (None, k * (k - 1) // 2))
+        pair_weights = read_array(state, "pair_weights", ("float64", "float32"), (None, k * (k - 1) // 2))
         require(len(pair_weights) > 0, "there are no features")
         boundary = (len(pair_weights), k if self.calibrated else 0)
         return {
             "pair_weights": pair_weights,
-            "boundary_weights": held(state, "boundary_weights", str(pair_weights.dtype), boundary),
-            "operations": held(state, "operations", "int64", (2,)),
+            "boundary_weights": read_array(state, "boundary_weights", str(pair_weights.dtype), boundary),
+            "operations": read_array(state, "operations", "int64", (2,)),
         }
 
-    def _learned(self) -> State:
+    def _fitted_arrays(self) -> State:
         return {
             "pair_weights": self.pair_weights_,
             "boundary_weights": self.boundary_weights_,
             "operations": np.array([self.operations_, self.updates_]),
         }
 
-    def _set_learned(self, arrays: State) -> None:
+    def _set_fitted_arrays(self, arrays: State) -> None:
         self.pair_weights_, self.boundary_weights_ = arrays["pair_weights"], arrays["boundary_weights"]
         self.operations_, self.updates_ = arrays["operations"].tolist()
         self.n_features_in_ = self.pair_weights_.shape[0]
         self._promise = None
 
-    def _initial(self, r: int, k: int, parameters: MLPPParameters, /) -> State:
+    def _initial_arrays(self, r: int, k: int, parameters: MLPPParameters, /) -> State:
         n_pairs, boundary = k * (k - 1) // 2, k if parameters.calibrated else 0
         dtype = precision(r * (n_pairs + boundary))
-        refuse_oversize(
+        check_weights_size(
             r * (n_pairs + boundary),
             np.dtype(dtype).itemsize,
             f"the {n_pairs + boundary:,} pairs of {k} labels over {r:,} features",
@@ -222,15 +222,15 @@ class MLPP(IncrementalLearner):
             "operations": np.zeros(2, dtype=np.int64),
         }
 
-    def _grown(self, old: Ints, k: int, parameters: MLPPParameters, /) -> State:
-        grown = self._initial(self.n_features_in_, k, parameters)
+    def _grown_arrays(self, old: Ints, k: int, parameters: MLPPParameters, /) -> State:
+        grown = self._initial_arrays(self.n_features_in_, k, parameters)
         before, after = pairs_of(len(old)), pairs_of(k)
         grown["pair_weights"][:, after.index[old[before.first], old[before.second]]] = self.pair_weights_
         if self.boundary_weights_.shape[1]:
             grown["boundary_weights"][:, old] = self.boundary_weights_
-        return {**grown, "operations": self._learned()["operations"]}
+        return {**grown, "operations": self._fitted_arrays()["operations"]}
 
-    def _learn(
+    def _learn_chunk(
         self, X: Matrix, Y: Labels, _parameters: MLPPParameters, _first_time: bool, /
     ) -> tuple[Ints, Floats]:
         self._promise = None
@@ -265,9 +265,9 @@ class MLPP(IncrementalLearner):
         every = self._every()
         return np.arange(-self.n_presented_ % every, n, every, dtype=np.int64)
 
-    def _describe(self) -> None:
+    def _summarize(self) -> None:
         n_pairs = self.pair_weights_.shape[1] + self.boundary_weights_.shape[1]
-        self.notes_.facts |= {
+        self.summary_.facts |= {
             "perceptrons": n_pairs,
             "perceptron_operations": self.operations_,
             "perceptron_updates": self.updates_,

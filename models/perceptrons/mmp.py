@@ -96,7 +96,7 @@ class MMP(LinearPerceptrons):
         seen = getattr(self, "n_presented_", 0)
         return np.random.default_rng([self.random_state, seen]).normal(scale=1e-3, size=(r, k))
 
-    def _learn(
+    def _learn_chunk(
         self, X: Matrix, Y: Labels, parameters: MMPParameters, _first_time: bool, /
     ) -> tuple[None, Floats]:
         W, loss, penalty = self.weights_, parameters.loss, parameters.penalty

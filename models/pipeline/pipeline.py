@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from models import catalog
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
-from models.base import Context, Learner, LearnerParameters, Notes, State, Step
-from models.base.validation import on_everywhere
+from models.base import Context, Learner, LearnerParameters, State, Step, TrainingSummary
+from models.base.validation import in_every_example
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesUnion
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
@@ -26,13 +26,13 @@ from models.decisions.thresholds import carried_over, tuned_thresholds
 from models.errors import NotFittedError, ParameterError, SnapshotError, UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures
 from models.labels import LabelTree
-from models.labels.indicator import indicator, labels_of
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.labels.ranking import ranking
 from models.mail import MAIL_VERSION, MailDocument, read_email
 from models.mail.email import Email
 from models.measures.evaluation import Evaluation, evaluate
 from models.perceptrons import MLPP
-from models.serialization.state import held
+from models.serialization.state import read_array
 from models.splits import stratified_folds
 
 Phase: TypeAlias = Literal["features", "training", "thresholds"]
@@ -123,7 +123,7 @@ class Pipeline:
         tree_: the label tree, or None. With a tree, training sets are closed under ancestors.
         thresholds_: (k,) scores above which a label is on.
         mail_version_: the version of the reading of mail, for e-mail; else None.
-        notes_: warnings and facts about the training.
+        summary_: warnings and facts about the training.
         timings_: seconds that each phase took; not part of the saved form.
     """
 
@@ -133,7 +133,7 @@ class Pipeline:
     tree_: LabelTree | None
     thresholds_: Floats
     mail_version_: int | None
-    notes_: Notes
+    summary_: TrainingSummary
     timings_: dict[Phase, float]
 
     def __init__(
@@ -161,7 +161,9 @@ class Pipeline:
             decision: the decision; None: the learner's own way.
             seed: of everything that is left to chance.
         """
-        return cls(catalog.features_of(features), catalog.learner_of(learner, seed=seed), decision, seed=seed)
+        return cls(
+            catalog.create_features(features), catalog.create_learner(learner, seed=seed), decision, seed=seed
+        )
 
     def fit(
         self,
@@ -188,16 +190,16 @@ class Pipeline:
             SnapshotError: the snapshot is of another training.
             UnsuitableDataError: no example has a label, or the learner cannot learn from this data.
         """
-        self.decision_ = catalog.checked_decision(self.learner, self.decision)
+        self.decision_ = catalog.resolve_decision(self.learner, self.decision)
         catalog.check_features(self.features.parameters, self.learner, source.kind)
         label_sets = source.label_sets()
-        labels = labels_of(label_sets, tree)
+        labels = collect_labels(label_sets, tree)
         if not labels:
             raise UnsuitableDataError("no training example has a label; there is nothing to learn")
         self.kind_, self.labels_, self.tree_ = source.kind, labels, tree
         self.mail_version_ = MAIL_VERSION if source.kind == "email" else None
         self.timings_ = {}
-        _Training(self, source, indicator(label_sets, labels, tree), monitor, resume, matrix).run()
+        _Training(self, source, indicator_matrix(label_sets, labels, tree), monitor, resume, matrix).run()
         return self
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
@@ -310,11 +312,11 @@ class Pipeline:
             covering: as in ``evaluate``.
         """
         if covering is None and isinstance(self.learner, AdaBoostLC):
-            covering = self.learner.validated().covering
+            covering = self.learner.validated_parameters().covering
         labels = self._fitted()
-        Y = indicator(label_sets, labels, self.tree_)
+        Y = indicator_matrix(label_sets, labels, self.tree_)
         evaluation = evaluate(Y, self.decide(scores), scores, labels, tree=self.tree_, covering=covering)
-        unknown = sorted(set(labels_of(label_sets, self.tree_)) - set(labels))
+        unknown = sorted(set(collect_labels(label_sets, self.tree_)) - set(labels))
         if unknown:
             evaluation.warnings.append(
                 f"labels without a training example are not measured: {_listed(unknown)}"
@@ -325,7 +327,7 @@ class Pipeline:
     def closed_under_ancestors_(self) -> bool:
         """Whether every predicted set is sure to be closed under the ancestors of the label tree."""
         self._fitted()
-        return self.tree_ is not None and catalog.closes_sets(self.learner, self.decision_)
+        return self.tree_ is not None and catalog.predicts_closed_sets(self.learner, self.decision_)
 
     def get_state(self) -> State:
         """The fitted arrays of features, learner and decision."""
@@ -340,7 +342,7 @@ class Pipeline:
         """Take the arrays of ``get_state`` back; the other fitted attributes are set by the loader."""
         self.features.set_state(_unprefixed("features", state))
         self.learner.set_state(_unprefixed("learner", state))
-        self.thresholds_ = held(state, "decision.thresholds", "float64", (None,))
+        self.thresholds_ = read_array(state, "decision.thresholds", "float64", (None,))
         return self
 
     def _fitted(self) -> list[str]:
@@ -430,14 +432,14 @@ class _Training:
             features=features.names_,
             parents=pipeline.tree_.parent_indices(pipeline.labels_) if pipeline.tree_ is not None else None,
             candidates=features.candidates_,
-            numeric=pipeline.kind_ == "features",
+            numeric_features=pipeline.kind_ == "features",
         )
         with self._timed("training"):
             self._train()
         with self._timed("thresholds"):
             thresholds = self._thresholds()
         pipeline.thresholds_ = thresholds
-        pipeline.notes_ = self._notes()
+        pipeline.summary_ = self._notes()
 
     def _features(self) -> Matrix:
         if self.matrix is None:
@@ -456,7 +458,7 @@ class _Training:
     def _train(self) -> None:
         if "fitted.notes" in self.resume:
             self.learner.set_state(_unprefixed("fitted", self.resume))
-            self.learner.notes_ = Notes(**json.loads(self.resume["fitted.notes"].tobytes()))
+            self.learner.summary_ = TrainingSummary(**json.loads(self.resume["fitted.notes"].tobytes()))
             return
 
         def tell(step: Step, /) -> None:
@@ -480,7 +482,7 @@ class _Training:
         A threshold about zero that does not carry over to the learner in use gives way to its own.
         """
         n_labels = self.Y.shape[1]
-        own = catalog.own_threshold(self.learner, n_labels)
+        own = catalog.default_threshold(self.learner, n_labels)
         decision = self.pipeline.decision_
         tunable = np.bincount(self.Y.indices, minlength=n_labels) >= _N_FOLDS
         if not isinstance(decision, TunedThresholdDecision) or not tunable.any():
@@ -494,7 +496,7 @@ class _Training:
             tunable &= np.bincount(self.Y[training].indices, minlength=n_labels) > 0
             if fold >= first:
                 scores[~training] = self._held_out_scores(fold, training, scores)
-        if not catalog.about_zero(self.learner):
+        if not catalog.has_zero_threshold(self.learner):
             return tuned_thresholds(scores, self.Y, tunable, own=None, fbr=decision.fbr)
         tuned = tuned_thresholds(scores, self.Y, tunable, own=own, fbr=decision.fbr)
         training_scores = np.asarray(self.learner.decision_function(self.X))
@@ -522,9 +524,9 @@ class _Training:
         )
         return np.asarray(learner.decision_function(self.X[~training]))
 
-    def _notes(self) -> Notes:
-        pipeline, learned, seen = self.pipeline, self.learner.notes_, self.pipeline.features.notes_
-        always = [pipeline.labels_[j] for j in np.flatnonzero(on_everywhere(self.Y))]
+    def _notes(self) -> TrainingSummary:
+        pipeline, learned, seen = self.pipeline, self.learner.summary_, self.pipeline.features.summary_
+        always = [pipeline.labels_[j] for j in np.flatnonzero(in_every_example(self.Y))]
         empty = int((np.diff(self.X.indptr) == 0).sum())
         warnings = [*seen.warnings]
         if always:
@@ -542,13 +544,13 @@ class _Training:
             "unlabelled": int((np.diff(self.Y.indptr) == 0).sum()),
             "empty_documents": empty,
         }
-        return Notes([*warnings, *learned.warnings], {**facts, **seen.facts, **learned.facts})
+        return TrainingSummary([*warnings, *learned.warnings], {**facts, **seen.facts, **learned.facts})
 
     def _snapshot(self, outer: State, inner: Callable[[], State]) -> State:
         return {"fingerprint": self._fingerprint, **outer, **_prefixed("learner", inner())}
 
     def _fitted_learner(self) -> State:
-        notes = json.dumps(asdict(self.learner.notes_)).encode()
+        notes = json.dumps(asdict(self.learner.summary_)).encode()
         return {
             **_prefixed("fitted", self.learner.get_state()),
             "fitted.notes": np.frombuffer(notes, dtype=np.uint8),

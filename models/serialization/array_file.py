@@ -16,20 +16,22 @@ from models.arrays import AnyArray
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
-def write_arrays(path: Path, arrays: Mapping[str, AnyArray], said: Mapping[str, str] | None = None) -> None:
+def write_arrays(
+    path: Path, arrays: Mapping[str, AnyArray], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write arrays to a file.
 
     Args:
         path: where to; replaced if it exists.
         arrays: by name.
-        said: texts to keep with them, by name.
+        metadata: texts to keep with them, by name.
 
     Raises:
         OSError: the system does not take it; a full disk is told as one.
     """
     ordered = {name: _in_order(array) for name, array in arrays.items()}
     try:
-        safetensors.numpy.save_file(ordered, path, metadata=dict(said) if said else None)
+        safetensors.numpy.save_file(ordered, path, metadata=dict(metadata) if metadata else None)
     except SafetensorError as error:
         # The library tells of the system's errors in words only.
         if (told := _SYSTEM_ERROR.search(str(error))) is not None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Make what was renamed in a folder last, whatever happens to the machine."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

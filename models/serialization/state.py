@@ -20,7 +20,7 @@ State = dict[str, AnyArray]
 """A training's whole state between two steps, or a fitted model's, as named arrays without objects."""
 
 
-def held(
+def read_array(
     state: Mapping[str, AnyArray],
     name: str,
     dtypes: str | Sequence[str],
@@ -56,20 +56,20 @@ def held(
     return array
 
 
-def held_number(state: Mapping[str, AnyArray], name: str, *, least: int = 0) -> int:
+def read_integer(state: Mapping[str, AnyArray], name: str, *, minimum: int = 0) -> int:
     """A whole number of a state.
 
     Args:
         state: arrays by name.
         name: which of them; it has no axis.
-        least: the smallest that makes sense.
+        minimum: the smallest valid value.
     """
-    number = int(held(state, name, "int64", ()))
-    require(number >= least, f"{name!r} is {number}, and must be {least} at least")
+    number = int(read_array(state, name, "int64", ()))
+    require(number >= minimum, f"{name!r} is {number}, and must be at least {minimum}")
     return number
 
 
-def held_rows(
+def read_csr(
     state: Mapping[str, AnyArray], prefix: str, n_columns: int, *, n_rows: int | None = None
 ) -> Matrix:
     """A sparse matrix of a state, in canonical form: ``<prefix>.data``, ``.indices`` and ``.indptr``.
@@ -78,21 +78,21 @@ def held_rows(
         ArtifactError: its indices are out of range, unsorted or repeated, or its rows overlap.
     """
     whole = ("int32", "int64")
-    data = held(state, f"{prefix}.data", "float64", (None,))
-    indices = held(state, f"{prefix}.indices", whole, data.shape)
-    indptr = held(state, f"{prefix}.indptr", whole, (None if n_rows is None else n_rows + 1,))
+    data = read_array(state, f"{prefix}.data", "float64", (None,))
+    indices = read_array(state, f"{prefix}.indices", whole, data.shape)
+    indptr = read_array(state, f"{prefix}.indptr", whole, (None if n_rows is None else n_rows + 1,))
     require(
         len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(data) and bool((np.diff(indptr) >= 0).all()),
         f"the rows of {prefix!r} do not follow one another",
     )
-    require_range(indices, n_columns, f"{prefix}.indices")
+    require_index_range(indices, n_columns, f"{prefix}.indices")
     matrix: Matrix = csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
     matrix.check_format(full_check=True)
     require(bool(matrix.has_canonical_format), f"the columns of {prefix!r} are not in order")
     return matrix
 
 
-def require_range(indices: AnyArray, end: int, name: str) -> None:
+def require_index_range(indices: AnyArray, end: int, name: str) -> None:
     """Refuse indices that are not from 0 to ``end`` - 1."""
     inside = not indices.size or bool(indices.min() >= 0 and indices.max() < end)
     require(inside, f"{name!r} holds an index that is not from 0 to {end - 1}")

@@ -12,7 +12,7 @@ from models.arrays import AnyArray
 from models.serialization.state import require
 
 
-def pack(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The strings as one buffer of UTF-8 and, for n strings, n + 1 offsets into it.
 
     >>> buffer, offsets = pack(["a", "bc"])
@@ -25,7 +25,7 @@ def pack(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(), offsets
 
 
-def unpack(buffer: AnyArray, offsets: AnyArray) -> list[str]:
+def unpack_strings(buffer: AnyArray, offsets: AnyArray) -> list[str]:
     """The strings that :func:`pack` packed.
 
     Raises:

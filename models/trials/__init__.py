@@ -1,12 +1,19 @@
 """Trials: train one learner on one split of the data and evaluate it."""
 
-from models.trials.trial import STEP_GROWTH, SharedFeatures, Trial, TrialMonitor, TrialStep, try_out
+from models.trials.trial import (
+    STEP_GROWTH,
+    PrecomputedFeatures,
+    TrialMonitor,
+    TrialResult,
+    TrialStep,
+    run_trial,
+)
 
 __all__ = [
     "STEP_GROWTH",
-    "SharedFeatures",
-    "Trial",
+    "PrecomputedFeatures",
     "TrialMonitor",
+    "TrialResult",
     "TrialStep",
-    "try_out",
+    "run_trial",
 ]

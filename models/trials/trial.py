@@ -19,13 +19,13 @@ from scipy.sparse import csr_array, vstack
 
 from models import catalog
 from models.arrays import AnyArray, Floats, Matrix
-from models.base import LearnerParameters, Notes, State
+from models.base import LearnerParameters, State, TrainingSummary
 from models.catalog import FEATURES_PARAMETERS, FeaturesUnion
 from models.data.examples import ExampleSource
 from models.decisions import DecisionUnion, TunedThresholdDecision, decide
 from models.features import TextFeatures
 from models.labels import LabelTree
-from models.labels.indicator import indicator, labels_of
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.measures.covering import covering_error
 from models.measures.evaluation import Evaluation, evaluate
 from models.measures.examples import COVERING, example_measures
@@ -37,7 +37,7 @@ STEP_GROWTH = 1.1
 """The points of a curve: every step at first, later steps that are so much further than the one before."""
 
 
-class SharedFeatures:
+class PrecomputedFeatures:
     """Features fitted on a training part, and the matrices of both parts.
 
     Attributes:
@@ -52,7 +52,7 @@ class SharedFeatures:
         parameters: FeaturesUnion,
         state: State,
         candidates: csr_array[Any, tuple[int, int]] | None,
-        notes: Notes,
+        notes: TrainingSummary,
         train: Matrix,
         test: Matrix,
         seconds: float,
@@ -74,7 +74,7 @@ class SharedFeatures:
         *,
         tree: LabelTree | None = None,
         progress: Callable[[int], None] = lambda _: None,
-    ) -> SharedFeatures:
+    ) -> PrecomputedFeatures:
         """Fit features on a training part, and transform both parts.
 
         Args:
@@ -89,7 +89,7 @@ class SharedFeatures:
         """
         clock = time.perf_counter()
         label_sets = training.label_sets()
-        labels = labels_of(label_sets, tree)
+        labels = collect_labels(label_sets, tree)
         read = 0
 
         def documents(source: ExampleSource) -> Iterator[Any]:
@@ -99,14 +99,14 @@ class SharedFeatures:
                 read += batch.n_examples
                 progress(read)
 
-        features = catalog.features_of(parameters)
-        train = features.fit_transform(documents(training), indicator(label_sets, labels, tree))
+        features = catalog.create_features(parameters)
+        train = features.fit_transform(documents(training), indicator_matrix(label_sets, labels, tree))
         parts = [features.transform(some) for some in documents(test)]
         return cls(
             parameters,
             features.get_state(),
             features.candidates_,
-            features.notes_,
+            features.summary_,
             train,
             _stacked(parts, train.shape[1]),
             time.perf_counter() - clock,
@@ -114,11 +114,11 @@ class SharedFeatures:
 
     def features(self) -> Features:
         """The fitted features, for one pipeline."""
-        features = catalog.features_of(self.parameters)
+        features = catalog.create_features(self.parameters)
         features.set_state(self._state)
         if isinstance(features, TextFeatures):
             features.candidates_ = self._candidates
-        features.notes_ = Notes(list(self._notes.warnings), dict(self._notes.facts))
+        features.summary_ = TrainingSummary(list(self._notes.warnings), dict(self._notes.facts))
         return features
 
     def save(self, path: Path) -> None:
@@ -127,35 +127,35 @@ class SharedFeatures:
         arrays |= _packed("train", self.train) | _packed("test", self.test)
         if self._candidates is not None:
             arrays |= _packed("candidates", self._candidates)
-        said = {
+        metadata = {
             "parameters": self.parameters.model_dump_json(),
             "notes": json.dumps(asdict(self._notes)),
             "seconds": json.dumps(self.seconds),
         }
-        write_arrays(path, arrays, said)
+        write_arrays(path, arrays, metadata)
 
     @classmethod
-    def load(cls, path: Path) -> SharedFeatures:
+    def load(cls, path: Path) -> PrecomputedFeatures:
         """What ``save`` wrote; the same bits."""
         with safetensors.safe_open(path, framework="numpy") as file:
-            said: Mapping[str, str] = file.metadata()
+            metadata: Mapping[str, str] = file.metadata()
             arrays: dict[str, AnyArray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         state = {
             name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")
         }
         return cls(
-            FEATURES_PARAMETERS.validate_json(said["parameters"]),
+            FEATURES_PARAMETERS.validate_json(metadata["parameters"]),
             state,
             _unpacked("candidates", arrays) if "candidates.shape" in arrays else None,
-            Notes(**json.loads(said["notes"])),
+            TrainingSummary(**json.loads(metadata["notes"])),
             _unpacked("train", arrays),
             _unpacked("test", arrays),
-            float(json.loads(said["seconds"])),
+            float(json.loads(metadata["seconds"])),
         )
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialResult:
     """What came of one try.
 
     Attributes:
@@ -182,7 +182,7 @@ class TrialStep:
     """How far a try has come.
 
     Attributes:
-        progress: of the training; its ``snapshot`` is what ``try_out`` goes on from.
+        progress: of the training; its ``snapshot`` is what ``run_trial`` goes on from.
         curve: at some steps the measures of both parts if training stopped there, as ``train.NAME`` and
             ``test.NAME``; else empty.
         fit_seconds: what fitting has taken up to here, in earlier attempts too.
@@ -201,8 +201,8 @@ class TrialMonitor(Protocol):
         ...
 
 
-def try_out(
-    shared: SharedFeatures,
+def run_trial(
+    shared: PrecomputedFeatures,
     learner: LearnerParameters,
     decision: DecisionUnion | None,
     training: ExampleSource,
@@ -215,7 +215,7 @@ def try_out(
     monitor: TrialMonitor | None = None,
     resume: State | None = None,
     spent: float = 0.0,
-) -> Trial:
+) -> TrialResult:
     """Train a learner on one part and measure it on both.
 
     Args:
@@ -238,7 +238,7 @@ def try_out(
         UnsuitableDataError: the learner cannot learn from this data.
         SnapshotError: ``resume`` is of something else.
     """
-    pipeline = Pipeline(shared.features(), catalog.learner_of(learner, seed=seed), decision, seed=seed)
+    pipeline = Pipeline(shared.features(), catalog.create_learner(learner, seed=seed), decision, seed=seed)
     curve = _Curve(pipeline, shared, training, test, tree, measures, coverings or {})
     left = dict(resume or {})
     curve.set_state({name: left.pop(name) for name in _Curve.STATE if name in left})
@@ -262,7 +262,7 @@ def try_out(
     train_scores = pipeline.learner.decision_function(shared.train)
     train, _ = _measured(pipeline, training.label_sets(), train_scores, coverings or {})
     evaluation, examples = _measured(pipeline, test.label_sets(), scores, coverings or {})
-    return Trial(
+    return TrialResult(
         pipeline=pipeline,
         train=train,
         test=evaluation,
@@ -279,7 +279,7 @@ def _measured(
     """The measures of one part, and those of each of its examples."""
     evaluation = pipeline.measure(label_sets, scores)
     labels, tree = pipeline.labels_, pipeline.tree_
-    Y = indicator(label_sets, labels, tree)
+    Y = indicator_matrix(label_sets, labels, tree)
     sets = pipeline.decide(scores)
     examples = example_measures(Y, sets, scores, labels, tree=tree, coverings=coverings)
     for name in coverings:
@@ -301,22 +301,22 @@ class _Curve:
     def __init__(
         self,
         pipeline: Pipeline,
-        shared: SharedFeatures,
+        shared: PrecomputedFeatures,
         training: ExampleSource,
         test: ExampleSource,
         tree: LabelTree | None,
         measures: Sequence[str],
         coverings: Mapping[str, Any],
     ) -> None:
-        self._decision = catalog.checked_decision(pipeline.learner, pipeline.decision)
-        self._labels = labels_of(training.label_sets(), tree)
+        self._decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
+        self._labels = collect_labels(training.label_sets(), tree)
         self._tree = tree
         self._parts = {
-            name: (X, indicator(source.label_sets(), self._labels, tree))
+            name: (X, indicator_matrix(source.label_sets(), self._labels, tree))
             for name, X, source in (("train", shared.train, training), ("test", shared.test, test))
         }
         self._thresholds = np.full(
-            len(self._labels), catalog.own_threshold(pipeline.learner, len(self._labels))
+            len(self._labels), catalog.default_threshold(pipeline.learner, len(self._labels))
         )
         tuned = isinstance(self._decision, TunedThresholdDecision)
         self._measures = [name for name in measures if name in RANKING_MEASURES or not tuned]

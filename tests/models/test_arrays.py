@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats, Matrix, read_only, with_data
-from models.base.validation import as_labels, as_matrix
+from models.base.validation import as_feature_matrix, as_label_matrix
 
 
 def arrays(matrix: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -33,7 +33,7 @@ def test_sorting_a_matrix_with_a_read_only_array_raises() -> None:
 
 
 def test_with_data_shares_canonical_indices_read_only() -> None:
-    matrix = as_matrix(unsorted())
+    matrix = as_feature_matrix(unsorted())
     doubled = with_data(matrix, matrix.data * 2)
     assert np.shares_memory(doubled.indices, matrix.indices)
     assert not doubled.indices.flags.writeable
@@ -56,8 +56,8 @@ def test_with_data_copies_unsorted_indices(first: int) -> None:
 @given(X=features(5, 4), seed=st.integers(0, 999))
 def test_features_become_canonical_and_the_input_stays(X: Floats, seed: int) -> None:
     given_matrix = frozen(noncanonical(X, seed))
-    matrix = as_matrix(given_matrix)
-    for array, expected in zip(arrays(matrix), arrays(as_matrix(X)), strict=True):
+    matrix = as_feature_matrix(given_matrix)
+    for array, expected in zip(arrays(matrix), arrays(as_feature_matrix(X)), strict=True):
         np.testing.assert_array_equal(array, expected)
     np.testing.assert_array_equal(given_matrix.toarray(), X)
 
@@ -65,8 +65,8 @@ def test_features_become_canonical_and_the_input_stays(X: Floats, seed: int) -> 
 @given(Y=features(5, 4, ("binary",)), seed=st.integers(0, 999))
 def test_labels_become_canonical_and_the_input_stays(Y: Floats, seed: int) -> None:
     given_labels = frozen(noncanonical(Y, seed))
-    labels = as_labels(given_labels)
-    for array, expected in zip(arrays(labels), arrays(as_labels(Y)), strict=True):
+    labels = as_label_matrix(given_labels)
+    for array, expected in zip(arrays(labels), arrays(as_label_matrix(Y)), strict=True):
         np.testing.assert_array_equal(array, expected)
     np.testing.assert_array_equal(given_labels.toarray(), Y)
 
@@ -74,4 +74,4 @@ def test_labels_become_canonical_and_the_input_stays(Y: Floats, seed: int) -> No
 def test_a_label_that_is_stored_twice_is_rejected() -> None:
     twice = csr_array((np.ones(2, dtype=np.int8), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
     with pytest.raises(ValueError, match="0 and 1"):
-        as_labels(twice)
+        as_label_matrix(twice)

@@ -20,7 +20,7 @@ def parameters(algorithm: str, **given: Any) -> Any:
     return catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **given})
 
 
-def features_of(kind: str, **given: Any) -> Any:
+def create_features(kind: str, **given: Any) -> Any:
     return catalog.FEATURES_PARAMETERS.validate_python({"kind": kind, **given})
 
 
@@ -53,17 +53,17 @@ def test_no_learner_of_the_package_is_forgotten() -> None:
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
 def test_a_learner_is_built_from_its_parameters(algorithm: str) -> None:
-    learner = catalog.learner_of(parameters(algorithm), seed=7)
+    learner = catalog.create_learner(parameters(algorithm), seed=7)
     assert type(learner) is catalog.ENTRIES[algorithm].learner
-    assert learner.validated() == parameters(algorithm)
+    assert learner.validated_parameters() == parameters(algorithm)
     assert learner.get_params().get("random_state", 7) == 7
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
 def test_the_learner_and_the_catalogue_name_the_same_default_decision(algorithm: str) -> None:
-    learner = catalog.learner_of(parameters(algorithm))
-    assert catalog.checked_decision(learner, None).kind == learner.default_decision
-    assert catalog.checked_decision(parameters(algorithm), None).kind == learner.default_decision
+    learner = catalog.create_learner(parameters(algorithm))
+    assert catalog.resolve_decision(learner, None).kind == learner.default_decision
+    assert catalog.resolve_decision(parameters(algorithm), None).kind == learner.default_decision
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_learner_and_the_catalogue_name_the_same_default_decision(algorithm:
     ],
 )
 def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) -> None:
-    assert catalog.checked_decision(parameters(algorithm, **given), None).kind == default
+    assert catalog.resolve_decision(parameters(algorithm, **given), None).kind == default
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) 
 )
 def test_senseless_decisions_are_refused(algorithm: str, given: dict[str, Any], kind: str) -> None:
     with pytest.raises(ParameterError, match=f"{kind} makes no sense for {algorithm}") as caught:
-        catalog.checked_decision(parameters(algorithm, **given), decision(kind))
+        catalog.resolve_decision(parameters(algorithm, **given), decision(kind))
     assert caught.value.pointer == "/decision/kind"
 
 
@@ -117,10 +117,10 @@ def test_every_decision_is_either_listed_or_refused(algorithm: str, kind: str) -
         if all(described.defaults[name] == value for name, value in rule.when.items())
     )
     if kind in listed:
-        assert catalog.checked_decision(parameters(algorithm), decision(kind)).kind == kind
+        assert catalog.resolve_decision(parameters(algorithm), decision(kind)).kind == kind
     else:
         with pytest.raises(ParameterError):
-            catalog.checked_decision(parameters(algorithm), decision(kind))
+            catalog.resolve_decision(parameters(algorithm), decision(kind))
 
 
 @pytest.mark.parametrize(
@@ -128,26 +128,26 @@ def test_every_decision_is_either_listed_or_refused(algorithm: str, kind: str) -
 )
 def test_features_of_the_wrong_kind_are_refused(features: str, kind: Kind) -> None:
     with pytest.raises(ParameterError, match="use") as caught:
-        catalog.check_features(features_of(features), parameters("svm"), kind)
+        catalog.check_features(create_features(features), parameters("svm"), kind)
     assert caught.value.pointer == "/features/kind"
 
 
 def test_local_selection_is_refused_where_it_would_be_ignored() -> None:
-    local = features_of("text", selection={"kind": "information_gain", "policy": "local"})
+    local = create_features("text", selection={"kind": "information_gain", "policy": "local"})
     with pytest.raises(ParameterError, match="round_robin") as caught:
         catalog.check_features(local, parameters("svm"), "text")
     assert caught.value.pointer == "/features/selection/policy"
 
 
 def test_own_thresholds() -> None:
-    assert catalog.own_threshold(parameters("svm"), 5) == 0.0
-    assert catalog.own_threshold(parameters("mlpp"), 5) == 2.0
-    assert catalog.own_threshold(parameters("mlpp", calibrated=True), 5) == 0.0
-    assert [name for name in sorted(catalog.ENTRIES) if not catalog.about_zero(parameters(name))] == [
+    assert catalog.default_threshold(parameters("svm"), 5) == 0.0
+    assert catalog.default_threshold(parameters("mlpp"), 5) == 2.0
+    assert catalog.default_threshold(parameters("mlpp", calibrated=True), 5) == 0.0
+    assert [name for name in sorted(catalog.ENTRIES) if not catalog.has_zero_threshold(parameters(name))] == [
         "mlpp",
         "mmp",
     ]
-    assert catalog.about_zero(parameters("mlpp", calibrated=True))
+    assert catalog.has_zero_threshold(parameters("mlpp", calibrated=True))
 
 
 def test_the_catalogue_describes_every_learner() -> None:

@@ -16,7 +16,7 @@ from sparse_cases import frozen, noncanonical
 
 from models.arrays import Labels, Matrix
 from models.base import Context, Learner, State, Step
-from models.base.validation import as_problem
+from models.base.validation import as_training_matrices
 from models.catalog import ENTRIES
 from models.errors import StopTraining
 from models.labels import LabelTree
@@ -84,7 +84,7 @@ def problem(seed: int = 0) -> tuple[Matrix, Labels, Context]:
     for row, on in enumerate(scores > 0.8):
         held = tree.closure([name for name, has in zip(names, on, strict=True) if has])
         Y[row, [names.index(name) for name in held]] = 1
-    matrix, labels = as_problem(X, Y)
+    matrix, labels = as_training_matrices(X, Y)
     return matrix, labels, Context(labels=names, parents=tree.parent_indices(names))
 
 
@@ -101,14 +101,14 @@ def test_defaults_are_those_of_the_parameters(algorithm: str) -> None:
     fields = {*learner.parameters.model_fields} - {"algorithm"}
     arguments = {*inspect.signature(learner).parameters} - {"random_state"}
     assert arguments == fields
-    assert learner().validated() == learner.parameters.model_validate({"algorithm": algorithm})
+    assert learner().validated_parameters() == learner.parameters.model_validate({"algorithm": algorithm})
 
 
 @every_learner
 def test_parameters_make_the_learner_that_they_validate(algorithm: str) -> None:
-    parameters = made(algorithm).validated()
+    parameters = made(algorithm).validated_parameters()
     learner = ENTRIES[algorithm].learner.from_parameters(parameters, random_state=3)
-    assert learner.validated() == parameters
+    assert learner.validated_parameters() == parameters
 
 
 @every_learner
@@ -151,7 +151,7 @@ def test_an_interrupted_training_resumes_to_the_same_bits(algorithm: str) -> Non
             monitor=lambda step, completed=completed: completed.append(step.completed),
         )
         assert_same_state(resumed.get_state(), expected)
-        assert resumed.notes_ == whole.notes_
+        assert resumed.summary_ == whole.summary_
         assert len(completed) == len(snapshots) - number
 
 

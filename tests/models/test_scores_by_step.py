@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from models.arrays import Floats
 from models.base import Context, Learner, Step
-from models.base.validation import as_labels, as_matrix
+from models.base.validation import as_feature_matrix, as_label_matrix
 from models.baselines.naive_bayes import NaiveBayes
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.adaboost_mh import AdaBoostMH
@@ -19,9 +19,9 @@ from models.hierarchy.h_m3 import HM3
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
 RNG = np.random.default_rng(0)
-X = as_matrix(RNG.poisson(0.4, (60, 25)).astype(np.float64))
-Y = as_labels((X @ RNG.normal(size=(25, 4)) > 0.3).astype(np.int64))
-OTHERS = as_matrix(RNG.poisson(0.4, (15, 25)).astype(np.float64))
+X = as_feature_matrix(RNG.poisson(0.4, (60, 25)).astype(np.float64))
+Y = as_label_matrix((X @ RNG.normal(size=(25, 4)) > 0.3).astype(np.int64))
+OTHERS = as_feature_matrix(RNG.poisson(0.4, (15, 25)).astype(np.float64))
 TREE = Context(parents=np.array([-1, 0, 0, 2]))
 
 

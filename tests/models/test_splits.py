@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.arrays import AnyArray
-from models.base.validation import as_labels
+from models.base.validation import as_label_matrix
 from models.splits import random_split, stratified_folds
 
 
@@ -48,21 +48,23 @@ def literal_folds(Y: AnyArray, n_folds: int, seed: int) -> list[int]:
 @settings(max_examples=40, deadline=None)
 def test_folds_are_those_of_the_published_algorithm(seed: int, n: int, k: int, n_folds: int) -> None:
     Y = (np.random.default_rng(seed).random((n, k)) < 0.3).astype(int)
-    assert stratified_folds(as_labels(Y), n_folds, seed=seed).tolist() == literal_folds(Y, n_folds, seed)
+    assert stratified_folds(as_label_matrix(Y), n_folds, seed=seed).tolist() == literal_folds(
+        Y, n_folds, seed
+    )
 
 
 def test_a_label_with_as_many_examples_as_folds_is_in_each() -> None:
     Y = np.zeros((30, 2), dtype=int)
     Y[[3, 4, 5], 0] = 1
     Y[10:25, 1] = 1
-    folds = stratified_folds(as_labels(Y), 3, seed=7)
+    folds = stratified_folds(as_label_matrix(Y), 3, seed=7)
     assert sorted(folds[[3, 4, 5]].tolist()) == [0, 1, 2]
     assert np.bincount(folds[10:25]).tolist() == [5, 5, 5]
     assert np.bincount(folds).tolist() == [10, 10, 10]
 
 
 def test_the_seed_decides_alone() -> None:
-    Y = as_labels((np.random.default_rng(1).random((50, 4)) < 0.4).astype(int))
+    Y = as_label_matrix((np.random.default_rng(1).random((50, 4)) < 0.4).astype(int))
     assert (stratified_folds(Y, 3, seed=1) == stratified_folds(Y, 3, seed=1)).all()
     assert (stratified_folds(Y, 3, seed=1) != stratified_folds(Y, 3, seed=2)).any()
 

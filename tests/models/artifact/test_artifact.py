@@ -74,9 +74,9 @@ def test_everything_that_is_known_of_a_pipeline_comes_back(tmp_path: Path) -> No
     assert after.thresholds_.tobytes() == before.thresholds_.tobytes()
     assert after.tree_ is not None
     assert after.tree_.parents == TREE.parents
-    assert after.learner.validated() == before.learner.validated()
+    assert after.learner.validated_parameters() == before.learner.validated_parameters()
     assert after.features.parameters == before.features.parameters
-    assert (after.seed, after.kind_, after.notes_) == (5, "text", before.notes_)
+    assert (after.seed, after.kind_, after.summary_) == (5, "text", before.summary_)
     assert after.closed_under_ancestors_ == before.closed_under_ancestors_
 
 

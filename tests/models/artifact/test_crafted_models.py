@@ -83,7 +83,7 @@ def use(name: str, model: Pipeline) -> None:
     some = documents(name)
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
-        model.predict(some, explain=model.learner.explains)
+        model.predict(some, explain=model.learner.can_explain)
         if model.learner.algorithm == "mlpp":
             model.predict(some, quick=True, top=2)
 

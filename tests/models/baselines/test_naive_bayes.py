@@ -71,7 +71,7 @@ def test_single_labels_are_ranked_as_by_scikit_learn() -> None:
     learner = NaiveBayes(label_mode="single_label").fit(X, np.eye(3, dtype=int)[y])
     expected = MultinomialNB().fit(X, y).predict_joint_log_proba(X)
     np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
-    assert learner.notes_.warnings == []
+    assert learner.summary_.warnings == []
 
 
 @pytest.mark.parametrize("mode", ["multilabel", "single_label"])
@@ -114,13 +114,13 @@ def test_explanations_of_single_labels_differ_as_their_scores_do() -> None:
 
 def test_a_constant_label_is_warned_of_and_not_explained() -> None:
     learner = NaiveBayes().fit([[1.0, 0], [0, 1]], [[1, 0], [1, 1]])
-    assert learner.notes_.warnings == ["every example has these labels, their score is always +1: 0"]
+    assert learner.summary_.warnings == ["every example has these labels, their score is always +1: 0"]
     assert len(learner.explain(csr_array(np.ones((1, 2))), 0)[0]) == 0
 
 
 def test_single_label_mode_warns_of_several_labels() -> None:
     learner = NaiveBayes(label_mode="single_label").fit([[1.0, 0], [0, 1]], [[1, 0], [1, 1]])
-    assert any("several labels" in warning for warning in learner.notes_.warnings)
+    assert any("several labels" in warning for warning in learner.summary_.warnings)
 
 
 def test_default_decisions() -> None:

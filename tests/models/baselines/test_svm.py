@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Matrix
 from models.base import State, Step
-from models.base.validation import as_matrix
+from models.base.validation import as_feature_matrix
 from models.baselines.svm import SVM
 from models.errors import ParameterError, StopTraining
 
@@ -46,7 +46,7 @@ def test_indices_of_64_bits_are_taken() -> None:
 def test_explanation_and_intercept_add_up_to_the_score() -> None:
     X, Y = problem()
     learner = SVM().fit(X, Y)
-    columns, weights = learner.explain(as_matrix(X[:1]), 3)
+    columns, weights = learner.explain(as_feature_matrix(X[:1]), 3)
     assert columns.tolist() == X[:1].indices.tolist()
     assert weights.sum() + learner.intercept_[3] == pytest.approx(
         learner.decision_function(X[:1])[0, 3], abs=1e-12
@@ -76,7 +76,7 @@ def test_labels_where_liblinear_gives_up_are_named() -> None:
     rng = np.random.default_rng(2)
     X = 1 + 1e-3 * rng.normal(size=(40, 60))  # nearly equal examples with labels by chance
     learner = SVM(C=1e6).fit(X, rng.integers(0, 2, (40, 2)))
-    assert learner.notes_.warnings == ["liblinear stopped before its tolerance for 0, 1; try a smaller C"]
+    assert learner.summary_.warnings == ["liblinear stopped before its tolerance for 0, 1; try a smaller C"]
 
 
 def test_bad_cost_is_refused() -> None:

@@ -333,7 +333,7 @@ def test_resuming_gives_the_same_bits(template: Any) -> None:
     )
     assert steps == [5, 6, 7, 8, 9]
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)
-    assert resumed.notes_.facts == whole.notes_.facts
+    assert resumed.summary_.facts == whole.summary_.facts
 
 
 def test_saved_state_predicts_alike_and_explains_scores() -> None:
@@ -397,8 +397,8 @@ def test_a_template_is_tight_for_the_worst_example() -> None:
 
 def test_it_stops_where_nothing_can_be_learned() -> None:
     learner = AdaBoostLC().fit(np.zeros((3, 2)), np.array([[1, 0], [0, 0], [1, 1]]))
-    assert learner.notes_.facts["rounds"] == 0
-    assert learner.notes_.warnings
+    assert learner.summary_.facts["rounds"] == 0
+    assert learner.summary_.warnings
     assert not learner.coef_.any()
 
 

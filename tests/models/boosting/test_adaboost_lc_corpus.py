@@ -37,6 +37,6 @@ def test_each_covering_is_best_trained_for(template: str, at_least: int) -> None
         learner = AdaBoostLC(rounds=50, covering=covering, template=template).fit(X, Y)
         predicted = csr_array(learner.predict(X))
         errors[row] = [covering_error(Y, predicted, measure, LABELS) for measure in COVERINGS]
-        assert learner.notes_.facts["covering_error"] == pytest.approx(errors[row, row])
+        assert learner.summary_.facts["covering_error"] == pytest.approx(errors[row, row])
     # No one training is best at everything, and most are best at what they were trained for.
     assert (errors.argmin(axis=0) == np.arange(5)).sum() >= at_least

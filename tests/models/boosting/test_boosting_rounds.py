@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, random_array
 
 from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import Context, Step
-from models.base.validation import as_problem
+from models.base.validation import as_training_matrices
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.booster import Booster
 from models.boosting.mp_boost import MPBoost
@@ -107,7 +107,7 @@ def sparse_problem(seed: int, g: int = 400, r: int = 900, k: int = 12) -> tuple[
     scores = X @ rule + rng.normal(scale=0.4, size=(g, k))
     rare = [np.quantile(scores[:, j], quantile) for j, quantile in enumerate(rng.uniform(0.5, 0.995, k))]
     Y = (scores > rare).astype(int)
-    return as_problem(csr_array(X), Y)
+    return as_training_matrices(csr_array(X), Y)
 
 
 def explained_by_a_tie(plain: PlainRounds, mine: Ints) -> bool:
@@ -159,7 +159,7 @@ def reuters(path: Path) -> tuple[Matrix, Labels]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in islice(lines, 2500)]
     held = [sorted({*re.findall("[a-z]+", d["text"].lower())}) for d in documents]
-    return as_problem(one_hot(held), one_hot([sorted({*d["labels"]}) for d in documents]))
+    return as_training_matrices(one_hot(held), one_hot([sorted({*d["labels"]}) for d in documents]))
 
 
 def one_hot(names: list[list[str]]) -> Matrix:
@@ -211,7 +211,7 @@ def test_one_pivot_in_every_document_is_taken_once(learner: type[Booster]) -> No
     Y = np.array([[1], [0], [0], [0], [1]])
     fitted = learner(rounds=3, smoothing=1e-12).fit(X, Y)
     assert fitted.hypothesis_.features.tolist() == [0]
-    assert any("no feature can reduce" in warning for warning in fitted.notes_.warnings)
+    assert any("no feature can reduce" in warning for warning in fitted.summary_.warnings)
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
@@ -219,8 +219,8 @@ def test_a_term_in_no_document_is_no_candidate(learner: type[Booster]) -> None:
     fitted = learner(rounds=3).fit(csr_array((4, 3)), np.array([[1], [0], [0], [0]]))
     assert len(fitted.hypothesis_.features) == 0
     assert fitted.decision_function(np.eye(3)).tolist() == [[0.0]] * 3
-    assert fitted.notes_.facts["distinct_pivots"] == 0
-    assert fitted.notes_.warnings
+    assert fitted.summary_.facts["distinct_pivots"] == 0
+    assert fitted.summary_.warnings
 
 
 def test_large_sparse_data_is_never_dense() -> None:
@@ -244,7 +244,7 @@ def test_early_stopping_keeps_the_best_rounds(learner: type[Booster]) -> None:
     scores = stopped.decision_function(X)
     np.testing.assert_array_equal(scores, again.decision_function(X))
     assert not np.array_equal(scores, other.decision_function(X))
-    assert any("held-out examples gained no more" in warning for warning in stopped.notes_.warnings)
+    assert any("held-out examples gained no more" in warning for warning in stopped.summary_.warnings)
     values = [step.measures["held_out_f1_macro"] for step in steps]
     if learner is AdaBoostMH:
         best = int(np.argmax(values)) + 1
@@ -285,5 +285,7 @@ def test_adaboost_mh_names_its_first_pivots_in_their_order() -> None:
     learner = AdaBoostMH(rounds=130).fit(X, Y, context=Context(features=names), monitor=steps.append)
     chosen = presence_stumps(X).features[steps[-1].snapshot()["pivots"][:, 0]]
     assert len(chosen) == 130
-    assert learner.notes_.facts["first_pivots"] == [names[f] for f in chosen[:100]]
-    assert learner.set_params(rounds=3).fit(X, Y).notes_.facts["first_pivots"] == [str(f) for f in chosen[:3]]
+    assert learner.summary_.facts["first_pivots"] == [names[f] for f in chosen[:100]]
+    assert learner.set_params(rounds=3).fit(X, Y).summary_.facts["first_pivots"] == [
+        str(f) for f in chosen[:3]
+    ]

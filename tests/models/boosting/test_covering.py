@@ -326,7 +326,7 @@ def test_misspelled_coverings_are_refused(covering: Any, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         parse_covering(covering)
     with pytest.raises(ParameterError, match=message) as raised:
-        AdaBoostLC(covering=covering).validated()
+        AdaBoostLC(covering=covering).validated_parameters()
     assert raised.value.pointer.startswith("/learner/covering")
 
 

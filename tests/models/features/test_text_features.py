@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from models.arrays import Labels, Matrix
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features import TextFeatures, TextFeaturesParameters
-from models.serialization.strings import pack, unpack
+from models.serialization.strings import pack_strings, unpack_strings
 
 ENGLISH = {"drop_numbers": True, "stop_words": "english", "stemmer": "porter"}
 
@@ -119,7 +119,7 @@ def test_state_survives(way: dict[str, Any]) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_strings_survive_packing(strings: list[str]) -> None:
-    assert unpack(*pack(strings)) == strings
+    assert unpack_strings(*pack_strings(strings)) == strings
 
 
 def test_local_selection_tells_its_candidates() -> None:
@@ -136,8 +136,8 @@ def test_documents_without_known_terms_are_empty_rows() -> None:
     fitted = features()
     X = fitted.fit_transform([["red", "", "blue !!!"]], labels(3))
     assert np.diff(X.indptr).tolist() == [1, 0, 1]
-    assert fitted.notes_.facts == {"terms": 2, "features": 2}
-    assert fitted.notes_.warnings == ["1 training documents hold no term"]
+    assert fitted.summary_.facts == {"terms": 2, "features": 2}
+    assert fitted.summary_.warnings == ["1 training documents hold no term"]
     assert fitted.transform(["green", ""]).nnz == 0
     assert fitted.transform([]).shape == (0, 2)
 

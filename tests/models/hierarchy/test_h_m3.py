@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
-from models.base.validation import as_matrix
+from models.base.validation import as_feature_matrix
 from models.errors import ParameterError, StopTraining, UnsuitableDataError
 from models.hierarchy import h_m3
 from models.hierarchy.ascent import line_searches
@@ -272,14 +272,14 @@ def test_explanation_adds_up_to_the_score() -> None:
     learner = HM3().fit(X, Y, context=context)
     scores = learner.decision_function(X)
     for i, label in itertools.product(range(5), range(7)):
-        features, weights = learner.explain(as_matrix(X[[i]]), label)
+        features, weights = learner.explain(as_feature_matrix(X[[i]]), label)
         assert features.tolist() == X[[i]].indices.tolist()
         assert weights.sum() == pytest.approx(scores[i, label], abs=1e-9)
-    assert learner.explains
+    assert learner.can_explain
     other = HM3(kernel="rbf", passes=1).fit(X, Y, context=context)
-    assert not other.explains
+    assert not other.can_explain
     with pytest.raises(ParameterError, match="h_m3"):
-        other.explain(as_matrix(X[[0]]), 0)
+        other.explain(as_feature_matrix(X[[0]]), 0)
 
 
 def test_awkward_examples_train() -> None:
@@ -288,7 +288,7 @@ def test_awkward_examples_train() -> None:
     Y = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 1], [1, 1, 1], [1, 1, 1]])
     tree = Context(parents=np.array([-1, 0, 1]))
     learner = HM3(gap=1e-4, passes=500, C=3.0).fit(X, Y, context=tree)
-    assert learner.notes_.facts["gap"] <= 1e-4
+    assert learner.summary_.facts["gap"] <= 1e-4
     assert learner.predict([[0, 2.0]]).tolist() == [[1, 1, 1]]
     assert learner.predict([[1.0, 0]]).tolist() == [[0, 1, 1]]
 
@@ -323,8 +323,8 @@ def test_line_searches_are_exact_one_after_the_other(seed: int, b: int) -> None:
 def test_a_gap_that_was_not_reached_is_told() -> None:
     X, Y, context = larger_problem()
     learner = HM3(passes=1, gap=1e-6).fit(X, Y, context=context)
-    assert learner.notes_.facts["passes"] == 1
-    assert "after 1 passes, above the 1e-06 asked for" in learner.notes_.warnings[0]
+    assert learner.summary_.facts["passes"] == 1
+    assert "after 1 passes, above the 1e-06 asked for" in learner.summary_.warnings[0]
 
 
 def test_scaling_without_effect_is_told() -> None:
@@ -332,14 +332,14 @@ def test_scaling_without_effect_is_told() -> None:
     plain = HM3(loss="symmetric_difference").fit(X, Y, context=context)
     scaled = HM3(loss="symmetric_difference", scaling="subtree").fit(X, Y, context=context)
     np.testing.assert_array_equal(plain.edge_weights_, scaled.edge_weights_)
-    assert "no effect" in scaled.notes_.warnings[0]
+    assert "no effect" in scaled.summary_.warnings[0]
 
 
 def test_without_a_tree_every_label_is_a_root_and_the_notes_say_so() -> None:
     X, Y, _ = larger_problem()
     learner = HM3(passes=2).fit(X, Y)
     assert (learner.forest_.parents == -1).all()
-    assert "label_tree" in learner.notes_.warnings[0]
+    assert "label_tree" in learner.summary_.warnings[0]
 
 
 def test_what_would_not_fit_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ def test_without_a_tree_every_label_is_a_root_and_the_notes_say_so() -> None:
     np.testing.assert_allclose(
         learner.decision_function(X), literal_scores(X, Y, [-1, -1], 1.0, X), atol=1e-9
     )
-    assert "label_tree" in learner.notes_.warnings[0]
+    assert "label_tree" in learner.summary_.warnings[0]
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -58,9 +58,9 @@ def test_score_is_the_smallest_margin_on_the_path(seed: int, g: int) -> None:
 
 
 def learner_input(X: Floats) -> Any:
-    from models.base.validation import as_matrix
+    from models.base.validation import as_feature_matrix
 
-    return as_matrix(X)
+    return as_feature_matrix(X)
 
 
 def test_one_class_among_the_parents_examples_gives_a_constant() -> None:
@@ -78,7 +78,7 @@ def test_without_a_tree_it_is_the_flat_svm() -> None:
     X, Y = rng.normal(size=(12, 3)), rng.integers(0, 2, (12, 2))
     learner = HSVM(C=2.0).fit(X, Y)
     np.testing.assert_array_equal(learner.decision_function(X), SVM(C=2.0).fit(X, Y).decision_function(X))
-    assert "label_tree" in learner.notes_.warnings[0]
+    assert "label_tree" in learner.summary_.warnings[0]
 
 
 def test_saved_and_loaded_and_resumed_it_scores_the_same_bits() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.base.validation import as_labels
+from models.base.validation import as_label_matrix
 from models.labels import LabelTree
 from models.measures.evaluation import LabelRow, evaluate
 
@@ -17,7 +17,7 @@ PLAIN = {
 
 
 def test_everything_is_measured() -> None:
-    Y, P = as_labels([[1, 0], [0, 0]]), as_labels([[1, 1], [0, 0]])
+    Y, P = as_label_matrix([[1, 0], [0, 0]]), as_label_matrix([[1, 1], [0, 0]])
     result = evaluate(Y, P, np.array([[2.0, 1.0], [-1.0, -1.0]]), ["a", "b"])
     assert set(result.measures) == PLAIN
     assert result.measures["hamming_loss"] == 0.25
@@ -30,7 +30,7 @@ def test_everything_is_measured() -> None:
 
 
 def test_undefined_measures_are_absent() -> None:
-    nothing = as_labels(np.zeros((2, 2)))
+    nothing = as_label_matrix(np.zeros((2, 2)))
     result = evaluate(nothing, nothing, np.zeros((2, 2)), ["a", "b"])
     assert "one_error" not in result.measures
     assert result.measures["n_unlabelled"] == 2
@@ -38,21 +38,21 @@ def test_undefined_measures_are_absent() -> None:
 
 
 def test_of_no_examples_only_the_counts_and_label_averages_remain() -> None:
-    nothing = as_labels(np.zeros((0, 2)))
+    nothing = as_label_matrix(np.zeros((0, 2)))
     result = evaluate(nothing, nothing, np.zeros((0, 2)), ["a", "b"], tree=LabelTree({"b": "a"}))
     assert result.measures["n_examples"] == 0
     assert all(np.isfinite(value) for value in result.measures.values())
 
 
 def test_single_label_data_gets_a_confusion_matrix_of_the_best_labels() -> None:
-    Y = as_labels([[1, 0], [0, 1], [0, 1]])
+    Y = as_label_matrix([[1, 0], [0, 1], [0, 1]])
     result = evaluate(Y, Y, np.array([[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]]), ["a", "b"])
     assert result.confusion is not None
     assert result.confusion.tolist() == [[1, 0], [1, 1]]
 
 
 def test_a_tree_adds_its_losses() -> None:
-    Y, P = as_labels([[1, 1, 1]]), as_labels([[1, 0, 0]])
+    Y, P = as_label_matrix([[1, 1, 1]]), as_label_matrix([[1, 0, 0]])
     result = evaluate(Y, P, np.zeros((1, 3)), ["a", "b", "c"], tree=LabelTree({"b": "a", "c": "b"}))
     assert set(result.measures) - PLAIN == {
         "zero_one", "symmetric_difference",
@@ -65,7 +65,7 @@ def test_a_tree_adds_its_losses() -> None:
 
 
 def test_a_covering_adds_its_error_and_its_loss() -> None:
-    Y, P = as_labels([[1, 1], [0, 0]]), as_labels([[1, 0], [0, 0]])
+    Y, P = as_label_matrix([[1, 1], [0, 0]]), as_label_matrix([[1, 0], [0, 0]])
     scores = np.array([[1.0, -1.0], [-1.0, -1.0]])
     measures = evaluate(Y, P, scores, ["a", "b"], covering={"kind": "zero_one"}).measures
     assert set(measures) - PLAIN == {"covering_error", "covering_loss"}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.arrays import AnyArray, Floats
-from models.base.validation import as_labels
+from models.base.validation import as_label_matrix
 from models.labels import LabelTree
 from models.measures.directions import DIRECTIONS
 from models.measures.evaluation import evaluate
@@ -35,7 +35,7 @@ def problems(draw: Callable[..., int]) -> Problem:
 @settings(max_examples=40)
 @given(problems())
 def test_their_means_are_the_measures(problem: Problem) -> None:
-    Y, P, scores = as_labels(problem[0]), as_labels(problem[1]), problem[2]
+    Y, P, scores = as_label_matrix(problem[0]), as_label_matrix(problem[1]), problem[2]
     covering = {"kind": "zero_one"}
     whole = evaluate(Y, P, scores, LABELS, tree=TREE, covering=covering).measures
     each = example_measures(Y, P, scores, LABELS, tree=TREE, coverings={"one": covering})
@@ -64,14 +64,14 @@ def test_the_worst_examples_are_those_that_sorting_finds(problem: Problem, count
         if wrong:
             badness.append((-wrong, -off, i))
     expected = [i for *_, i in sorted(badness)][:count]
-    assert worst_examples(as_labels(Y), as_labels(P), scores, count).tolist() == expected
+    assert worst_examples(as_label_matrix(Y), as_label_matrix(P), scores, count).tolist() == expected
 
 
 @settings(max_examples=40)
 @given(problems())
 def test_histograms_count_every_example_in_the_bin_of_its_score(problem: Problem) -> None:
     Y, _, scores = problem
-    for j, histogram in enumerate(score_histograms(as_labels(Y), scores, LABELS)):
+    for j, histogram in enumerate(score_histograms(as_label_matrix(Y), scores, LABELS)):
         assert histogram.label == LABELS[j]
         low, high = min(scores[:, j]), max(scores[:, j])
         assert (histogram.low, histogram.high) == (low, high)
@@ -86,5 +86,5 @@ def test_histograms_count_every_example_in_the_bin_of_its_score(problem: Problem
 
 def test_the_widest_range_of_scores_has_a_histogram() -> None:
     huge = np.finfo(np.float64).max
-    (histogram,) = score_histograms(as_labels([[1], [0]]), np.array([[huge], [-huge]]), ["a"])
+    (histogram,) = score_histograms(as_label_matrix([[1], [0]]), np.array([[huge], [-huge]]), ["a"])
     assert (histogram.without_label[0], histogram.with_label[-1]) == (1, 1)

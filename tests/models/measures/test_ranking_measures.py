@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from models.arrays import AnyArray, Floats
-from models.base.validation import as_labels
+from models.base.validation import as_label_matrix
 from models.labels.ranking import ranking, ranks
 from models.measures import rankings
 
@@ -65,7 +65,7 @@ def literal(Y: list[list[int]], S: list[list[float]]) -> dict[str, float]:
 def test_ranking_measures_are_their_definitions(problem: Problem) -> None:
     Y, S = problem
     expected = literal(Y, S)
-    labels, scores = as_labels(Y), np.array(S)
+    labels, scores = as_label_matrix(Y), np.array(S)
     assert ranks(scores).tolist() == [positions(row) for row in S]
     assert rankings.ranking_measures(labels, scores) == pytest.approx(expected, abs=1e-12, nan_ok=True)
     for name, value in expected.items():
@@ -85,25 +85,25 @@ def untied(seed: int) -> tuple[AnyArray, Floats]:
 @pytest.mark.parametrize("seed", range(5))
 def test_scikit_learn_agrees_on_untied_scores(seed: int) -> None:
     Y, scores = untied(seed)
-    ours = rankings.ranking_measures(as_labels(Y), scores)
+    ours = rankings.ranking_measures(as_label_matrix(Y), scores)
     assert ours["coverage"] == pytest.approx(metrics.coverage_error(Y, scores) - 1)
     assert ours["average_precision"] == pytest.approx(
         metrics.label_ranking_average_precision_score(Y, scores)
     )
     pairs = Y.sum(axis=1) * (1 - Y).sum(axis=1)
-    each = [rankings.error_set_size(as_labels(Y[[i]]), scores[[i]]) / pairs[i] for i in range(len(Y))]
+    each = [rankings.error_set_size(as_label_matrix(Y[[i]]), scores[[i]]) / pairs[i] for i in range(len(Y))]
     assert np.mean(each) == pytest.approx(metrics.label_ranking_loss(Y, scores))
 
 
 def test_examples_without_labels_are_left_out() -> None:
-    labels = as_labels([[0, 0], [0, 1]])
+    labels = as_label_matrix([[0, 0], [0, 1]])
     scores = np.array([[9.0, -9.0], [2.0, 1.0]])
     assert rankings.one_error(labels, scores) == 1.0
     assert rankings.coverage(labels, scores) == 1.0
 
 
 def test_without_any_label_ranking_measures_are_undefined() -> None:
-    nothing = as_labels(np.zeros((2, 3)))
+    nothing = as_label_matrix(np.zeros((2, 3)))
     assert all(math.isnan(value) for value in rankings.ranking_measures(nothing, np.zeros((2, 3))).values())
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from models.arrays import Labels
-from models.base.validation import as_labels
+from models.base.validation import as_label_matrix
 from models.measures import contingency as tables
 from models.measures.confusion import co_errors, confusion, is_single_label
 from models.measures.sets import accuracy, hamming_loss, subset_zero_one
@@ -50,7 +50,7 @@ def f1(tp: int, fp: int, fn: int, *, empty: float) -> float:
 def test_measures_of_sets_are_their_definitions(labelings: tuple[Sets, Sets]) -> None:
     true, given_ = labelings
     n, k = len(true), len(true[0])
-    Y, P = as_labels(true), as_labels(given_)
+    Y, P = as_label_matrix(true), as_label_matrix(given_)
     wrong = sum(true[i][j] != given_[i][j] for i in range(n) for j in range(k))
     unequal = sum(true[i] != given_[i] for i in range(n))
     assert hamming_loss(Y, P) == pytest.approx(wrong / (n * k), abs=1e-12)
@@ -63,7 +63,7 @@ def test_measures_of_sets_are_their_definitions(labelings: tuple[Sets, Sets]) ->
 def test_averages_of_label_tables_are_their_definitions(labelings: tuple[Sets, Sets]) -> None:
     true, given_ = labelings
     k = len(true[0])
-    Y, P = as_labels(true), as_labels(given_)
+    Y, P = as_label_matrix(true), as_label_matrix(given_)
     rows = [counts(true, given_, j) for j in range(k)]
     tp, fp, fn, _ = (sum(column) for column in zip(*rows, strict=True))
     expected = {
@@ -88,7 +88,7 @@ def test_averages_of_label_tables_are_their_definitions(labelings: tuple[Sets, S
 def test_scikit_learn_agrees(labelings: tuple[Sets, Sets]) -> None:
     # One column would be read as a binary problem there.
     true, given_ = (np.column_stack([np.array(sets), np.ones(len(sets), dtype=int)]) for sets in labelings)
-    Y, P = as_labels(true), as_labels(given_)
+    Y, P = as_label_matrix(true), as_label_matrix(given_)
     assert hamming_loss(Y, P) == pytest.approx(metrics.hamming_loss(true, given_))
     assert accuracy(Y, P) == pytest.approx(metrics.accuracy_score(true, given_))
     assert subset_zero_one(Y, P) == pytest.approx(metrics.zero_one_loss(true, given_))
@@ -111,13 +111,13 @@ def test_both_macro_conventions_stand_side_by_side() -> None:
     given_ = true.copy()
     true[0, empty:] = 1
     given_[0, empty : empty + good] = 1
-    Y, P = as_labels(true), as_labels(given_)
+    Y, P = as_label_matrix(true), as_label_matrix(given_)
     assert tables.f1_macro(Y, P) == pytest.approx((empty + good) / 40) == pytest.approx(0.55)
     assert tables.f1_macro_zero(Y, P) == pytest.approx(good / 40) == pytest.approx(0.325)
 
 
 def test_of_no_examples_means_are_undefined() -> None:
-    nothing = as_labels(np.zeros((0, 3)))
+    nothing = as_label_matrix(np.zeros((0, 3)))
     assert math.isnan(hamming_loss(nothing, nothing))
     assert math.isnan(subset_zero_one(nothing, nothing))
     assert math.isnan(accuracy(nothing, nothing))
@@ -127,17 +127,17 @@ def test_of_no_examples_means_are_undefined() -> None:
 @settings(max_examples=40, deadline=None)
 def test_confusion_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     true, guessed = (np.array(column) for column in zip(*pairs, strict=True))
-    Y, P = as_labels(np.eye(4, dtype=int)[true]), as_labels(np.eye(4, dtype=int)[guessed])
+    Y, P = as_label_matrix(np.eye(4, dtype=int)[true]), as_label_matrix(np.eye(4, dtype=int)[guessed])
     matrix = confusion(Y, guessed)
     assert matrix.tolist() == metrics.confusion_matrix(true, guessed, labels=range(4)).tolist()
     assert (co_errors(Y, P).toarray() == matrix - np.diag(np.diag(matrix))).all()
 
 
 def test_confusion_wants_one_label_an_example() -> None:
-    assert not is_single_label(as_labels([[1, 1], [1, 0]]))
-    assert not is_single_label(as_labels([[0, 0], [1, 0]]))
+    assert not is_single_label(as_label_matrix([[1, 1], [1, 0]]))
+    assert not is_single_label(as_label_matrix([[0, 0], [1, 0]]))
     with pytest.raises(ValueError, match="co_errors"):
-        confusion(as_labels([[1, 1]]), np.array([0]))
+        confusion(as_label_matrix([[1, 1]]), np.array([0]))
 
 
 @given(two_labelings())
@@ -149,4 +149,4 @@ def test_co_errors_count_examples_with_both_errors(labelings: tuple[Sets, Sets])
         [sum(y[a] > p[a] and y[b] < p[b] for y, p in zip(true, given_, strict=True)) for b in range(k)]
         for a in range(k)
     ]
-    assert co_errors(as_labels(true), as_labels(given_)).toarray().tolist() == expected
+    assert co_errors(as_label_matrix(true), as_label_matrix(given_)).toarray().tolist() == expected

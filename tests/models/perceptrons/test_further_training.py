@@ -65,7 +65,7 @@ def test_in_pieces_or_in_one_go_it_learns_the_same(make: Make, cuts: list[int], 
         pieces.partial_fit(X[start:stop], Y[start:stop])
     same_state(whole, pieces)
     np.testing.assert_array_equal(whole.decision_function(X), pieces.decision_function(X))
-    assert whole.notes_ == pieces.notes_
+    assert whole.summary_ == pieces.summary_
     if not isinstance(whole, NaiveBayes):  # whose chunks are tested on the totals of all chunks before
         np.testing.assert_array_equal(whole.learning_curve_[-1], pieces.learning_curve_[-1])
 
@@ -183,7 +183,7 @@ def test_stopped_within_an_epoch_and_resumed_it_gives_the_same_bits(
         resumed.fit(X, Y, context=Context(labels=list("abcde")), monitor=later.append, resume=kept[-1])
         same_state(whole, resumed)
         np.testing.assert_array_equal(whole.learning_curve_, resumed.learning_curve_)
-        assert whole.notes_ == resumed.notes_
+        assert whole.summary_ == resumed.summary_
         told = [(step.completed, step.measures) for step in steps[stop_after:]]
         assert [(step.completed, step.measures) for step in later] == told
         for name, array in kept[-1].items():
@@ -248,7 +248,7 @@ def test_naive_bayes_tests_a_chunk_on_the_totals_of_all_before() -> None:
 def test_with_many_labels_mlpp_tests_every_nth_example() -> None:
     X, Y = problem(k=60)
     learner = MLPP().fit(X, Y)
-    assert learner.notes_.facts["tested_every"] == 4  # 1,770 pairs
+    assert learner.summary_.facts["tested_every"] == 4  # 1,770 pairs
     half = MLPP().fit(X[:4], Y[:4])
     scores = [MLPP().fit(X[:i], Y[:i]).decision_function(X[i : i + 1]) for i in range(4, 60, 4)]
     first = half.learning_curve_[0, 1:]
@@ -264,10 +264,10 @@ def test_measures_of_a_later_epoch_are_its_own() -> None:
     learner = MMP(epochs=2).fit(X, Y, monitor=steps.append)
     once = MMP().fit(X, Y)
     again = MMP().set_state(once.get_state())
-    again._seen = type(again._seen)()
+    again._first_pass_means = type(again._first_pass_means)()
     again.partial_fit(X, Y)
     assert [step.completed for step in steps] == [60, 120]
-    assert steps[1].measures == again._seen.measures
+    assert steps[1].measures == again._first_pass_means.measures
     np.testing.assert_array_equal(learner.learning_curve_, once.learning_curve_)
 
 

@@ -42,8 +42,8 @@ def test_operations_go_on_being_counted() -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 5)), (rng.random((40, 6)) < 0.3).astype(int)
     for learner in (MMP(), BinaryRelevancePerceptron(), MLPP(calibrated=True)):
-        first = learner.fit(X, Y).notes_.facts["perceptron_operations"]
-        again = learner.partial_fit(X, Y).notes_.facts
+        first = learner.fit(X, Y).summary_.facts["perceptron_operations"]
+        again = learner.partial_fit(X, Y).summary_.facts
         assert again["perceptron_operations"] > first
         assert again["perceptron_operations"] - first >= 40 * 6
         assert again["perceptron_updates"] == learner.updates_ > 0
@@ -51,10 +51,10 @@ def test_operations_go_on_being_counted() -> None:
 
 def test_operations_of_a_prediction() -> None:
     X, Y = np.ones((3, 2)), np.eye(3, 6, dtype=int)
-    assert MMP().fit(X, Y).notes_.facts["operations_per_prediction"] == 6
-    assert BinaryRelevancePerceptron().fit(X, Y).notes_.facts["operations_per_prediction"] == 6
-    assert MLPP().fit(X, Y).notes_.facts["operations_per_prediction"] == 15
-    assert MLPP(calibrated=True).fit(X, Y).notes_.facts["operations_per_prediction"] == 21
+    assert MMP().fit(X, Y).summary_.facts["operations_per_prediction"] == 6
+    assert BinaryRelevancePerceptron().fit(X, Y).summary_.facts["operations_per_prediction"] == 6
+    assert MLPP().fit(X, Y).summary_.facts["operations_per_prediction"] == 15
+    assert MLPP(calibrated=True).fit(X, Y).summary_.facts["operations_per_prediction"] == 21
 
 
 def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,12 +63,12 @@ def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: p
     names = ["a", "b", "c", "d", "e", "f"]
     monkeypatch.setattr(mlpp, "DOUBLE_LIMIT", 5 * 15 * 8)
     double = MLPP(voting="weighted").fit(X, Y, context=Context(labels=names))
-    assert double.notes_.facts["weight_precision"] == "float64"
-    assert double.notes_.facts["weight_bytes"] == 5 * 15 * 8
+    assert double.summary_.facts["weight_precision"] == "float64"
+    assert double.summary_.facts["weight_bytes"] == 5 * 15 * 8
     single = MLPP(voting="weighted", calibrated=True).fit(X, Y)
     assert single.pair_weights_.dtype == single.boundary_weights_.dtype == np.float32
-    assert single.notes_.facts["weight_precision"] == "float32"
-    assert single.notes_.facts["weight_bytes"] == 5 * 21 * 4
+    assert single.summary_.facts["weight_precision"] == "float32"
+    assert single.summary_.facts["weight_bytes"] == 5 * 21 * 4
     scores = single.decision_function(X)
     assert scores.dtype == np.float64
     monkeypatch.setattr(mlpp, "DOUBLE_LIMIT", 5 * 21 * 8)
@@ -77,7 +77,7 @@ def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: p
     # A label more, and the weights no longer fit as they were.
     monkeypatch.setattr(mlpp, "DOUBLE_LIMIT", 5 * 15 * 8)
     double.partial_fit(X, Y[:, :1], context=Context(labels=["g"]))
-    assert double.notes_.facts["weight_precision"] == "float32"
+    assert double.summary_.facts["weight_precision"] == "float32"
 
 
 def test_the_corpus_of_the_paper_fits() -> None:

@@ -137,7 +137,7 @@ def test_mmp_is_figure_1(problem: Problem, loss: Any, penalty: Any, epochs: int)
     learner = MMP(epochs=epochs, loss=loss, penalty=penalty).fit(X, Y)
     np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.decision_function(X), X @ weights, rtol=0, atol=1e-9)
-    assert learner.operations_ == learner.notes_.facts["perceptron_operations"] == operations
+    assert learner.operations_ == learner.summary_.facts["perceptron_operations"] == operations
 
 
 @settings(max_examples=50, deadline=None)

@@ -236,7 +236,7 @@ def test_the_learner_is_told_of_names_tree_and_kind() -> None:
     assert context.features == ["blue", "grass", "green", "red", "rose", "sky"]
     assert context.parents is not None
     assert context.parents.tolist() == [-1, -1, -1, -1, 1]
-    assert not context.numeric
+    assert not context.numeric_features
 
 
 def test_decisions_make_sets_of_the_same_scores() -> None:
@@ -291,12 +291,12 @@ def test_nothing_is_predicted_before_fit(ask: Callable[[Pipeline], object]) -> N
 
 def test_warnings_tell_of_labels_always_on_and_of_empty_documents() -> None:
     source = Examples("text", ["red", "blue", "", "!"], [("all", "r"), ("all",), ("all",), ("all",)])
-    notes = pipeline().fit(source).notes_
+    notes = pipeline().fit(source).summary_
     assert "labels that every training example has: all" in notes.warnings
     assert "2 training documents have none of the features" in notes.warnings
     assert notes.facts["empty_documents"] == 2
-    assert pipeline().fit(examples()).notes_.warnings == []
-    assert pipeline().fit(examples()).notes_.facts["unlabelled"] == 1
+    assert pipeline().fit(examples()).summary_.warnings == []
+    assert pipeline().fit(examples()).summary_.facts["unlabelled"] == 1
 
 
 def test_labels_of_the_test_part_alone_are_warned_of_and_not_measured() -> None:

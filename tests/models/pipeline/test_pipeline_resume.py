@@ -70,7 +70,7 @@ def test_interrupted_and_resumed_is_as_if_nothing_had_happened(algorithm: str) -
         for name, array in expected.items():
             assert array.dtype == found[name].dtype, name
             assert np.array_equal(array, found[name]), f"{name}, stopped after {stopped.told[-1]}"
-        assert resumed.notes_ == whole.notes_
+        assert resumed.summary_ == whole.summary_
         # What was done is not done again, but for the features.
         assert [t for t in rest.told if t[0] != "features"] == [
             t for t in never.told[step:] if t[0] != "features"

@@ -13,7 +13,7 @@ from models.arrays import Floats
 from models.base import Context
 from models.baselines.svm import SVM
 from models.data.examples import Examples
-from models.labels.indicator import indicator
+from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline
 from models.splits import stratified_folds
 
@@ -45,11 +45,11 @@ def held_out_scores(fitted: Pipeline, source: Examples) -> Floats:
     """Each document's scores by a learner trained on the folds it is not in."""
     documents: Any = source.documents
     X = fitted.features.transform(documents)
-    Y = indicator(source.labels, fitted.labels_)
+    Y = indicator_matrix(source.labels, fitted.labels_)
     folds = stratified_folds(Y, 3, seed=fitted.seed)
     scores = np.zeros(Y.shape)
     for fold in range(3):
-        learner = catalog.learner_of(fitted.learner.validated(), seed=fitted.seed)
+        learner = catalog.create_learner(fitted.learner.validated_parameters(), seed=fitted.seed)
         inside = np.flatnonzero(folds != fold)
         learner.fit(X[inside], Y[inside], context=Context(labels=fitted.labels_))
         scores[folds == fold] = learner.decision_function(X[np.flatnonzero(folds == fold)])
@@ -73,7 +73,7 @@ def test_thresholds_maximise_f1_on_held_out_scores(learner: str, fbr: float) -> 
     source = drawn(seed=3)
     fitted = pipeline(learner, seed=2, fbr=fbr).fit(source)
     assert fitted.labels_ == ["ash", "birch", "cedar", "rare", "wood"]
-    scores, Y = held_out_scores(fitted, source), indicator(source.labels, fitted.labels_).toarray()
+    scores, Y = held_out_scores(fitted, source), indicator_matrix(source.labels, fitted.labels_).toarray()
     for j, label in enumerate(fitted.labels_):
         if label != "rare":
             expected = best_f1_threshold(scores[:, j], Y[:, j], fbr)
@@ -93,8 +93,8 @@ def test_a_label_too_rare_to_tune_is_given_where_its_scores_say_so(
     fitted = pipeline(learner, **parameters).fit(source)
     rare = fitted.labels_.index("rare")
     highest = held_out_scores(fitted, source)[:, rare].max()
-    about_zero = learner == "svm" or parameters.get("calibrated", False)
-    assert fitted.thresholds_[rare] == (0.0 if about_zero else highest)
+    has_zero_threshold = learner == "svm" or parameters.get("calibrated", False)
+    assert fitted.thresholds_[rare] == (0.0 if has_zero_threshold else highest)
 
 
 class Drifting(SVM):
@@ -118,9 +118,9 @@ def test_a_threshold_that_does_not_carry_over_gives_way_to_the_learners_own() ->
     drifting.fit(source)
     assert usual.thresholds_[0] != 0.0
     assert drifting.thresholds_.tolist() == [0.0, *usual.thresholds_[1:]]
-    (warning,) = [text for text in drifting.notes_.warnings if "carry over" in text]
+    (warning,) = [text for text in drifting.summary_.warnings if "carry over" in text]
     assert warning.endswith(": ash")
-    assert not any("carry over" in text for text in usual.notes_.warnings)
+    assert not any("carry over" in text for text in usual.summary_.warnings)
 
 
 def test_the_learner_in_use_was_trained_on_everything() -> None:

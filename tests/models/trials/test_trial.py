@@ -14,7 +14,7 @@ from models.catalog import DECISION_PARAMETERS, FEATURES_PARAMETERS, LEARNER_PAR
 from models.data.examples import Examples, ExampleSource, FeatureRows
 from models.errors import StopTraining, UnsuitableDataError
 from models.pipeline import Pipeline
-from models.trials import SharedFeatures, Trial, TrialStep, try_out
+from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 TEXT = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
 LOCAL = {
@@ -47,9 +47,9 @@ def numbers(values: list[list[float]], labels: list[tuple[str, ...]]) -> Example
     return Examples("features", FeatureRows(["a", "b"], csr_array(np.array(values))), labels)
 
 
-def saved(shared: SharedFeatures, path: Path) -> SharedFeatures:
+def saved(shared: PrecomputedFeatures, path: Path) -> PrecomputedFeatures:
     shared.save(path)
-    return SharedFeatures.load(path)
+    return PrecomputedFeatures.load(path)
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,16 @@ def test_shared_features_give_the_bits_of_features_of_ones_own(
     parameters = FEATURES_PARAMETERS.validate_python(features)
     asked = LEARNER_PARAMETERS.validate_python(learner)
     how = None if decision is None else DECISION_PARAMETERS.validate_python(decision)
-    shared = saved(SharedFeatures.fit(parameters, training, test), tmp_path / "features")
+    shared = saved(PrecomputedFeatures.fit(parameters, training, test), tmp_path / "features")
     unread: list[ExampleSource] = [
         Unreadable(part.kind, part.documents, part.labels) for part in (training, test)
     ]
-    trial = try_out(shared, asked, how, *unread, seed=3, measures=MEASURES)
+    trial = run_trial(shared, asked, how, *unread, seed=3, measures=MEASURES)
     alone = Pipeline.from_parameters(parameters, asked, how, seed=3).fit(training)
     assert trial.train.measures == alone.evaluate(training).measures
     assert trial.test.measures == alone.evaluate(test).measures
     assert np.array_equal(trial.pipeline.scores(test), alone.scores(test))
-    assert trial.pipeline.notes_ == alone.notes_
+    assert trial.pipeline.summary_ == alone.summary_
     for name in ("hamming_loss", "one_error"):
         assert np.nanmean(trial.examples[name]) == pytest.approx(trial.test.measures[name])
 
@@ -85,16 +85,16 @@ def test_numeric_features_are_shared_too(tmp_path: Path) -> None:
     values, labels = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]], [("a",), ("b",), ("a", "b")]
     part = numbers(values, labels)
     parameters = FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2})
-    shared = saved(SharedFeatures.fit(parameters, part, part), tmp_path / "features")
+    shared = saved(PrecomputedFeatures.fit(parameters, part, part), tmp_path / "features")
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "binary_relevance_perceptron"})
-    trial = try_out(shared, learner, None, part, part)
+    trial = run_trial(shared, learner, None, part, part)
     alone = Pipeline.from_parameters(parameters, learner).fit(part)
     assert np.array_equal(trial.pipeline.scores(part), alone.scores(part))
 
 
 def test_the_curve_ends_where_the_training_does() -> None:
     training, test = texts(60, 0), texts(30, 1)
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
     coverings = {"one": {"kind": "zero_one"}, "two": {"kind": "two_sets"}}
     curve: dict[int, dict[str, float]] = {}
@@ -103,11 +103,11 @@ def test_the_curve_ends_where_the_training_does() -> None:
         if step.curve:
             curve[step.progress.completed] = step.curve
 
-    trial = try_out(
+    trial = run_trial(
         shared, learner, None, training, test, measures=MEASURES, coverings=coverings, monitor=monitor
     )
     last = max(curve)
-    assert last == trial.pipeline.notes_.facts["rounds"]
+    assert last == trial.pipeline.summary_.facts["rounds"]
     assert list(curve)[:10] == list(range(1, 11))
     assert len(curve) < last or last <= 11
     for name in (*MEASURES, "covering_error.one", "covering_error.two"):
@@ -117,7 +117,7 @@ def test_the_curve_ends_where_the_training_does() -> None:
 
 def test_with_tuned_thresholds_the_curve_is_of_rankings_only() -> None:
     training, test = texts(40, 0), texts(20, 1)
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 3})
     tuned = DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold"})
     names: set[str] = set()
@@ -126,31 +126,31 @@ def test_with_tuned_thresholds_the_curve_is_of_rankings_only() -> None:
         names.update(step.curve)
 
     coverings = {"one": {"kind": "zero_one"}}
-    try_out(shared, learner, tuned, training, test, measures=MEASURES, coverings=coverings, monitor=monitor)
+    run_trial(shared, learner, tuned, training, test, measures=MEASURES, coverings=coverings, monitor=monitor)
     assert names == {"train.one_error", "test.one_error"}
 
 
 def test_coverings_are_measures_of_every_learner() -> None:
     training, test = texts(40, 0), texts(20, 1)
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
     coverings = {"one": {"kind": "zero_one"}, "each": {"kind": "hamming"}}
-    measures = try_out(shared, learner, None, training, test, coverings=coverings).test.measures
+    measures = run_trial(shared, learner, None, training, test, coverings=coverings).test.measures
     assert measures["covering_error.one"] == measures["subset_zero_one"]
     assert measures["covering_error.each"] == pytest.approx(3 * measures["hamming_loss"])
 
 
 def test_a_learner_that_cannot_learn_from_the_data_says_so() -> None:
     part = numbers([[1.0, -2.0], [0.0, 1.0]], [("a",), ("b",)])
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python({"kind": "numeric"}), part, part)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python({"kind": "numeric"}), part, part)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "naive_bayes"})
     with pytest.raises(UnsuitableDataError, match="negative"):
-        try_out(shared, learner, None, part, part)
+        run_trial(shared, learner, None, part, part)
 
 
 def test_a_monitor_ends_it() -> None:
     part = texts(30, 0)
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), part, part)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), part, part)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
 
     def monitor(step: TrialStep, /) -> None:
@@ -158,7 +158,7 @@ def test_a_monitor_ends_it() -> None:
             raise StopTraining
 
     with pytest.raises(StopTraining):
-        try_out(shared, learner, None, part, part, monitor=monitor)
+        run_trial(shared, learner, None, part, part, monitor=monitor)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +173,12 @@ def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
     learner: Any, decision: Any, phase: str, stop: int
 ) -> None:
     training, test = texts(60, 0), texts(30, 1)
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     left: dict[str, State] = {}
 
     def tried(
         curve: dict[int, dict[str, float]], at: int | None, resume: State | None, spent: float
-    ) -> Trial:
+    ) -> TrialResult:
         def monitor(step: TrialStep, /) -> None:
             assert step.fit_seconds >= spent
             if step.curve:
@@ -187,7 +187,7 @@ def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
                 left["state"] = step.progress.snapshot()
                 raise StopTraining
 
-        return try_out(
+        return run_trial(
             shared,
             LEARNER_PARAMETERS.validate_python(learner),
             DECISION_PARAMETERS.validate_python(decision),
@@ -215,7 +215,7 @@ def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
 
 def test_a_matrix_of_other_features_is_refused() -> None:
     training, test = texts(30, 0), texts(20, 1)
-    shared = SharedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
     with pytest.raises(ValueError, match="not that of these features"):
-        try_out(shared, learner, None, test, training)
+        run_trial(shared, learner, None, test, training)

@@ -11,21 +11,21 @@ from models.arrays import Labels
 from models.labels import LabelTree
 
 
-def labels_of(label_sets: Sequence[Sequence[str]], tree: LabelTree | None = None) -> list[str]:
+def collect_labels(label_sets: Sequence[Sequence[str]], tree: LabelTree | None = None) -> list[str]:
     """The labels that a training on these examples has: those with a positive example, in label order.
 
     Args:
         label_sets: the labels of each training example.
         tree: with it, the ancestors of a label have its examples too.
 
-    >>> labels_of([("C11",), (), ("GCAT",)], LabelTree({"C11": "CCAT"}))
+    >>> collect_labels([("C11",), (), ("GCAT",)], LabelTree({"C11": "CCAT"}))
     ['C11', 'CCAT', 'GCAT']
     """
     met = {label for labels in label_sets for label in labels}
     return tree.closure(met) if tree is not None else sorted(met)
 
 
-def indicator(
+def indicator_matrix(
     label_sets: Sequence[Sequence[str]], labels: Sequence[str], tree: LabelTree | None = None
 ) -> Labels:
     """The relevant labels of each example as a matrix.
