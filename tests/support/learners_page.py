@@ -1,6 +1,6 @@
-"""The tables of ``docs/learners.md``, made from the parameters' own constraints and from the catalogue.
+"""Generates the tables of ``docs/learners.md`` from the catalog and the constraints of the parameters.
 
-python tests/support/learners_page.py    # writes them anew
+python tests/support/learners_page.py    # regenerates the tables
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "learners.md"
 
 
 def table(learner: LearnerDescription) -> str:
-    """The parameters of one learner as a table."""
+    """Return the parameters of one learner as a table."""
     schema = learner.parameters
     rows = ["| parameter | values | default | |", "|---|---|---|---|"]
     for name, field in schema["properties"].items():
@@ -31,8 +31,8 @@ def table(learner: LearnerDescription) -> str:
 
 
 def decisions() -> str:
-    """Which decisions make sense for each learner."""
-    rows = ["| learner | decision where none is asked for | others |", "|---|---|---|"]
+    """Return the table of the valid decisions of each learner."""
+    rows = ["| learner | default decision | other decisions |", "|---|---|---|"]
     for learner in catalog.describe():
         for one in learner.decisions:
             when = "".join(f", `{name}`: `{json.dumps(value)}`" for name, value in one.when.items())
@@ -59,18 +59,18 @@ def _values(field: dict[str, Any], schema: dict[str, Any]) -> str:
 _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 
 
-def written(page: str) -> str:
-    """The page with every table made anew, between its markers."""
+def render(page: str) -> str:
+    """Return the page with every table between its markers regenerated."""
     tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
-    for name, made in {**tables, "decisions": decisions()}.items():
+    for name, content in {**tables, "decisions": decisions()}.items():
         begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        # A replacement is a pattern too: its backslashes are said twice.
-        page, found = pattern.subn(f"{begin}\n{made}\n{end}".replace("\\", r"\\"), page)
-        if found != 1:
-            raise ValueError(f"docs/learners.md has {found} tables of {name}")
+        # ``subn`` interprets backslashes in the replacement, so they are escaped.
+        page, count = pattern.subn(f"{begin}\n{content}\n{end}".replace("\\", r"\\"), page)
+        if count != 1:
+            raise ValueError(f"docs/learners.md has {count} tables of {name}, expected 1")
     return page
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
+    PAGE.write_text(render(PAGE.read_text("utf-8")), "utf-8")

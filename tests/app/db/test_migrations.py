@@ -12,7 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from contenders import race
+from racing_processes import race
 from sqlalchemy import Engine, inspect, text
 from typer.testing import CliRunner
 

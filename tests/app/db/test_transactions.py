@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import rows
-from contenders import race
+from racing_processes import race
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import rows
-from contenders import race
+from racing_processes import race
 from sqlalchemy import select
 
 from app.db import tables

@@ -1,9 +1,11 @@
-"""A zip that holds nothing but itself, after Russ Cox, "Zip Files All The Way Down" (2010).
+"""A zip quine: a zip file that contains only itself (Russ Cox, "Zip Files All The Way Down", 2010).
 
-Its deflate stream is a program of two operations, each five bytes long: ``literal(n)`` copies the next n
-bytes of the stream, ``repeat(n)`` the last n bytes of the output. The comments below say what each line of
-the program prints; what all lines print is the file. The file's own checksum stands in it several times; as a
-CRC is affine in the bits of what it sums, the one that is right is the solution of 32 linear equations.
+The deflate stream is a program of two operations, each five bytes long. ``literal(n)`` copies the next n
+bytes of the stream to the output, and ``repeat(n)`` copies the last n bytes of the output. The comments below
+state what each line of the program prints. All lines together print the file.
+
+The file contains its own checksum several times. A CRC is an affine function of the input bits, so the
+correct checksum is the solution of 32 linear equations.
 """
 
 from __future__ import annotations
@@ -14,29 +16,29 @@ from functools import cache
 _NAME = b"a/q.eml"
 _LOCAL = 30 + len(_NAME)
 _TAIL = 258
-"""Bytes of the last line and all after it: as many as one match of deflate can repeat."""
+"""Bytes of the last line and everything after it: the longest match that deflate can repeat."""
 
 
 @cache
 def zip_quine() -> bytes:
-    """The file; its member ``a/q.eml`` is the file itself."""
+    """Return the file. Its member ``a/q.eml`` is the file itself."""
     base = zlib.crc32(_file(0))
     columns = [zlib.crc32(_file(1 << i)) ^ base ^ (1 << i) for i in range(32)]
     rows = [
         sum((columns[i] >> bit & 1) << i for i in range(32)) | (base >> bit & 1) << 32 for bit in range(32)
     ]
-    return _file(_solved(rows))
+    return _file(_solve(rows))
 
 
-def _solved(rows: list[int]) -> int:
-    """The bits that solve equations over GF(2), each a row of 32 coefficients and, in bit 32, the sum."""
+def _solve(rows: list[int]) -> int:
+    """Solve linear equations over GF(2). A row has 32 coefficients and, in bit 32, the right-hand side."""
     by_pivot: dict[int, int] = {}
-    for given in rows:
-        row = given
+    for equation in rows:
+        row = equation
         for pivot, other in by_pivot.items():
             row ^= other if row >> pivot & 1 else 0
         low = row & 0xFFFFFFFF
-        assert low, "no checksum is right; take another name"
+        assert low, "no checksum solves the equations; choose another member name"
         new = (low & -low).bit_length() - 1
         by_pivot = {pivot: other ^ (row if other >> new & 1 else 0) for pivot, other in by_pivot.items()} | {
             new: row
@@ -45,7 +47,7 @@ def _solved(rows: list[int]) -> int:
 
 
 def _file(crc: int) -> bytes:
-    """The file with any checksum."""
+    """Return the file with a given checksum."""
     size_of_program = len(_program(b"\0" * _LOCAL, b"\0" * (_TAIL - 15)))
     size = _LOCAL + size_of_program + _TAIL - 15
     common = b"".join(
@@ -80,7 +82,7 @@ def _program(local: bytes, tail: bytes) -> bytes:
     again = _REPEAT_BEGIN
     end = _REPEAT_TAIL + nothing + _literal(0, final=True)
     lines = [
-        _literal(len(local)) + local,  # prints what stands before the program
+        _literal(len(local)) + local,  # prints the bytes before the program
         _literal(len(local) + 10) + begin,  # prints the first line, and this one up to its data
         again,  # prints the data of the second line
         _literal(5) + again,  # prints the third line
@@ -94,7 +96,7 @@ def _program(local: bytes, tail: bytes) -> bytes:
         nothing,
         nothing,
         last + end + tail,  # prints its own data
-        end,  # prints this line and all that follows the program
+        end,  # prints this line and everything after the program
     ]
     return b"".join(lines)
 
@@ -104,7 +106,7 @@ def _literal(n: int, *, final: bool = False) -> bytes:
 
 
 def _bits(*fields: tuple[int, int]) -> bytes:
-    """Values with their widths, the lowest bits first."""
+    """Pack (value, width) pairs into bytes, lowest bits first."""
     number = width = 0
     for value, n in fields:
         number |= value << width
@@ -113,15 +115,15 @@ def _bits(*fields: tuple[int, int]) -> bytes:
 
 
 def _code(value: int, width: int) -> tuple[int, int]:
-    """A Huffman code, which comes highest bit first."""
+    """Return a Huffman code as a bit field. Deflate stores these highest bit first."""
     return int(f"{value:0{width}b}"[::-1], 2), width
 
 
 _FIXED, _END = (0b010, 3), (0, 7)
 _TEN_FROM_TWENTY = _code(8, 7), _code(8, 5), (20 - 17, 3)
 _REPEAT_FOUR = _bits(_FIXED, *_TEN_FROM_TWENTY, *_TEN_FROM_TWENTY, _END)
-"""Repeats 20 bytes, which are four operations."""
+"""Repeats 20 bytes, the length of four operations."""
 _REPEAT_BEGIN = _bits(_FIXED, _code(18, 7), (47 - 43, 3), _code(10, 5), (47 - 33, 4), _END, _FIXED, _END)
-"""Repeats 47 bytes: the local header of a name of seven, and two operations. An empty block fills it up."""
+"""Repeats 47 bytes: a local header with a name of seven bytes, and two operations. An empty block pads it."""
 _REPEAT_TAIL = _bits(_FIXED, _code(0b11000101, 8), _code(16, 5), (258 - 257, 7), _END, _FIXED, _END)
 """Repeats 258 bytes."""

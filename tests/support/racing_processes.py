@@ -1,6 +1,6 @@
-"""Processes that do the same thing to one database at the same moment.
+"""Processes that run the same task on one database at the same moment.
 
-A test calls ``race``; each process runs this file, says that it is ready, and begins when all are.
+A test calls ``race``. Each process runs this file, reports that it is ready, and starts when all are ready.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from app.jobs import ledger
 
 
 def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
-    """Have ``n`` processes run a task of this file at once.
+    """Run a task of this file in ``n`` processes at once.
 
     Returns:
-        what each of them gave back.
+        the return value of each process.
     """
     processes = [
         subprocess.Popen(
@@ -54,13 +54,13 @@ def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
 
 
 def claim(url: str, *job_ids: str) -> list[str]:
-    """Try to claim every job; gives those that were got."""
+    """Try to claim every job, and return the claimed ones."""
     db = Database(url, ring=lambda _: None)
     return [job_id for job_id in job_ids if ledger.claim(db, job_id, "wrk", lease_seconds=60) is not None]
 
 
 def count(url: str, times: str) -> int:
-    """Read the version counter of the model ``counter`` and write it back one higher, so many times."""
+    """Increment the version counter of the model ``counter`` by one, ``times`` times."""
     db = Database(url, ring=lambda _: None)
     for _ in range(int(times)):
         with db.write() as tx:
@@ -70,7 +70,7 @@ def count(url: str, times: str) -> int:
 
 
 def migrate(url: str) -> str | None:
-    """Bring an empty database to the newest schema."""
+    """Migrate an empty database to the newest schema."""
     db = Database(url, ring=lambda _: None)
     schema.migrate(db.engine)
     return schema.current(db.engine)
@@ -79,8 +79,8 @@ def migrate(url: str) -> str | None:
 TASKS: dict[str, Callable[..., Any]] = {"claim": claim, "count": count, "migrate": migrate}
 
 if __name__ == "__main__":
-    _, name, *given = sys.argv
+    _, name, *arguments = sys.argv
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    json.dump(TASKS[name](*given), sys.stdout)
+    json.dump(TASKS[name](*arguments), sys.stdout)
