@@ -7,15 +7,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from stack import Stack
 
-# Machines are shared and noisy; a slow example is no failure, and what failed once must fail again.
-settings.register_profile("covey", deadline=None, print_blob=True)
+# `make test` draws the same examples everywhere, every time. `make test-long` draws others, and many more.
+# A slow example is not a failure, because machines are shared. Pin each failing example that `make test-long`
+# finds with `@example`.
+settings.register_profile("covey", derandomize=True, database=None, deadline=None, print_blob=True)
 settings.load_profile("covey")
+
+LONG_FACTOR = 10
+"""`make test-long` tests each property on this many times as many examples as `make test`."""
+
+settings.register_profile(
+    "long", settings.get_profile("covey"), derandomize=False, max_examples=100 * LONG_FACTOR
+)
 
 # Several stacks share the processors here, and whoever stands back would wait for other tests' requests.
 os.environ.setdefault("COVEY_JOB_NICENESS", "0")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Raise the number of examples in `make test-long` also for tests that set their own number."""
+    if settings.get_current_profile_name() != "long":
+        return
+    tests = {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}
+    for test in tests:
+        usual = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(
+            usual, max_examples=LONG_FACTOR * usual.max_examples
+        )
 
 
 @pytest.fixture(scope="session")

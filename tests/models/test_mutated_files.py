@@ -15,7 +15,7 @@ from mutation import READERS, Astray, examine, seeds
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(number=st.integers(0, 10**9))
 def test_a_mangled_file_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, reader: str, number: int

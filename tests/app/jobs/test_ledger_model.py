@@ -252,7 +252,7 @@ def test_the_ledger_does_what_its_model_does(env: Environment, clock: Any, rung:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=25,
+            max_examples=settings().max_examples // 4,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -198,7 +198,7 @@ def changed_arrays(draw: st.DrawFn, state: State) -> State:
 @pytest.mark.parametrize("name", MODELS)
 def test_any_other_change_is_refused_or_harmless(name: str, folder: Path) -> None:
     @given(changed_arrays(trained(name).get_state()))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=settings().max_examples // 4)
     def check(state: State) -> None:
         try:
             model = load(written(name, state, folder / "changed"))
