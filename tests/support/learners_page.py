@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "learners.md"
 def table(learner: LearnerDescription) -> str:
     """Return the parameters of one learner as a table."""
     schema = learner.parameters
-    rows = ["| parameter | values | default | |", "|---|---|---|---|"]
+    rows = ["| parameter | values | default | description |", "|---|---|---|---|"]
     for name, field in schema["properties"].items():
         if name == "algorithm":
             continue
