@@ -1,21 +1,19 @@
-"""H-M3 against the whole quadratic program over all labelings, and its promises pass by pass."""
+"""H-M3: marginals, weights, scores, explanations, saved states, parameters and limits."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 from corpora import FOLDER, needs
+from hierarchy_cases import KERNELS, StepLog, edge_labels, larger_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
 from models.base.validation import as_feature_matrix
 from models.errors import ParameterError, StopTraining, UnsuitableDataError
@@ -23,143 +21,7 @@ from models.hierarchy import h_m3
 from models.hierarchy.ascent import line_searches
 from models.hierarchy.forest import Forest
 from models.hierarchy.h_m3 import HM3, HM3Parameters
-from models.measures.tree import simplified_hierarchical_loss, symmetric_difference_loss
-
-KERNELS: dict[str, Any] = {
-    "linear": lambda x, z: x @ z,
-    "polynomial": lambda x, z: (x @ z + 1) ** 2,
-    "rbf": lambda x, z: np.exp(-((x - z) @ (x - z))),
-}
-
-
-@dataclass
-class Log:
-    """Keeps the measures of every pass."""
-
-    steps: list[Step] = field(default_factory=list)
-
-    def __call__(self, step: Step) -> None:
-        self.steps.append(step)
-
-    def of(self, name: str) -> Floats:
-        return np.array([step.measures[name] for step in self.steps])
-
-
-def edge_labels(parents: list[int], y: AnyArray) -> list[tuple[bool, bool]]:
-    return [(bool(y[p]) if p >= 0 else True, bool(y[j])) for j, p in enumerate(parents)]
-
-
-def optimum(
-    X: Floats, Y: AnyArray, parents: list[int], kernel: str, C: float, loss: str, scaling: Any
-) -> tuple[float, Any]:
-    """Solve the dual problem over α(x_i, y) for all labelings y; its value, and a function giving scores."""
-    g, k = Y.shape
-    labelings = np.array(list(itertools.product([0, 1], repeat=k)))
-    labels = [edge_labels(parents, y) for y in labelings]
-    # ψ(i, y), the part of Δφ that does not hold x: for each edge and edge labeling, 1[y_i] − 1[y].
-    places = {u: n for n, u in enumerate(itertools.product([False, True], repeat=2))}
-
-    def one_hot(edges: list[tuple[bool, bool]]) -> Floats:
-        marks = np.zeros((k, 4))
-        for j, u in enumerate(edges):
-            marks[j, places[u]] = 1
-        return marks.ravel()
-
-    hot = np.array([one_hot(edges) for edges in labels])
-    psi = np.array([[one_hot(edge_labels(parents, Y[i])) - h for h in hot] for i in range(g)])
-    values = np.array([[KERNELS[kernel](x, z) for z in X] for x in X])
-    gram = np.einsum("ij,iae,jbe->iajb", values, psi, psi).reshape(g * len(hot), -1)
-    losses = np.array(
-        [
-            simplified_hierarchical_loss([Y[i]], [y], parents, scaling)
-            if loss == "simplified_hierarchical"
-            else symmetric_difference_loss([Y[i]], [y])
-            for i in range(g)
-            for y in labelings
-        ]
-    )
-    box = np.kron(np.eye(g), np.ones(len(hot)))
-    found = minimize(  # type: ignore[call-overload]  # its types do not know objectives with gradients
-        lambda a: (0.5 * a @ gram @ a - losses @ a, gram @ a - losses),
-        np.full(g * len(hot), 0.5 * C / len(hot)),
-        jac=True,
-        bounds=[(0, None)] * (g * len(hot)),
-        constraints={"type": "ineq", "fun": lambda a: C - box @ a, "jac": lambda _: -box},
-        method="SLSQP",
-        options={"ftol": 1e-13, "maxiter": 1000},
-    )
-    assert found.success, found.message
-    alpha = found.x.reshape(g, -1)
-
-    def scores(x: Floats) -> list[float]:
-        row = np.array([KERNELS[kernel](x, z) for z in X])
-        worths = hot @ np.einsum("i,ia,iae->e", row, alpha, psi)
-        return [worths[labelings[:, j] == 1].max() - worths[labelings[:, j] == 0].max() for j in range(k)]
-
-    return -float(found.fun), scores
-
-
-def small_problem(seed: int, k: int, g: int = 3) -> tuple[Floats, AnyArray, list[int]]:
-    rng = np.random.default_rng(seed)
-    parents = [int(rng.integers(-1, j)) for j in range(k)]
-    X = rng.normal(size=(g, 3)) * (rng.random((g, 3)) < 0.8)
-    return X, (rng.random((g, k)) < 0.5).astype(int), parents
-
-
-@given(
-    st.integers(0, 2**32 - 1),
-    st.integers(1, 3),
-    st.sampled_from(sorted(KERNELS)),
-    st.sampled_from(
-        [
-            ("symmetric_difference", "uniform"),
-            ("simplified_hierarchical", "uniform"),
-            ("simplified_hierarchical", "sibling"),
-            ("simplified_hierarchical", "subtree"),
-        ]
-    ),
-    st.sampled_from([0.1, 1.0, 3.0]),
-)
-@settings(max_examples=25)
-def test_training_converges_to_the_optimum_of_the_whole_program(
-    seed: int, k: int, kernel: str, trained_for: tuple[str, str], C: float
-) -> None:
-    X, Y, parents = small_problem(seed, k)
-    loss, scaling = trained_for
-    log = Log()
-    learner = HM3(C=C, loss=loss, scaling=scaling, kernel=kernel, gap=1e-5, passes=500)
-    learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
-    best, scores = optimum(X, Y, parents, kernel, C, loss, scaling)
-    primal, dual = log.of("primal"), log.of("dual")
-    slack = 1e-7 * (1 + best)  # how well the other solver knows the optimum
-    assert (primal >= best - slack).all()
-    assert (dual <= best + slack).all()
-    assert (np.diff(dual) >= -1e-9 * best).all()
-    np.testing.assert_allclose(log.of("gap"), (primal - dual) / primal, rtol=1e-12)
-    assert log.of("gap")[-1] <= 1e-4
-    # ½‖w − w*‖² is at most the gap, so scores agree as well as its root.
-    expected = np.array([scores(x) for x in X])
-    np.testing.assert_allclose(learner.decision_function(X), expected, atol=0.2 * np.sqrt(1 + best))
-
-
-@pytest.mark.parametrize("loss", ["symmetric_difference", "simplified_hierarchical"])
-def test_a_tree_of_six_nodes_reaches_the_optimum(loss: str) -> None:
-    X, Y, _ = small_problem(7, 6, g=2)
-    parents = [-1, 0, 0, 1, 1, 3]
-    log = Log()
-    learner = HM3(loss=loss, gap=1e-6, passes=3000)
-    learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
-    best, _ = optimum(X, Y, parents, "linear", 1.0, loss, "uniform")
-    assert log.of("dual")[-1] == pytest.approx(best, rel=2e-6)
-    assert log.of("primal")[-1] == pytest.approx(best, rel=2e-6)
-
-
-def larger_problem() -> tuple[csr_array[Any, tuple[int, int]], AnyArray, Context]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 12)) * (rng.random((150, 12)) < 0.5)
-    parents = np.array([4, -1, 1, 1, 1, 4, -1])
-    Y = (X @ rng.normal(size=(12, 7)) + rng.normal(size=(150, 7)) > 0).astype(int)
-    return csr_array(X), Y, Context(parents=parents)
+from models.measures.tree import simplified_hierarchical_loss
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -167,17 +29,17 @@ def larger_problem() -> tuple[csr_array[Any, tuple[int, int]], AnyArray, Context
 @pytest.mark.parametrize("scaling", ["uniform", "sibling", "subtree"])
 def test_every_pass_keeps_its_promises(kernel: str, loss: str, scaling: str) -> None:
     X, Y, context = larger_problem()
-    log = Log()
+    log = StepLog()
     HM3(loss=loss, scaling=scaling, kernel=kernel, gap=1e-4, passes=12).fit(
         X, Y, context=context, monitor=log
     )
-    primal, dual = log.of("primal"), log.of("dual")
+    primal, dual = log.measures("primal"), log.measures("dual")
     assert (primal >= dual).all()
     assert (np.diff(dual) >= -1e-9 * dual[-1]).all()
     assert dual[0] > 0
     assert context.parents is not None
     forest = Forest(context.parents)
-    marginals = log.steps[-1].snapshot()["marginals"].reshape(150, 2, 2, 7)  # parent, child
+    marginals = log.states[-1]["marginals"].reshape(150, 2, 2, 7)  # parent, child
     assert (marginals >= 0).all()
     np.testing.assert_allclose(marginals.sum(axis=(1, 2)), 1, atol=1e-9)
     child_on = marginals[:, :, 1].sum(axis=1)
@@ -188,9 +50,9 @@ def test_every_pass_keeps_its_promises(kernel: str, loss: str, scaling: str) -> 
 
 def test_the_weights_are_those_of_the_marginals() -> None:
     X, Y, context = larger_problem()
-    log = Log()
+    log = StepLog()
     learner = HM3(C=2.0, gap=1e-3).fit(X, Y, context=context, monitor=log)
-    marginals = log.steps[-1].snapshot()["marginals"]
+    marginals = log.states[-1]["marginals"]
     forest = learner.forest_
     expected = np.zeros_like(learner.edge_weights_)
     for i, x in enumerate(X.toarray()):
@@ -233,7 +95,7 @@ def test_polynomial_of_degree_1_is_linear_with_a_constant_feature() -> None:
 )
 def test_saved_and_loaded_and_resumed_it_scores_the_same_bits(kernel: Any) -> None:
     X, Y, context = larger_problem()
-    log = Log()
+    log = StepLog()
     learner = HM3(kernel=kernel, passes=7, gap=1e-9).fit(X, Y, context=context, monitor=log)
     scores = learner.decision_function(X)
     state = learner.get_state()
@@ -250,7 +112,7 @@ def test_saved_and_loaded_and_resumed_it_scores_the_same_bits(kernel: Any) -> No
 
     with pytest.raises(StopTraining):
         HM3(kernel=kernel, passes=7, gap=1e-9).fit(X, Y, context=context, monitor=stop_after_three)
-    rest = Log()
+    rest = StepLog()
     resumed = HM3(kernel=kernel, passes=7, gap=1e-9)
     resumed.fit(X, Y, context=context, monitor=rest, resume=kept[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
@@ -295,7 +157,7 @@ def test_awkward_examples_train() -> None:
 
 def test_examples_without_any_feature_need_one_pass() -> None:
     """With denominator 0 the step is 1: the marginals go to the worst labeling, and loss is all there is."""
-    log = Log()
+    log = StepLog()
     tree = Context(parents=np.array([-1, 0]))
     HM3().fit(np.zeros((3, 2)), [[1, 0], [0, 0], [1, 1]], context=tree, monitor=log)
     assert len(log.steps) == 1
@@ -404,9 +266,9 @@ def test_images_of_imclef_train_to_the_gap() -> None:
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     Y = np.array([[name in given for name in names] for given in classes])
     parents = np.array([names.index(n.rpartition("/")[0]) if "/" in n else -1 for n in names])
-    log = Log()
+    log = StepLog()
     learner = HM3(gap=0.05).fit(X, Y.astype(int), context=Context(parents=parents), monitor=log)
-    assert log.of("gap")[-1] <= 0.05
-    assert (log.of("primal") >= log.of("dual")).all()
+    assert log.measures("gap")[-1] <= 0.05
+    assert (log.measures("primal") >= log.measures("dual")).all()
     nothing = simplified_hierarchical_loss(Y, np.zeros_like(Y), parents)
     assert simplified_hierarchical_loss(Y, learner.predict(X), parents) < 0.5 * nothing
