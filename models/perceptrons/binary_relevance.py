@@ -96,4 +96,4 @@ class BinaryRelevancePerceptron(LinearPerceptrons):
 
     def _summarize(self) -> None:
         super()._summarize()
-        self._warn_in_every_example()
+        self._warn_constant_labels()
