@@ -1,4 +1,4 @@
-"""The papers' tables and figures, made again through the HTTP API: one module each.
+"""Reproduce the papers' tables and figures through the HTTP API, with one module each.
 
-A module has a ``TITLE`` and a function ``run(bench) -> str`` that gives its part of ``docs/results.md``.
+Each module has a ``TITLE`` and a function ``run(bench) -> str`` that returns its part of ``docs/results.md``.
 """

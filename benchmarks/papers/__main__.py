@@ -1,11 +1,11 @@
-"""Make the papers' tables and figures again, through the HTTP API, and write them into ``docs/results.md``.
+"""Reproduce the papers' tables and figures through the HTTP API, and write them into ``docs/results.md``.
 
     python -m benchmarks.papers [--url http://127.0.0.1:8000] [PART …]
     python -m benchmarks.papers --quick
 
-Without ``--url`` it starts a service of its own; with it, ``COVEY_API_KEY`` is the key. Without parts it makes
-all of them. ``--quick`` makes small versions in ten minutes and prints them instead of writing them.
-The corpora are looked for in the folder that ``COVEY_DATA`` names (default ``../shared/data``).
+With ``--url``, the command uses a running service and the API key in ``COVEY_API_KEY``; otherwise it starts a
+service. Without parts, it generates all parts. ``--quick`` prints small versions, which takes ten minutes, and
+does not write the page. ``COVEY_DATA`` is the folder of the corpora (default: ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ PARTS = (
     "mlpp_table_4",
     "mlpp_quick_voting",
 )
-"""The modules, in the order of the page."""
+"""The modules in the order of the page."""
 
 
 @contextmanager
 def _service(url: str | None) -> Iterator[str]:
-    """The URL of the service that is there, or of one of one's own for as long as the block lasts."""
+    """Yield the URL of the given service, or of a new service that stops at the end of the block."""
     if url is not None:
         yield url
     else:
@@ -58,26 +58,26 @@ def _service(url: str | None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run the parts; 1 if a corpus is missing."""
+    """Generate the parts. Returns 1 if a corpus is missing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--url", help="of a running service")
-    parser.add_argument("--quick", action="store_true", help="small versions, printed")
+    parser.add_argument("--url", help="URL of a running service")
+    parser.add_argument("--quick", action="store_true", help="print small versions")
     parser.add_argument(
         "--long",
         action="store_true",
-        help="what takes hours too: 10,000 rounds of boosting, and degree-2 interactions as the paper trained on them",
+        help="also compute what takes hours: 10,000 rounds of boosting, and 100 epochs with products of features",
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     arguments = parser.parse_args()
     parts = arguments.parts or PARTS
     if unknown := set(parts) - set(PARTS):
-        parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     if not CORPORA.is_dir():
         print(f"no {CORPORA}; set COVEY_DATA to the folder of the corpora", file=sys.stderr)
         return 1
-    # Whoever stops this stops its own service, too.
+    # SIGTERM must also stop the service that this command started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     with (
         _service(arguments.url) as url,

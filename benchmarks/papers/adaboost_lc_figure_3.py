@@ -16,7 +16,7 @@ from benchmarks.papers.adaboost_lc import (
     tried,
 )
 from benchmarks.papers.bench import Bench, Json
-from benchmarks.papers.pictures import Line, Panel
+from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.results import table
 
 TITLE = "AdaBoost.LC, figure 3: training errors by round"

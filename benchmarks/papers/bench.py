@@ -1,4 +1,4 @@
-"""A running service, and what the papers' scripts ask of it."""
+"""HTTP client of the papers' scripts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any, Self
 
 import httpx
 
-from benchmarks.papers.pictures import Panel, draw
+from benchmarks.papers.charts import Panel, draw
 
 Json = dict[str, Any]
 
 ENDED = ("succeeded", "failed", "cancelled", "ready")
 
 
-class RefusedError(RuntimeError):
-    """The service did not do what was asked of it."""
+class RequestFailedError(RuntimeError):
+    """A request, data set, job or experiment failed."""
 
 
 class Bench:
-    """Trainings and experiments over HTTP; what was asked for once is not done again.
+    """Runs trainings and experiments over HTTP. Repeated requests return the first result.
 
     Attributes:
-        quick: whether parts should be small.
-        long: whether what takes hours is asked for.
+        quick: whether to compute small versions.
+        long: whether to compute results that take hours.
     """
 
     def __init__(self, url: str, *, key: str | None = None, quick: bool = False, long: bool = False) -> None:
@@ -48,30 +48,30 @@ class Bench:
         self._http.close()
 
     def __call__(self, method: str, path: str, **options: Any) -> Json:
-        """Send a request and give the answer's body.
+        """Send a request and return the body of the response.
 
         Raises:
-            RefusedError: the answer is a problem.
+            RequestFailedError: If the response is an error.
         """
         response = self._http.request(method, path, **options)
         if response.is_error:
-            raise RefusedError(f"{method} {path}: {response.status_code} {response.text}")
-        answer: Json = response.json()
-        return answer
+            raise RequestFailedError(f"{method} {path}: {response.status_code} {response.text}")
+        body: Json = response.json()
+        return body
 
     def dataset(
         self, name: str, content: Callable[[], bytes], *, tree: Json | None = None, **upload: str
     ) -> str:
-        """The id of a data set, uploaded when first asked for.
+        """Return the id of a data set. The first call uploads it.
 
         Args:
-            name: what it is called, here and in the service.
-            content: makes its body.
-            tree: its ``label_tree``.
+            name: name of the data set, here and in the service.
+            content: returns the content.
+            tree: the ``label_tree``.
             upload: query parameters of the upload, such as ``format``.
 
         Raises:
-            RefusedError: it could not be read.
+            RequestFailedError: If the service rejects the content.
         """
         if name not in self._datasets:
             body: Json = {"name": name} if tree is None else {"name": name, "label_tree": tree}
@@ -83,13 +83,13 @@ class Bench:
         return self._datasets[name]
 
     def train(self, requests: Sequence[Json]) -> list[Json]:
-        """The jobs of trainings, all queued at once and waited for.
+        """Queue trainings, wait for them, and return their jobs.
 
         Args:
-            requests: as for ``POST /v1/training-jobs``; ``model`` may be missing.
+            requests: bodies of ``POST /v1/training-jobs``; ``model`` is optional.
 
         Raises:
-            RefusedError: one of them failed.
+            RequestFailedError: If a training fails.
         """
         keys = [json.dumps(request, sort_keys=True) for request in requests]
         for key, request in zip(keys, requests, strict=True):
@@ -99,17 +99,17 @@ class Bench:
         return [self._wait(f"/v1/training-jobs/{self._jobs[key]}") for key in keys]
 
     def version(self, job: Json) -> Json:
-        """The version that a training made: labels, metrics, facts, timings."""
+        """Return the version of a training: labels, metrics, facts, timings."""
         return self("GET", f"/v1/models/{job['result']['model']}/versions/{job['result']['version']}")
 
     def evaluation(self, job: Json) -> Json:
-        """Everything that was measured of the version that a training made."""
+        """Return the full evaluation of a training's version."""
         return self(
             "GET", f"/v1/models/{job['result']['model']}/versions/{job['result']['version']}/evaluation"
         )
 
     def curve(self, job: Json) -> list[Json]:
-        """Every point of a training's curve."""
+        """Return all points of a training's curve."""
         points: list[Json] = []
         query: dict[str, Any] = {"limit": 500}
         while True:
@@ -120,13 +120,13 @@ class Bench:
             query["cursor"] = page["next_cursor"]
 
     def experiment(self, request: Json) -> Json:
-        """The report of an experiment.
+        """Run an experiment and return its report.
 
         Args:
-            request: as for ``POST /v1/experiments``.
+            request: body of ``POST /v1/experiments``.
 
         Raises:
-            RefusedError: a cell of it failed.
+            RequestFailedError: If a cell fails.
         """
         key = json.dumps(request, sort_keys=True)
         if key not in self._experiments:
@@ -136,25 +136,25 @@ class Bench:
         report = self("GET", f"{path}/report")
         failures = [failure for row in report["rows"] for failure in row["failures"]]
         if failures:
-            raise RefusedError(f"{path}: {failures}")
+            raise RequestFailedError(f"{path}: {failures}")
         return report
 
     def draw(self, name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -> str:
-        """Draw a figure of the page, and give the Markdown that shows it; small versions are left undrawn."""
+        """Draw a chart and return the Markdown that shows it. Small versions are not drawn."""
         if self.quick:
-            return f"({caption}: left undrawn)"
+            return f"({caption}: not drawn)"
         return draw(name, caption, panels, across=across)
 
     def _wait(self, path: str) -> Json:
-        pause, said = 0.05, time.monotonic()
+        pause, printed_at = 0.05, time.monotonic()
         while (found := self("GET", path))["state"] not in ENDED:
             time.sleep(pause)
             pause = min(1.0, pause * 1.2)
-            if time.monotonic() - said > 60:
-                said = time.monotonic()
+            if time.monotonic() - printed_at > 60:
+                printed_at = time.monotonic()
                 print(
                     f"  {path}: {found.get('progress') or found.get('counts')}", file=sys.stderr, flush=True
                 )
         if found["state"] not in ("succeeded", "ready"):
-            raise RefusedError(f"{path}: {found['state']}: {found.get('error')}")
+            raise RequestFailedError(f"{path}: {found['state']}: {found.get('error')}")
         return found

@@ -1,4 +1,4 @@
-"""The corpora, as bodies that the service takes, cut to what the papers used."""
+"""The corpora as request bodies, reduced to the parts that the papers use."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CORPORA = Path(os.environ.get("COVEY_DATA", "../shared/data"))
 
 
 class MissingCorpusError(RuntimeError):
-    """A corpus is not where it should be."""
+    """A corpus file does not exist."""
 
 
 def path_of(name: str) -> Path:
-    """Where a file of the corpora is.
+    """Return the path of a corpus file.
 
     Raises:
-        MissingCorpusError: it is not there.
+        MissingCorpusError: If the file does not exist.
     """
     path = CORPORA / name
     if not path.exists():
@@ -34,24 +34,24 @@ def path_of(name: str) -> Path:
 
 
 def records(name: str) -> Iterator[dict[str, Any]]:
-    """The records of a gzipped file of JSON lines."""
+    """Yield the records of a gzipped JSON Lines file."""
     with gzip.open(path_of(name), "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def jsonl(rows: Iterable[dict[str, Any]]) -> bytes:
-    """Records as JSON lines."""
+    """Return records as JSON Lines."""
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def reuters() -> bytes:
-    """Reuters-21578, ModApte: 9,603 and 3,299 stories; 115 labels have a training example."""
+    """Return Reuters-21578, ModApte split: 9,603 training and 3,299 test stories, 115 labels in training."""
     return jsonl(records("reuters21578.jsonl.gz"))
 
 
 def reuters_90() -> bytes:
-    """The stories with one at least of the 90 labels that both parts have, and no other labels."""
+    """Return the stories with at least one of the 90 labels that occur in both parts, without other labels."""
     rows = list(records("reuters21578.jsonl.gz"))
     parts = [
         {label for row in rows if row["split"] == split for label in row["labels"]}
@@ -63,7 +63,7 @@ def reuters_90() -> bytes:
 
 
 def rcv1() -> bytes:
-    """The part of RCV1-v2: 3,000 and 3,000 stories as sets of 944 terms, 102 topics closed under ancestors."""
+    """Return the RCV1-v2 part: 3,000 and 3,000 stories as sets of 944 terms, 102 topics with all ancestors."""
     return jsonl(
         {"id": row["id"], "text": row["text"], "labels": row["labels"], "split": row["split"]}
         for row in records("rcv1subset1.jsonl.gz")
@@ -71,12 +71,12 @@ def rcv1() -> bytes:
 
 
 def labelled_reuters() -> list[dict[str, Any]]:
-    """The stories of Reuters-21578, ModApte, that have a label: 7,775 and 3,019, 118 labels."""
+    """Return the labelled stories of Reuters-21578, ModApte split: 7,775 and 3,019, 118 labels."""
     return [row for row in records("reuters21578.jsonl.gz") if row["labels"]]
 
 
 def mulan(name: str) -> list[dict[str, Any]]:
-    """A data set of Mulan's, its training part first; each row says its split."""
+    """Return a Mulan data set with the training part first. Each row contains its split."""
     about = json.loads(path_of(f"mulan/{name}.meta.json").read_text())
     rows = []
     for split in ("train", "test"):
@@ -96,9 +96,9 @@ def mulan(name: str) -> list[dict[str, Any]]:
 
 
 def folds(rows: Sequence[dict[str, Any]], n_folds: int) -> list[bytes]:
-    """The records once for each fold, which is its test part.
+    """Return one copy of the records per fold, with this fold as the test part.
 
-    The folds are those that an experiment with seed 0 makes.
+    The folds are the same as those of an experiment with seed 0.
     """
     labels = sorted({label for row in rows for label in row["labels"]})
     place = {label: j for j, label in enumerate(labels)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchmarks.papers import corpora
 from benchmarks.papers.bench import Bench, Json
+from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.cos424 import CORPORA, DATA, N_FOLDS, boosting, naive_bayes, rows_of
-from benchmarks.papers.pictures import Line, Panel
 from benchmarks.papers.results import table
 
 TITLE = "COS 424, question 6: accuracy by rounds"

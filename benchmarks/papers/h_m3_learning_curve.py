@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.papers.bench import Bench, Json
+from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.h_m3 import CCAT, IMCLEF, Problem
-from benchmarks.papers.pictures import Line, Panel
 from benchmarks.papers.results import table
 
 TITLE = "H-M3: learning curve"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.papers.bench import Bench, Json
+from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.mlpp import LOSSES, NAMES, RCV1_FEATURES, configuration, rcv1
-from benchmarks.papers.pictures import Line, Panel
 from benchmarks.papers.results import table
 
 TITLE = "MLPP, figure 7: epochs against overfitting"

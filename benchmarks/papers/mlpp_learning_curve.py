@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from benchmarks.papers.bench import Bench, Json
+from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.mlpp import LOSSES, NAMES, trained
-from benchmarks.papers.pictures import Line, Panel
 from benchmarks.papers.results import table
 
 TITLE = "MLPP, figures 4 to 6: the learning curve"

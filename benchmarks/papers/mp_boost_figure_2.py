@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.papers.bench import Bench
+from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.mp_boost import ALGORITHMS, CORPORA, dataset, features, rounds
-from benchmarks.papers.pictures import Line, Panel
 
 TITLE = "MP-Boost, figure 2: F1 round by round"
 

@@ -1,4 +1,4 @@
-"""Figures of the page, as SVG files beside it."""
+"""Draws the charts of ``docs/results.md`` as SVG files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from benchmarks.papers.results import DOCS, PICTURES
+from benchmarks.papers.results import CHARTS, DOCS
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a", "#8c6d31")
-"""Okabe and Ito's, which colour-blind readers tell apart, and two more."""
+"""The colour-blind safe palette of Okabe and Ito, and two more colours."""
 
 mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "covey", "axes.grid": True, "grid.color": "#e6e8eb"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a panel; ``colour`` is the place of its colour."""
+    """A line in a panel; ``colour`` is an index into ``COLOURS``."""
 
     name: str
     x: Sequence[float]
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; ``levels`` are horizontal lines by name."""
+    """One pair of axes; ``levels`` are named horizontal lines: name, value and colour."""
 
     title: str
     lines: Sequence[Line]
@@ -41,7 +41,7 @@ class Panel:
 
 
 def draw(name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -> str:
-    """Draw panels into ``docs/results/NAME.svg``, and give the Markdown that shows them."""
+    """Draw panels into ``docs/results/NAME.svg``, and return the Markdown that shows the chart."""
     across = min(across, len(panels))
     down = -(-len(panels) // across)
     figure = Figure(figsize=(4.6 * across, 3.2 * down + 0.5), layout="constrained")
@@ -65,8 +65,8 @@ def draw(name: str, caption: str, panels: Sequence[Panel], *, across: int = 2) -
     figure.legend(
         list(shown.values()), list(shown), loc="outside lower center", ncols=min(5, len(shown)), frameon=False
     )
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    path = PICTURES / f"{name}.svg"
+    CHARTS.mkdir(parents=True, exist_ok=True)
+    path = CHARTS / f"{name}.svg"
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
     return f"![{caption}]({path.relative_to(DOCS)})"
