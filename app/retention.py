@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app.db import tables
 from app.db.session import database_now
 from app.environment import Environment
-from app.experiments import service as experiments
+from app.experiments import completion as experiments
 from app.jobs import checkpoints
 from app.jobs.ledger import FINISHED
 
@@ -51,7 +51,7 @@ def collect(env: Environment) -> Collected:
     files = _checkpoints(env)
     for folder, wanted in _FOLDERS.items():
         files += _orphans(env, folder, wanted)
-    experiments.sweep(env)
+    experiments.delete_unused_files(env)
     collected = Collected(files, _rows(env))
     if collected != Collected(0, 0):
         log.info("retention.collected", files=collected.files, rows=collected.rows)

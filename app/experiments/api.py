@@ -1,40 +1,29 @@
-"""Experiments over HTTP."""
+"""HTTP routes of experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated
 
 from fastapi import Query, Request, Response
 
 from app.errors import NotAcceptable
-from app.experiments import page as pages
-from app.experiments import rendering, report, service
-from app.experiments.schemas import (
-    Experiment,
-    ExperimentCreate,
-    ExperimentId,
-    ExperimentPage,
-    ExperimentReport,
-)
+from app.experiments import service
+from app.experiments.report import html
+from app.experiments.report import service as reports
+from app.experiments.report.schemas import ExperimentReport, ReportFormat
+from app.experiments.schemas import Experiment, ExperimentCreate, ExperimentId, ExperimentPage
 from app.http import Env, ReadScope, TrainScope, headed, resource, responses
 from app.idempotency import OnceHeader
 from app.paging import PageQuery
 
 router = resource("experiments")
 
-ReportFormat: TypeAlias = Literal["json", "markdown", "csv", "html"]
-
 MEDIA_TYPES: Mapping[ReportFormat, str] = {
     "json": "application/json",
     "markdown": "text/markdown",
     "csv": "text/csv",
     "html": "text/html",
-}
-RENDERERS: Mapping[str, Callable[[ExperimentReport], str]] = {
-    "markdown": rendering.markdown,
-    "csv": rendering.comma_separated,
-    "html": pages.html,
 }
 
 
@@ -45,21 +34,24 @@ RENDERERS: Mapping[str, Callable[[ExperimentReport], str]] = {
     responses={**responses(404, 409), **headed(202, "Location")},
 )
 def create(env: Env, once: OnceHeader, body: ExperimentCreate, response: Response) -> Experiment:
-    """Try several configurations on the same splits. What cannot go together is refused at once."""
-    made = service.create(env, body, once)
-    response.headers["Location"] = f"/v1/experiments/{made.id}"
-    return made
+    """Compare several configurations on the same splits of a data set.
+
+    Incompatible options are rejected immediately.
+    """
+    experiment = service.create(env, body, once)
+    response.headers["Location"] = f"/v1/experiments/{experiment.id}"
+    return experiment
 
 
 @router.get("/experiments", dependencies=[ReadScope])
 def list(env: Env, page: PageQuery) -> ExperimentPage:  # noqa: A001 - the verb of the operation's id
-    """List experiments, the newest first."""
+    """List experiments, newest first."""
     return service.page(env.db, page)
 
 
 @router.get("/experiments/{experiment_id}", dependencies=[ReadScope], responses=responses(404))
 def get(env: Env, experiment_id: ExperimentId) -> Experiment:
-    """Read an experiment and how far each of its cells is."""
+    """Get an experiment and the state of each cell."""
     return service.get(env.db, experiment_id)
 
 
@@ -70,7 +62,7 @@ def get(env: Env, experiment_id: ExperimentId) -> Experiment:
     responses=responses(404),
 )
 def cancel(env: Env, experiment_id: ExperimentId) -> Experiment:
-    """Ask an experiment to stop. Finished cells are kept, running ones stop at their next round."""
+    """Cancel an experiment. Finished cells keep their results; running cells stop after the current step."""
     return service.cancel(env, experiment_id)
 
 
@@ -92,41 +84,40 @@ def get_report(
     request: Request,
     experiment_id: ExperimentId,
     format: Annotated[  # noqa: A002 - the parameter's name
-        ReportFormat | None, Query(description="The report's form; by default what `Accept` prefers.")
+        ReportFormat | None,
+        Query(description="Format of the report; by default, the format that `Accept` prefers."),
     ] = None,
 ) -> ExperimentReport | Response:
-    """Read what an experiment has found: means over folds, curves, significance.
+    """Get the results of an experiment: means over folds, learning curves, significance tests.
 
-    As JSON, Markdown, CSV, or a page of HTML with pictures that needs nothing else.
+    The report is JSON, Markdown, CSV, or one self-contained HTML page with charts.
     """
-    form = format or preferred(request.headers.get("accept", ""))
-    found = report.of(env, experiment_id)
+    form = format or negotiate_format(request.headers.get("accept", ""))
     if form == "json":
-        return found
-    headers = {"Content-Security-Policy": pages.POLICY} if form == "html" else {}
-    # Caches must not give one form where another was asked for.
-    headers["Vary"] = "Accept"
-    text = report.rendered(env, experiment_id, form, lambda: RENDERERS[form](found))
+        return reports.get(env, experiment_id)
+    headers = {"Content-Security-Policy": html.CONTENT_SECURITY_POLICY} if form == "html" else {}
+    headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
+    text = reports.get_as(env, experiment_id, form)
     return Response(text, media_type=f"{MEDIA_TYPES[form]}; charset=utf-8", headers=headers)
 
 
-def preferred(accept: str) -> ReportFormat:
-    """The form that an `Accept` header likes best; among equals JSON, then as they are listed.
+def negotiate_format(accept: str) -> ReportFormat:
+    """Returns the format that an ``Accept`` header prefers; among equals, the first of ``MEDIA_TYPES``.
 
     Raises:
-        NotAcceptable: it likes none of them.
+        NotAcceptable: the header accepts none of the formats.
 
-    >>> preferred("text/html,application/xhtml+xml,*/*;q=0.8")
+    >>> negotiate_format("text/html,application/xhtml+xml,*/*;q=0.8")
     'html'
-    >>> preferred("*/*"), preferred("")
+    >>> negotiate_format("*/*"), negotiate_format("")
     ('json', 'json')
     """
-    liked: dict[str, float] = {}
+    accepted: dict[str, float] = {}
     for part in accept.lower().split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
         quality = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
         try:
-            liked[name] = float(quality)
+            accepted[name] = float(quality)
         except ValueError:
             continue
     if not accept.strip():
@@ -134,9 +125,9 @@ def preferred(accept: str) -> ReportFormat:
 
     def quality_of(media: str) -> float:
         kind = media.split("/", maxsplit=1)[0] + "/*"
-        return next((liked[name] for name in (media, kind, "*/*") if name in liked), 0.0)
+        return next((accepted[name] for name in (media, kind, "*/*") if name in accepted), 0.0)
 
     best = max(MEDIA_TYPES, key=lambda form: quality_of(MEDIA_TYPES[form]))
     if quality_of(MEDIA_TYPES[best]) <= 0:
-        raise NotAcceptable(f"a report is one of {', '.join(MEDIA_TYPES.values())}")
+        raise NotAcceptable(f"the formats of a report are {', '.join(MEDIA_TYPES.values())}")
     return best

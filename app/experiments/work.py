@@ -1,4 +1,4 @@
-"""What workers do for an experiment: share the examples out, and try one configuration on one fold."""
+"""The worker's part of experiments: plans an experiment, and runs one configuration on one fold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 from app.db import tables
 from app.db.session import Transaction
 from app.environment import Environment
-from app.experiments import service, sharing
+from app.experiments import completion, shared_files
+from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
 from app.jobs import ledger
 from app.jobs.checkpoints import Checkpoints, Kept
@@ -18,55 +19,60 @@ from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
+from models.measures.examples import COVERING
 from models.serialization.array_file import write_arrays
 from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 
-class Planning:
-    """The job kind ``experiment``: examples are shared out, and the cells queued."""
+class PlanExperiment:
+    """The job kind ``experiment``: assigns examples to folds and queues the cells."""
 
     def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
-        """Compute the folds once, and queue every cell in the transaction that ends this job."""
-        experiment, stored, tree = _read(env, claim)
+        """Computes the folds once, and queues every cell in the transaction that ends this job.
+
+        Raises:
+            UnsuitableDataError: a fold has an empty part.
+        """
+        experiment, stored, tree = _load(env, claim)
         request = ExperimentCreate.model_validate(experiment.request)
-        report("sharing out", 0, 1, "splits")
-        folds = sharing.share_out(request, stored, tree)
-        for fold in range(service.n_folds(request)):
+        report("splitting", 0, 1, "splits")
+        folds = assign_folds(request, stored, tree)
+        for fold in range(n_folds(request)):
             if not folds.training(fold).any() or not folds.test(fold).any():
-                raise UnsuitableDataError(f"fold {fold} would have an empty part; make fewer folds")
-        sharing.save_folds(env, experiment.id, folds)
+                raise UnsuitableDataError(f"fold {fold} has no training or no test examples; use fewer folds")
+        shared_files.save_folds(env, experiment.id, folds)
 
         def finish(tx: Transaction) -> None:
             ledger.finish(tx, claim, "succeeded")
-            row = service.lock(tx, experiment.id)
+            row = completion.lock(tx, experiment.id)
             if row.cancel_requested_at is None:
                 _queue_cells(tx, row, request)
-            service.close_if_done(tx, row.id)
+            completion.finish_if_done(tx, row.id)
 
         persist(env.db, finish)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
-        """Without cells the experiment has ended too."""
-        service.close_ended(tx, dataset_id)
+        """Ends the experiment, which has no cells."""
+        completion.finish_done_on(tx, dataset_id)
 
 
-class Trying:
-    """The job kind ``cell``: one configuration on one fold."""
+class RunCell:
+    """The job kind ``cell``: trains and evaluates one configuration on one fold."""
 
     def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
-        """Train, measure, and end the experiment if this was its last cell."""
-        experiment, stored, tree = _read(env, claim)
+        """Trains, evaluates, and ends the experiment if this is its last cell to end."""
+        experiment, stored, tree = _load(env, claim)
         request = ExperimentCreate.model_validate(experiment.request)
         fold = int(claim.spec["fold"])
-        assert request.configurations is not None, "a grid was written out"  # noqa: S101
+        assert request.configurations is not None, "the grid is expanded"  # noqa: S101
         configuration = request.configurations[int(claim.spec["configuration"])]
-        assert configuration.features is not None, "defaults were filled in"  # noqa: S101
-        folds = sharing.load_folds(env, experiment.id) or sharing.share_out(request, stored, tree)
+        assert configuration.features is not None, "defaults are filled in"  # noqa: S101
+        folds = shared_files.load_folds(env, experiment.id) or assign_folds(request, stored, tree)
         training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
-        key = sharing.features_key(experiment.id, configuration.features, fold)
+        key = shared_files.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(env, key, configuration.features, training, test, tree, report)
 
-        def tried(kept: Kept | None) -> TrialResult:
+        def run(kept: Kept | None) -> TrialResult:
             return run_trial(
                 shared,
                 configuration.learner,
@@ -89,16 +95,16 @@ class Trying:
 
         checkpoints = Checkpoints(env, claim, report)
         try:
-            trial = tried(checkpoints.load())
+            trial = run(checkpoints.load())
         except SnapshotError as error:
             checkpoints.ignore(str(error))
-            trial = tried(None)
+            trial = run(None)
         report("saving", 0, 1, "files")
-        columns = [*request.measures, *(f"covering_error.{name}" for name in request.coverings)]
-        kept = _keep_examples(env, experiment.id, claim, trial, columns)
+        measures = [*request.measures, *(f"{COVERING}{name}" for name in request.coverings)]
+        examples_key = _save_examples(env, experiment.id, claim, trial, measures)
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},
-            "examples": kept,
+            "examples": examples_key,
             "facts": trial.pipeline.summary_.facts,
             "warnings": [*trial.pipeline.summary_.warnings, *trial.test.warnings],
             "features_computed": computed,
@@ -112,17 +118,17 @@ class Trying:
 
         def finish(tx: Transaction) -> bool:
             ledger.finish(tx, claim, "succeeded", result=result)
-            return service.close_if_done(tx, experiment.id)
+            return completion.finish_if_done(tx, experiment.id)
 
         if persist(env.db, finish):
-            service.sweep(env)
+            completion.delete_unused_files(env)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
-        """The other cells go on; if there are none, the experiment has ended."""
-        service.close_ended(tx, dataset_id)
+        """Ends the experiment if this is its last cell to end; other cells continue."""
+        completion.finish_done_on(tx, dataset_id)
 
 
-def _read(env: Environment, claim: Claim) -> tuple[tables.Experiment, StoredExamples, LabelTree | None]:
+def _load(env: Environment, claim: Claim) -> tuple[tables.Experiment, StoredExamples, LabelTree | None]:
     with env.db.read() as session:
         experiment = session.get_one(tables.Experiment, claim.spec["experiment_id"])
         dataset = session.get_one(tables.Dataset, experiment.dataset_id)
@@ -132,11 +138,11 @@ def _read(env: Environment, claim: Claim) -> tuple[tables.Experiment, StoredExam
 
 
 def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: ExperimentCreate) -> None:
-    # Fold by fold for each configuration, so that workers that begin together begin with different
-    # features, and whoever comes next finds them there.
+    # All folds of a configuration come one after another, so that workers that start at the same moment
+    # compute the features of different folds, and later cells find them in storage.
     key_id = tx.session.get_one(tables.Job, experiment.job_id).key_id
     for i in range(len(request.configurations or [])):
-        for fold in range(service.n_folds(request)):
+        for fold in range(n_folds(request)):
             spec = {"experiment_id": experiment.id, "configuration": i, "fold": fold}
             job = ledger.enqueue(tx, "cell", spec, dataset_id=experiment.dataset_id)
             job.key_id = key_id
@@ -155,10 +161,10 @@ def _features(
     tree: LabelTree | None,
     report: Reporter,
 ) -> tuple[PrecomputedFeatures, bool]:
-    """The fold's features, from another cell or computed here for the others.
+    """Loads the features of a fold, or computes and stores them if no other cell has done so.
 
     Returns:
-        the features, and whether they were computed here.
+        the features, and whether this cell computed them.
     """
     report("features", 0, None, "examples")
     try:
@@ -179,12 +185,12 @@ def _features(
     return shared, True
 
 
-def _keep_examples(
-    env: Environment, experiment_id: str, claim: Claim, trial: TrialResult, columns: list[str]
+def _save_examples(
+    env: Environment, experiment_id: str, claim: Claim, trial: TrialResult, measures: list[str]
 ) -> str:
-    """Keep the measures of each held-out example, for tests between configurations."""
+    """Stores the measures of each held-out example for significance tests; returns the storage key."""
     key = f"experiments/{experiment_id}.{claim.job_id}.{claim.fence}.safetensors"
-    arrays = {name: trial.examples[name] for name in columns if name in trial.examples}
+    arrays = {name: trial.examples[name] for name in measures if name in trial.examples}
     with env.storage.scratch(".safetensors") as path:
         write_arrays(path, arrays)
         env.storage.put(key, path)

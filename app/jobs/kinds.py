@@ -10,7 +10,7 @@ from app.db.session import Transaction
 from app.db.tables import Job
 from app.environment import Environment
 from app.evaluations.work import Evaluating
-from app.experiments.work import Planning, Trying
+from app.experiments.work import PlanExperiment, RunCell
 from app.jobs import ledger
 from app.jobs.ledger import Claim
 from app.jobs.patience import persist
@@ -39,8 +39,8 @@ KINDS: dict[str, Work] = {
     "ingest": Ingestion(),
     "train": Training(),
     "evaluate": Evaluating(),
-    "experiment": Planning(),
-    "cell": Trying(),
+    "experiment": PlanExperiment(),
+    "cell": RunCell(),
 }
 
 

@@ -1,4 +1,4 @@
-"""What an experiment may ask for, what is refused at once, and what is filled in."""
+"""Requests for experiments: defaults, grids, and requests that are rejected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stack import departments
 from app.environment import Environment
 from app.errors import Conflict, Invalid, NotFound, TooLarge
 from app.experiments import service
-from app.experiments.naming import names_of
+from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import ExperimentCreate
 
 BAYES = {"learner": {"algorithm": "naive_bayes"}}
@@ -24,35 +24,36 @@ def dataset(env: Environment) -> str:
     return in_process.dataset(env, departments(20))
 
 
-def asked(dataset_id: str, **fields: Any) -> ExperimentCreate:
+def request_of(dataset_id: str, **fields: Any) -> ExperimentCreate:
     body = {"dataset_id": dataset_id, **fields}
     if "grid" not in fields:
         body.setdefault("configurations", [BAYES])
     return ExperimentCreate.model_validate(body)
 
 
-def refusal(env: Environment, body: ExperimentCreate) -> Invalid:
-    with pytest.raises(Invalid) as refused:
+def rejection(env: Environment, body: ExperimentCreate) -> Invalid:
+    """Submits a request that is invalid; returns the error."""
+    with pytest.raises(Invalid) as rejected:
         service.create(env, body, in_process.ONCE)
     assert in_process.queued(env) == []
-    return refused.value
+    return rejected.value
 
 
 def test_defaults_are_filled_in(env: Environment, dataset: str) -> None:
-    made = service.create(env, asked(dataset), in_process.ONCE)
-    assert made.request["split"] == {"kind": "given"}
-    (configuration,) = made.request["configurations"]
+    experiment = service.create(env, request_of(dataset), in_process.ONCE)
+    assert experiment.request["split"] == {"kind": "given"}
+    (configuration,) = experiment.request["configurations"]
     assert configuration["name"] == "naive_bayes"
     assert configuration["features"]["kind"] == "text"
     assert configuration["decision"] == {"kind": "sign"}
-    assert made.request["measures"][0] == "f1_micro"
+    assert experiment.request["measures"][0] == "f1_micro"
 
 
-def test_without_a_split_of_their_own_examples_make_five_folds(env: Environment) -> None:
-    plain = [{k: v for k, v in example.items() if k != "split"} for example in departments(20)]
-    made = service.create(env, asked(in_process.dataset(env, plain)), in_process.ONCE)
-    assert made.request["split"] == {"kind": "folds", "folds": 5}
-    assert made.counts.total == 5
+def test_five_folds_are_the_default_for_data_without_a_split(env: Environment) -> None:
+    without_split = [{k: v for k, v in example.items() if k != "split"} for example in departments(20)]
+    experiment = service.create(env, request_of(in_process.dataset(env, without_split)), in_process.ONCE)
+    assert experiment.request["split"] == {"kind": "folds", "folds": 5}
+    assert experiment.counts.total == 5
 
 
 def test_a_grid_is_every_combination(env: Environment, dataset: str) -> None:
@@ -61,9 +62,9 @@ def test_a_grid_is_every_combination(env: Environment, dataset: str) -> None:
         "features": [{"kind": "text", "weighting": weighting} for weighting in ("tf", "binary")],
         "decision": [{"kind": "sign"}, {"kind": "tuned_threshold"}],
     }
-    made = service.create(env, asked(dataset, grid=grid), in_process.ONCE)
-    assert "grid" not in made.request
-    names = [configuration["name"] for configuration in made.request["configurations"]]
+    experiment = service.create(env, request_of(dataset, grid=grid), in_process.ONCE)
+    assert "grid" not in experiment.request
+    names = [configuration["name"] for configuration in experiment.request["configurations"]]
     assert len(set(names)) == 8
     assert names[0] == "svm weighting=tf decision=sign"
     assert names[-1] == "mp_boost weighting=binary decision=tuned_threshold"
@@ -94,33 +95,33 @@ def test_a_grid_is_every_combination(env: Environment, dataset: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_place(
+def test_an_invalid_request_is_rejected_with_its_pointer(
     env: Environment, dataset: str, fields: dict[str, Any], pointer: str
 ) -> None:
-    assert [place for place, _ in refusal(env, asked(dataset, **fields)).errors] == [pointer]
+    assert [pointer for pointer, _ in rejection(env, request_of(dataset, **fields)).errors] == [pointer]
 
 
 def test_a_given_split_needs_both_parts(env: Environment) -> None:
     training = [{**example, "split": "train"} for example in departments(20)]
-    body = asked(in_process.dataset(env, training), split={"kind": "given"})
-    assert [place for place, _ in refusal(env, body).errors] == ["/split/kind"]
+    body = request_of(in_process.dataset(env, training), split={"kind": "given"})
+    assert [pointer for pointer, _ in rejection(env, body).errors] == ["/split/kind"]
 
 
-def test_cells_are_limited(env: Environment, dataset: str) -> None:
+def test_the_number_of_cells_is_limited(env: Environment, dataset: str) -> None:
     configurations = [{**BAYES, "name": str(i)} for i in range(env.settings.max_experiment_cells + 1)]
     with pytest.raises(TooLarge, match="1001"):
-        service.create(env, asked(dataset, configurations=configurations), in_process.ONCE)
+        service.create(env, request_of(dataset, configurations=configurations), in_process.ONCE)
 
 
-def test_the_data_set_must_be_there_and_ready(env: Environment) -> None:
+def test_the_data_set_must_exist_and_be_ready(env: Environment) -> None:
     from app.datasets import service as datasets
     from app.datasets.schemas import DatasetCreate
 
     with pytest.raises(NotFound):
-        service.create(env, asked("ds_none"), in_process.ONCE)
+        service.create(env, request_of("ds_none"), in_process.ONCE)
     empty = datasets.create(env, DatasetCreate(name="empty"), in_process.ONCE)
     with pytest.raises(Conflict):
-        service.create(env, asked(empty.id), in_process.ONCE)
+        service.create(env, request_of(empty.id), in_process.ONCE)
 
 
 @pytest.mark.parametrize(
@@ -136,19 +137,22 @@ def test_the_data_set_must_be_there_and_ready(env: Environment) -> None:
         {"unknown": 1},
     ],
 )
-def test_what_makes_no_sense_is_no_request(fields: dict[str, Any]) -> None:
+def test_a_malformed_request_is_rejected(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        asked("ds_1", **fields)
+        request_of("ds_1", **fields)
 
 
-def test_names_tell_configurations_apart() -> None:
+def test_names_of_configurations_are_unique() -> None:
     def configuration(name: str | None = None, **learner: Any) -> dict[str, Any]:
         return {"learner": learner, **({"name": name} if name else {})}
 
-    assert names_of([configuration(algorithm="svm", C=1.0)]) == ["svm"]
+    assert configuration_names([configuration(algorithm="svm", C=1.0)]) == ["svm"]
     same = configuration(algorithm="svm", C=1.0)
-    assert names_of([same, same]) == ["svm (1)", "svm (2)"]
+    assert configuration_names([same, same]) == ["svm (1)", "svm (2)"]
     smooth = configuration(algorithm="mp_boost", smoothing=0.1)
-    assert names_of([smooth, configuration(algorithm="mp_boost")]) == ["mp_boost smoothing=0.1", "mp_boost"]
+    assert configuration_names([smooth, configuration(algorithm="mp_boost")]) == [
+        "mp_boost smoothing=0.1",
+        "mp_boost",
+    ]
     named = configuration("mine", algorithm="svm", C=1.0)
-    assert names_of([named, configuration(algorithm="svm", C=0.5)]) == ["mine", "svm C=0.5"]
+    assert configuration_names([named, configuration(algorithm="svm", C=0.5)]) == ["mine", "svm C=0.5"]

@@ -1,0 +1,97 @@
+"""Fills in the defaults of an experiment request, and rejects requests whose parts do not fit together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from app.db import tables
+from app.errors import ApiError, Invalid, from_learning
+from app.experiments.configuration_names import configuration_names
+from app.experiments.schemas import Configuration, ExperimentCreate, FoldsSplit
+from app.training.schemas import GivenSplit
+from models import catalog
+from models.catalog import FeaturesUnion
+from models.decisions import DecisionUnion
+from models.errors import ParameterError
+from models.measures.directions import DIRECTIONS
+from models.measures.tree import TREE_LOSSES
+
+
+def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> ExperimentCreate:
+    """Returns the request with its defaults filled in for a data set, and a grid expanded.
+
+    Raises:
+        Invalid: the data set, a configuration, the split and the measures do not fit together.
+    """
+    report = dataset.report or {}
+    splits = report.get("splits", {})
+    has_split = splits.get("train", 0) > 0 and splits.get("test", 0) > 0
+    if isinstance(body.split, GivenSplit) and not has_split:
+        message = "the data set has no split with a training and a test part; use folds"
+        raise Invalid(message, errors=[("/split/kind", message)])
+    split = body.split or (GivenSplit(kind="given") if has_split else FoldsSplit(kind="folds"))
+    if isinstance(split, FoldsSplit) and split.folds > report["n_examples"]:
+        message = f"the data set has {report['n_examples']} examples; use fewer folds"
+        raise Invalid(message, errors=[("/split/folds", message)])
+    for i, measure in enumerate(body.measures):
+        known = measure in DIRECTIONS and (measure not in TREE_LOSSES or bool(dataset.label_tree))
+        if not known:
+            message = f"the data set has no measure {measure!r}; use one of {_measures_of(dataset)}"
+            raise Invalid(message, errors=[(f"/measures/{i}", message)])
+    configurations = [
+        _fill_in_configuration(configuration, pointer, report["kind"])
+        for pointer, configuration in expand_grid(body)
+    ]
+    requested_names = [configuration.name for configuration in configurations]
+    for i, name in enumerate(requested_names):
+        if name is not None and name in requested_names[:i]:
+            message = f"two configurations have the name {name!r}"
+            raise Invalid(message, errors=[(f"/configurations/{i}/name", message)])
+    names = configuration_names([c.model_dump(mode="json", exclude_none=True) for c in configurations])
+    return body.model_copy(
+        update={
+            "split": split,
+            "grid": None,
+            "configurations": [
+                configuration.model_copy(update={"name": name})
+                for configuration, name in zip(configurations, names, strict=True)
+            ],
+            "measures": list(dict.fromkeys(body.measures)),
+        }
+    )
+
+
+def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:
+    """Returns every configuration with the JSON pointer of the part of the request that it comes from."""
+    if body.grid is None:
+        return [(f"/configurations/{i}", c) for i, c in enumerate(body.configurations or [])]
+    grid = body.grid
+    features: Sequence[FeaturesUnion | None] = grid.features or [None]
+    decisions: Sequence[DecisionUnion | None] = grid.decision or [None]
+    return [
+        ("/grid", Configuration(features=f, learner=learner, decision=decision))
+        for learner, f, decision in itertools.product(grid.learner, features, decisions)
+    ]
+
+
+def _fill_in_configuration(configuration: Configuration, pointer: str, kind: Any) -> Configuration:
+    features = configuration.features or catalog.FEATURES_PARAMETERS.validate_python(
+        {"kind": "numeric" if kind == "features" else "text"}
+    )
+    try:
+        catalog.check_features(features, configuration.learner, kind)
+        decision = catalog.resolve_decision(configuration.learner, configuration.decision)
+    except ParameterError as error:
+        raise _with_pointer(error, pointer) from error
+    return configuration.model_copy(update={"features": features, "decision": decision})
+
+
+def _with_pointer(error: ParameterError, prefix: str) -> ApiError:
+    """Returns the error for a client; the prefix is the JSON pointer of the configuration."""
+    return from_learning(ParameterError(str(error), prefix + error.pointer))
+
+
+def _measures_of(dataset: tables.Dataset) -> str:
+    return ", ".join(sorted(m for m in DIRECTIONS if dataset.label_tree or m not in TREE_LOSSES))

@@ -1,0 +1,1 @@
+"""Reports of experiments: built from the results of cells, rendered as JSON, Markdown, CSV and HTML."""

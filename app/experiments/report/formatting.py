@@ -1,0 +1,38 @@
+"""Short texts that the Markdown and the HTML report share."""
+
+from __future__ import annotations
+
+from app.experiments.report.schemas import Comparison, ExperimentReport, ReportTest
+
+ARROWS = {"higher": "↑", "lower": "↓"}
+"""Marks after the name of a measure: which values are better."""
+
+
+def format_p_value(p: float) -> str:
+    """Formats a p-value with four decimals.
+
+    >>> format_p_value(0.03125), format_p_value(1e-9)
+    ('0.0312', '< 0.0001')
+    """
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def describe_split(report: ExperimentReport) -> str:
+    """Describes how examples were held out."""
+    match report.split["kind"]:
+        case "folds":
+            return f"{report.folds} stratified folds"
+        case "random":
+            return f"{report.split['test_fraction']:.0%} held out at random"
+        case _:
+            return "the data set's own split"
+
+
+def tested_comparisons(report: ExperimentReport, measure: str) -> list[Comparison]:
+    """Returns the comparisons by a measure that have at least one test."""
+    return [c for c in report.comparisons if c.measure == measure and c.tests]
+
+
+def find_test(comparison: Comparison, kind: str) -> ReportTest | None:
+    """Returns the test of a kind, or None if the comparison does not have it."""
+    return next((test for test in comparison.tests if test.test == kind), None)

@@ -1,0 +1,69 @@
+"""Renders a report as one self-contained HTML page with inline styles and SVG charts, and without scripts."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from app.experiments.report.charts import color_of, curve_units, curves_chart, measures_chart
+from app.experiments.report.formatting import (
+    ARROWS,
+    describe_split,
+    find_test,
+    format_p_value,
+    tested_comparisons,
+)
+from app.experiments.report.schemas import ExperimentReport, ReportRow
+
+ALPHA = 0.05
+"""Level of significance: smaller p-values are highlighted."""
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Allows only inline styles, in case a user's text on the page is not escaped correctly."""
+
+
+def render(report: ExperimentReport) -> str:
+    """Renders the page."""
+    chart = measures_chart(report)
+    return _template().render(
+        report=report,
+        # The charts are safe: matplotlib escapes text, and colors and sizes do not come from users.
+        measures_chart=None if chart is None else Markup(chart),  # noqa: S704
+        curves_charts=[
+            (unit, Markup(curves_chart(report, unit)))  # noqa: S704
+            for unit in curve_units(report)
+        ],
+        alpha=ALPHA,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("app.experiments.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"p_value": format_p_value, "configuration_json": _configuration_json}
+    environment.globals |= {
+        "arrows": ARROWS,
+        "color_of": color_of,
+        "describe_split": describe_split,
+        "find_test": find_test,
+        "tested_comparisons": tested_comparisons,
+    }
+    return environment.get_template("report.html")
+
+
+def _configuration_json(row: ReportRow) -> str:
+    fields = {"features": row.features, "learner": row.learner, "decision": row.decision}
+    return json.dumps(fields, indent=2, ensure_ascii=False)

@@ -1,0 +1,54 @@
+"""Files that the cells of an experiment share: its folds, and the features of each fold.
+
+The job of the experiment computes the folds once, before there are cells. The first cell that needs the
+features of a fold computes and stores them, and other cells read them. If two cells start at the same
+moment, both may compute the same features, and the results are identical to the bit. The files are deleted
+when the experiment has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from app.environment import Environment
+from app.experiments.folds import Folds
+from models.catalog import FeaturesUnion
+
+FOLDER = "shared"
+
+
+def folds_key(experiment_id: str) -> str:
+    """Returns the storage key of an experiment's folds."""
+    return f"{FOLDER}/{experiment_id}.folds.npy"
+
+
+def save_folds(env: Environment, experiment_id: str, folds: Folds) -> None:
+    """Stores the folds for the cells."""
+    with env.storage.create(folds_key(experiment_id)) as file:
+        np.save(file, folds.of_example, allow_pickle=False)
+
+
+def load_folds(env: Environment, experiment_id: str) -> Folds | None:
+    """Loads the folds; returns None if the file is missing, as it may be after a restore from a backup."""
+    try:
+        path = env.storage.local(folds_key(experiment_id))
+    except FileNotFoundError:
+        return None
+    return Folds(np.load(path, allow_pickle=False))
+
+
+def features_key(experiment_id: str, features: FeaturesUnion, fold: int) -> str:
+    """Returns the storage key of the features that are fitted on the training part of a fold."""
+    digest = hashlib.sha256(features.model_dump_json().encode()).hexdigest()[:16]
+    return f"{FOLDER}/{experiment_id}.{digest}.{fold}.safetensors"
+
+
+def experiment_of(key: str) -> str:
+    """Returns the id of the experiment that a file belongs to.
+
+    >>> experiment_of("shared/exp_01.folds.npy")
+    'exp_01'
+    """
+    return key.removeprefix(f"{FOLDER}/").split(".", maxsplit=1)[0]
