@@ -1,4 +1,4 @@
-"""``covey experiment``: runs an experiment that a file describes, and shows it as it goes."""
+"""``covey experiment``: runs an experiment that a file describes, and shows its progress."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-EVERY_SECONDS = 0.5
-PATIENCE_SECONDS = 60.0
-"""How long the service may be away while the experiment runs; its jobs survive that."""
+POLL_SECONDS = 0.5
+MAX_UNAVAILABLE_SECONDS = 60.0
+"""How long the command waits for an unavailable service. The experiment's jobs survive an outage."""
 
-FORMS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html"}
-"""The report's form, by the ending of the file that it is written to."""
+FORMATS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html"}
+"""Formats of a report by the extension of its file."""
 
 MARKS = {
     "queued": ("·", "dim"),
@@ -31,121 +31,122 @@ MARKS = {
 
 
 class ExperimentError(RuntimeError):
-    """The experiment cannot be run, or came to nothing; says why."""
+    """The experiment cannot run or has failed; the message is the reason."""
 
 
 def run(console: Console, file: Path, url: str, key: str | None, reports: list[Path]) -> None:
-    """Run the experiment, show its cells until it ends, and write its reports.
+    """Runs an experiment, shows its cells until it ends, and writes its reports.
 
     Args:
-        console: where to show it.
-        file: YAML (or JSON) with the body of ``POST /v1/experiments``.
-        url: of the service.
-        key: an API key, where the service needs one.
-        reports: files to write the report to, each in the form of its ending.
+        console: shows the progress and the results.
+        file: YAML or JSON file with the body of ``POST /v1/experiments``.
+        url: base URL of the service.
+        key: an API key, if the service requires one.
+        reports: files to write the report to; the extension determines the format.
 
     Raises:
-        ExperimentError: the file cannot be read, the service refuses it, or no cell succeeded.
+        ExperimentError: the file cannot be read, the service is unavailable or rejects the request, or
+            no cell succeeded.
     """
     for target in reports:
-        if target.suffix not in FORMS:
-            raise ExperimentError(f"{target}: a report is one of {', '.join(FORMS)}")
-    body = read(file)
+        if target.suffix not in FORMATS:
+            raise ExperimentError(f"{target}: the extension of a report must be one of {', '.join(FORMATS)}")
+    body = read_request(file)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with httpx.Client(base_url=url, headers=headers, timeout=60.0, trust_env=False) as http:
         try:
-            made = _answer(http, "POST", "/v1/experiments", json=body)
+            experiment = _request_json(http, "POST", "/v1/experiments", json=body)
         except httpx.TransportError as error:
-            raise ExperimentError(f"no service answers at {url}: {error}") from error
-        path = f"/v1/experiments/{made['id']}"
-        console.print(f"Experiment [bold]{made['id']}[/]: {made['counts']['total']} cells.")
+            raise ExperimentError(f"cannot connect to the service at {url}: {error}") from error
+        path = f"/v1/experiments/{experiment['id']}"
+        console.print(f"Experiment [bold]{experiment['id']}[/]: {experiment['counts']['total']} cells.")
         try:
             ended = _watch(console, http, path)
         except KeyboardInterrupt:
-            console.print(f"It goes on without you: GET {url}{path}; POST {url}{path}/cancel stops it.")
+            console.print(f"The experiment continues. To stop it: POST {url}{path}/cancel.")
             raise
-        report = _answer(http, "GET", f"{path}/report", params={"format": "json"})
-        console.print(results(report))
+        report = _request_json(http, "GET", f"{path}/report", params={"format": "json"})
+        console.print(results_table(report))
         for target in reports:
-            form = FORMS[target.suffix]
-            target.write_bytes(_sent(http, "GET", f"{path}/report", params={"format": form}).content)
+            params = {"format": FORMATS[target.suffix]}
+            target.write_bytes(_request(http, "GET", f"{path}/report", params=params).content)
             console.print(f"Report written to {target}.")
     if ended["state"] == "failed":
         raise ExperimentError(ended["error"]["detail"])
 
 
-def read(file: Path) -> dict[str, Any]:
-    """The body of the request that a file describes.
+def read_request(file: Path) -> dict[str, Any]:
+    """Reads the body of a request from a YAML or JSON file.
 
     Raises:
-        ExperimentError: it is not there, or not such a file.
+        ExperimentError: the file does not exist or is not a YAML mapping.
     """
     try:
         body = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ExperimentError(f"{file} cannot be read: {error}") from error
     if not isinstance(body, dict):
-        raise ExperimentError(f"{file} must hold the fields of an experiment, such as dataset_id")
+        raise ExperimentError(f"{file} must have the fields of an experiment, such as dataset_id")
     return body
 
 
 def _watch(console: Console, http: httpx.Client, path: str) -> dict[str, Any]:
-    away_since: float | None = None
-    experiment = _answer(http, "GET", path)
-    with Live(cells(experiment), console=console, refresh_per_second=4) as live:
+    unavailable_since: float | None = None
+    experiment = _request_json(http, "GET", path)
+    with Live(cells_table(experiment), console=console, refresh_per_second=4) as live:
         while experiment["state"] in ("queued", "running"):
-            time.sleep(EVERY_SECONDS)
+            time.sleep(POLL_SECONDS)
             try:
-                experiment = _answer(http, "GET", path)
+                experiment = _request_json(http, "GET", path)
             except httpx.TransportError as error:
-                away_since = away_since or time.monotonic()
-                if time.monotonic() - away_since > PATIENCE_SECONDS:
-                    raise ExperimentError(f"the service does not answer any more: {error}") from error
+                unavailable_since = unavailable_since or time.monotonic()
+                if time.monotonic() - unavailable_since > MAX_UNAVAILABLE_SECONDS:
+                    raise ExperimentError(f"the service is unavailable: {error}") from error
                 continue
-            away_since = None
-            live.update(cells(experiment))
+            unavailable_since = None
+            live.update(cells_table(experiment))
     return experiment
 
 
-def cells(experiment: Mapping[str, Any]) -> RenderableType:
-    """How far an experiment is: a row a configuration, a mark a fold, and measures so far."""
+def cells_table(experiment: Mapping[str, Any]) -> RenderableType:
+    """Builds a table with a row for each configuration, a mark for each fold, and means so far."""
     request = experiment["request"]
     measures = request["measures"][:3]
-    table = Table("configuration", "folds", *measures, "now")
-    found: dict[int, list[Mapping[str, Any]]] = {}
+    table = Table("configuration", "folds", *measures, "progress")
+    by_configuration: dict[int, list[Mapping[str, Any]]] = {}
     for cell in experiment.get("cells", []):
-        found.setdefault(cell["configuration"], []).append(cell)
+        by_configuration.setdefault(cell["configuration"], []).append(cell)
     for i, configuration in enumerate(request["configurations"]):
-        own = found.get(i, [])
+        fold_cells = by_configuration.get(i, [])
         marks = Text()
-        for cell in own:
+        for cell in fold_cells:
             mark, style = MARKS[cell["state"]]
             marks.append(mark, style=style)
-        tests = [cell["metrics"]["test"] for cell in own if "metrics" in cell]
+        tests = [cell["metrics"]["test"] for cell in fold_cells if "metrics" in cell]
         means = []
         for measure in measures:
             values = [test[measure] for test in tests if measure in test]
             means.append(f"{sum(values) / len(values):.4f}" if values else "")
-        table.add_row(Text(configuration["name"]), marks, *means, _now(own))
+        table.add_row(Text(configuration["name"]), marks, *means, _progress(fold_cells))
     return table
 
 
-def _now(own: list[Mapping[str, Any]]) -> Text:
-    said = []
-    for cell in own:
+def _progress(cells: list[Mapping[str, Any]]) -> Text:
+    texts = []
+    for cell in cells:
         if cell["state"] == "failed":
-            said.append(f"fold {cell['fold']}: {cell['error']['detail']}")
+            texts.append(f"fold {cell['fold']}: {cell['error']['detail']}")
             break
         if (progress := cell.get("progress")) is not None:
             total = f" of {progress['total']}" if "total" in progress else ""
-            said.append(f"{progress['phase']} {progress['completed']}{total} {progress['unit']}")
-    text = "; ".join(said)
+            texts.append(f"{progress['phase']} {progress['completed']}{total} {progress['unit']}")
+    text = "; ".join(texts)
     return Text(text if len(text) <= 60 else f"{text[:59]}…", style="dim")
 
 
-def results(report: Mapping[str, Any]) -> RenderableType:
-    """The report's table; the best of each column is bold."""
-    table = Table("configuration", *(_head(measure) for measure in report["measures"]))
+def results_table(report: Mapping[str, Any]) -> RenderableType:
+    """Builds the table of measures on held-out examples; the best value of each column is bold."""
+    table = Table("configuration", *(_column_title(measure) for measure in report["measures"]))
     for row in report["rows"]:
         values = []
         for measure in report["measures"]:
@@ -160,25 +161,25 @@ def results(report: Mapping[str, Any]) -> RenderableType:
     return table
 
 
-def _head(measure: Mapping[str, Any]) -> str:
+def _column_title(measure: Mapping[str, Any]) -> str:
     return f"{measure['name']} {'↑' if measure['better'] == 'higher' else '↓'}"
 
 
-def _sent(http: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+def _request(http: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
     response = http.request(method, path, **options)
     if response.is_error:
         try:
             problem = response.json()
-            places = "".join(
+            errors = "".join(
                 f"\n  {item['pointer']}: {item['message']}" for item in problem.get("errors", ())
             )
-            said = f"{problem['detail']}{places}"
+            message = f"{problem['detail']}{errors}"
         except (ValueError, KeyError, TypeError):
-            said = f"{method} {path}: {response.status_code}"
-        raise ExperimentError(said)
+            message = f"{method} {path}: {response.status_code}"
+        raise ExperimentError(message)
     return response
 
 
-def _answer(http: httpx.Client, method: str, path: str, **options: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = _sent(http, method, path, **options).json()
-    return answer
+def _request_json(http: httpx.Client, method: str, path: str, **options: Any) -> dict[str, Any]:
+    body: dict[str, Any] = _request(http, method, path, **options).json()
+    return body

@@ -1,4 +1,4 @@
-"""Experiments and evaluations on real processes: over HTTP, by the command, and with a killed worker."""
+"""Experiments and evaluations on real processes: over HTTP, with the command, and with a killed worker."""
 
 from __future__ import annotations
 
@@ -39,66 +39,68 @@ def start(stack: Stack, dataset_id: str, **fields: Any) -> dict[str, Any]:
         "measures": ["f1_micro", "hamming_loss", "one_error"],
         **fields,
     }
-    made: dict[str, Any] = stack.call("POST", "/v1/experiments", 202, json=body)
-    return made
+    experiment: dict[str, Any] = stack.call("POST", "/v1/experiments", 202, json=body)
+    return experiment
 
 
-def ended(stack: Stack, made: dict[str, Any]) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        now: dict[str, Any] = stack.call("GET", f"/v1/experiments/{made['id']}", 200)
+def wait_until_ended(stack: Stack, experiment: dict[str, Any]) -> dict[str, Any]:
+    def ended() -> dict[str, Any] | None:
+        now: dict[str, Any] = stack.call("GET", f"/v1/experiments/{experiment['id']}", 200)
         return now if now["state"] not in ("queued", "running") else None
 
-    return wait_for(look, what="the end of the experiment", seconds=240)
+    return wait_for(ended, what="the end of the experiment", seconds=240)
 
 
-def test_five_learners_on_five_folds_survive_a_killed_worker_and_every_cell_counts_once(
+def test_every_cell_counts_once_although_a_worker_is_killed(
     own_stack: Stack,
 ) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(240))
-    asked: dict[str, Any] = {"configurations": FIVE, "split": {"kind": "folds", "folds": 5}}
-    made = start(stack, dataset["id"], **asked)
-    assert made["counts"] == {
+    body: dict[str, Any] = {"configurations": FIVE, "split": {"kind": "folds", "folds": 5}}
+    experiment = start(stack, dataset["id"], **body)
+    assert experiment["counts"] == {
         "total": 25, "queued": 25, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0
     }  # fmt: skip
-    path = f"/v1/experiments/{made['id']}"
+    path = f"/v1/experiments/{experiment['id']}"
 
-    def at_work() -> dict[str, Any] | None:
+    def training() -> dict[str, Any] | None:
         now: dict[str, Any] = stack.call("GET", path, 200)
         assert now["state"] in ("queued", "running"), now
         phases = [cell["progress"]["phase"] for cell in now["cells"] if "progress" in cell]
         return now if "training" in phases else None
 
-    wait_for(at_work, what="a cell to train")
+    wait_for(training, what="a cell to train")
     (worker,) = stack.worker_pids()
     os.kill(worker, signal.SIGKILL)
-    done = ended(stack, made)
+    done = wait_until_ended(stack, experiment)
     assert done["state"] == "succeeded", done
     assert done["counts"]["succeeded"] == done["counts"]["total"] == 25
     assert [(cell["configuration"], cell["fold"]) for cell in done["cells"]] == [
         (i, fold) for i in range(5) for fold in range(5)
     ]
-    assert max(cell["attempt"] for cell in done["cells"]) == 2, "no cell was run again"
+    assert max(cell["attempt"] for cell in done["cells"]) == 2, "no cell was restarted"
     report = stack.call("GET", f"{path}/report", 200)
     for row in report["rows"]:
         assert row["complete"]
         assert row["folds"] == [0, 1, 2, 3, 4]
         assert all(len(summary["values"]) == 5 for summary in row["test"].values())
-    # Every example is held out once: a cell counted twice, or a wrong fold, would not add up.
+    # Every example is held out once: the sum would differ for a cell counted twice or a wrong fold.
     for i in range(5):
-        own = [cell["metrics"]["test"]["n_examples"] for cell in done["cells"] if cell["configuration"] == i]
-        assert sum(own) == 240
-    # What was undisturbed gives the same numbers.
-    again = ended(stack, start(stack, dataset["id"], **asked))
+        sizes = [
+            cell["metrics"]["test"]["n_examples"] for cell in done["cells"] if cell["configuration"] == i
+        ]
+        assert sum(sizes) == 240
+    # An undisturbed run gives the same numbers.
+    again = wait_until_ended(stack, start(stack, dataset["id"], **body))
     assert [cell["metrics"] for cell in again["cells"]] == [cell["metrics"] for cell in done["cells"]]
     assert all(cell["attempt"] == 1 for cell in again["cells"])
 
 
-def test_a_report_has_the_form_that_is_asked_for(stack: Stack) -> None:
+def test_a_report_has_the_requested_format(stack: Stack) -> None:
     dataset = stack.dataset(departments(60, words_each=3))
-    made = start(stack, dataset["id"], name="forms", configurations=THREE[1:])
-    assert ended(stack, made)["state"] == "succeeded"
-    path = f"/v1/experiments/{made['id']}/report"
+    experiment = start(stack, dataset["id"], name="formats", configurations=THREE[1:])
+    assert wait_until_ended(stack, experiment)["state"] == "succeeded"
+    path = f"/v1/experiments/{experiment['id']}/report"
     for form, media in MEDIA_TYPES.items():
         by_query = stack.http.get(path, params={"format": form})
         by_accept = stack.http.get(path, headers={"Accept": media})
@@ -110,53 +112,53 @@ def test_a_report_has_the_form_that_is_asked_for(stack: Stack) -> None:
     assert "<svg" in page.text
     problem = stack.call("GET", path, 406, headers={"Accept": "image/png"})
     assert problem["code"] == "not_acceptable"
-    assert stack.call("GET", "/v1/experiments?limit=1", 200)["items"][0]["id"] == made["id"]
+    assert stack.call("GET", "/v1/experiments?limit=1", 200)["items"][0]["id"] == experiment["id"]
     stack.call("GET", "/v1/experiments/exp_none", 404)
     stack.call("GET", "/v1/experiments/exp_none/report", 404)
 
 
-def test_a_cancelled_experiment_keeps_what_is_finished(stack: Stack) -> None:
+def test_a_cancelled_experiment_keeps_finished_cells(stack: Stack) -> None:
     dataset = stack.dataset(departments(400))
     endless = [{"learner": {"algorithm": "adaboost_lc", "rounds": 100_000}}]
-    made = start(stack, dataset["id"], configurations=[*THREE[2:], *endless])
-    path = f"/v1/experiments/{made['id']}"
+    experiment = start(stack, dataset["id"], configurations=[*THREE[2:], *endless])
+    path = f"/v1/experiments/{experiment['id']}"
 
     def some_done() -> bool | None:
         return True if stack.call("GET", path, 200)["counts"]["succeeded"] == 3 else None
 
-    wait_for(some_done, what="the quick cells")
+    wait_for(some_done, what="the fast cells")
     stack.call("POST", f"{path}/cancel", 202)
-    done = ended(stack, made)
+    done = wait_until_ended(stack, experiment)
     assert done["state"] == "cancelled"
     assert (done["counts"]["succeeded"], done["counts"]["cancelled"]) == (3, 3)
     report = stack.call("GET", f"{path}/report", 200)
     assert [row["complete"] for row in report["rows"]] == [True, False]
 
 
-def test_a_version_tells_what_it_is_worth_and_is_measured_on_other_data(stack: Stack) -> None:
+def test_a_version_is_evaluated_on_its_own_parts_and_on_other_data(stack: Stack) -> None:
     dataset = stack.dataset(departments(80, words_each=2))
-    assert stack.finished(stack.train(dataset["id"], model="worth")["id"])["state"] == "succeeded"
-    path = "/v1/models/worth/versions/1"
-    kept = stack.call("GET", f"{path}/evaluation", 200)
-    assert kept["test"]["measures"] == stack.call("GET", path, 200)["metrics"]["test"]
-    assert all("text" not in document for document in kept["train"]["worst"])
-    shown = stack.call("GET", f"{path}/evaluation?texts=true", 200)
-    assert all(document["text"] for document in shown["train"]["worst"])
+    assert stack.finished(stack.train(dataset["id"], model="evaluated")["id"])["state"] == "succeeded"
+    path = "/v1/models/evaluated/versions/1"
+    evaluation = stack.call("GET", f"{path}/evaluation", 200)
+    assert evaluation["test"]["measures"] == stack.call("GET", path, 200)["metrics"]["test"]
+    assert all("text" not in document for document in evaluation["train"]["worst"])
+    with_texts = stack.call("GET", f"{path}/evaluation?texts=true", 200)
+    assert all(document["text"] for document in with_texts["train"]["worst"])
     response = stack.http.post(f"{path}/evaluations", json={"dataset_id": dataset["id"], "part": "test"})
     assert response.status_code == 202
 
-    def measured() -> dict[str, Any] | None:
+    def evaluated() -> dict[str, Any] | None:
         now: dict[str, Any] = stack.call("GET", response.headers["Location"], 200)
         return now if now["state"] not in ("queued", "running") else None
 
-    done = wait_for(measured, what="the evaluation")
+    done = wait_for(evaluated, what="the evaluation")
     assert done["state"] == "succeeded", done
-    assert done["result"] == kept["test"]
+    assert done["result"] == evaluation["test"]
     (listed,) = stack.call("GET", f"{path}/evaluations", 200)["items"]
     assert listed["id"] == done["id"]
 
 
-def test_the_command_runs_a_file_and_writes_reports(stack: Stack, tmp_path: Path) -> None:
+def test_the_command_runs_an_experiment_from_a_file_and_writes_reports(stack: Stack, tmp_path: Path) -> None:
     dataset = stack.dataset(departments(60))
     file = tmp_path / "experiment.yaml"
     file.write_text(
@@ -191,12 +193,12 @@ measures: [f1_micro, one_error]
     assert reports[0].read_text().startswith("<!doctype html>")
 
     file.write_text(file.read_text().replace("naive_bayes", "magic"))
-    refused = subprocess.run(
+    rejected = subprocess.run(
         [sys.executable, "-m", "app", "experiment", str(file), "--url", stack.url],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert refused.returncode == 1
-    assert "/configurations/0/learner" in refused.stderr
+    assert rejected.returncode == 1
+    assert "/configurations/0/learner" in rejected.stderr

@@ -1,4 +1,4 @@
-"""``covey experiment``: the file it reads, and the tables it shows."""
+"""``covey experiment``: the file that it reads and the tables that it shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPERIMENT: dict[str, Any] = {
 }
 
 
-def shown(renderable: Any) -> str:
+def rendered(renderable: Any) -> str:
     console = Console(width=120, record=True, quiet=True)
     console.quiet = False
     with console.capture() as capture:
@@ -35,8 +35,8 @@ def shown(renderable: Any) -> str:
     return capture.get()
 
 
-def test_the_live_table_has_a_mark_a_fold_and_means_so_far() -> None:
-    text = shown(command.cells(EXPERIMENT))
+def test_the_live_table_has_a_mark_for_each_fold_and_means_so_far() -> None:
+    text = rendered(command.cells_table(EXPERIMENT))
     svm, bayes = (next(line for line in text.splitlines() if name in line) for name in ("svm", "bayes"))
     assert "[bold]svm" in svm
     assert "✓✓" in svm
@@ -46,7 +46,7 @@ def test_the_live_table_has_a_mark_a_fold_and_means_so_far() -> None:
     assert "negative features" in bayes
 
 
-def test_the_results_tell_what_is_incomplete() -> None:
+def test_the_results_mark_incomplete_configurations() -> None:
     svm, bayes = {"mean": 0.5, "deviation": 0.1, "best": True}, {"mean": 0.25, "best": False}
     report = {
         "folds": 2,
@@ -57,39 +57,39 @@ def test_the_results_tell_what_is_incomplete() -> None:
             {"name": "none", "complete": False, "folds": [], "test": {}},
         ],
     }
-    text = shown(command.results(report))
+    text = rendered(command.results_table(report))
     assert "f1_micro ↑" in text
     assert "0.5000 ± 0.1000" in text
     assert "bayes (1 of 2 folds)" in text
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("- a\n- b\n", "dataset_id"),
         ("a: [1\n", "cannot be read"),
         ("!!python/name:os.system\n", "cannot be read"),
     ],
 )
-def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path, content: str, said: str) -> None:
+def test_a_file_that_is_not_an_experiment_is_rejected(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "experiment.yaml"
     file.write_text(content)
-    with pytest.raises(ExperimentError, match=said):
-        command.read(file)
+    with pytest.raises(ExperimentError, match=message):
+        command.read_request(file)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match="nowhere"):
-        command.read(tmp_path / "nowhere.yaml")
+def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="missing"):
+        command.read_request(tmp_path / "missing.yaml")
 
 
-def test_what_cannot_be_written_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+def test_an_unknown_report_format_is_rejected_before_the_experiment_starts(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=r"report\.pdf"):
         command.run(Console(), tmp_path / "a.yaml", "http://127.0.0.1:9", None, [tmp_path / "report.pdf"])
 
 
-def test_a_service_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_service_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "experiment.yaml"
     file.write_text("dataset_id: ds_1\n")
-    with pytest.raises(ExperimentError, match="no service answers"):
+    with pytest.raises(ExperimentError, match="cannot connect"):
         command.run(Console(), file, "http://127.0.0.1:9", None, [])
