@@ -33,7 +33,7 @@ CORPORA = {
 
 SETS: dict[str, tuple[str, Json]] = {
     "full": ("all terms", {"kind": "none"}),
-    "reduced": ("48 a label", {"kind": "information_gain", "policy": "round_robin", "per_label": 48}),
+    "reduced": ("48 terms per label", {"kind": "information_gain", "policy": "round_robin", "per_label": 48}),
 }
 
 KEYS = [(corpus, terms) for corpus in CORPORA for terms in CORPORA[corpus].sets]

@@ -45,6 +45,6 @@ def run(bench: Bench) -> str:
     return f"""\
 {picture}
 
-As in the paper, `mp_boost` is above `adaboost_mh` at every number of rounds, by far at few, and macro-averaged F1
-gains most.
+As in the paper, `mp_boost` is better than `adaboost_mh` at every number of rounds. The difference is largest with few rounds
+and in macro-averaged F1.
 """

@@ -33,13 +33,13 @@ def run(bench: Bench) -> str:
     ]
     head = ["rounds", *(f"{column(corpus, terms)}: `{algorithm}`" for corpus, terms, algorithm in columns)]
     return f"""\
-Rounds with the same pivot are merged into one test (section 2.2 of the paper), so these are the tests that a model
-can make; for `mp_boost` the mean over its labels. The RCV1 part is 3,000 documents by 944 terms instead of 23,149 by
-55,051, so its own numbers are only for shape.
+Rounds with the same pivot are merged into one test (section 2.2 of the paper). The table shows the number of tests in a
+model; for `mp_boost`, the mean over its labels. The RCV1 part has 3,000 documents and 944 terms instead of 23,149 and
+55,051, so its columns show only the shape.
 
 {table(head, rows)}
 
-`adaboost_mh` agrees. The means of `mp_boost` are lower than the paper's, and rare labels make the difference: one that a
-single term tells apart chooses it again and again here, because ties go to the first term, so that some labels have
-one pivot after any number of rounds. The paper does not say how it settles ties.
+`adaboost_mh` agrees with the paper. The means of `mp_boost` are lower than the paper's because of rare labels. If a single
+term identifies a label, the label selects this term again in each round, because ties go to the first term. Therefore some
+labels have one pivot after any number of rounds. The paper does not state how it resolves ties.
 """
