@@ -18,10 +18,10 @@ ANALYZER: Json = {"drop_numbers": True, "stop_words": "english", "min_length": 2
 SELECTION: Json = {"kind": "document_frequency", "count": 10_000}
 
 DATA = """\
-The assignment does not say which its ten newsgroups and ten Reuters categories are. Ours are every second of the twenty
-newsgroups by name, headers cut off and quotations kept, and the ten largest categories of Reuters-21578 by stories with a
-single label, of both parts of the ModApte split. Lower-case words of two letters and more, without numbers and
-stop words, not stemmed; the 10,000 that most training documents of a fold hold."""
+The assignment does not state which ten newsgroups and ten Reuters categories it uses. We use every second of the twenty
+newsgroups by name, without headers and with quotations, and the ten categories of Reuters-21578 with the most single-label
+stories, from both parts of the ModApte split. Terms are lower-case words of at least two letters, without numbers and stop
+words and without stemming: the 10,000 words that occur in the most training documents of a fold."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ def run(bench: Bench) -> str:
     """A matrix for each corpus, in per cent of each class, with its most frequent confusions."""
     parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
     return f"""\
-Per cent of the documents of a row's class that were given a column's class by the training that held them out, over
-{N_FOLDS} folds; below 0.05 is left blank.
+Percentage of the documents of the row's class for which the training that held them out predicts the column's class, over
+{N_FOLDS} folds. Values below 0.05 are omitted.
 
 {parts}
 """
@@ -41,7 +41,7 @@ def _part(bench: Bench, corpus: str) -> str:
     ]
     mistakes = sorted((pair for pair in share if pair[0] != pair[1]), key=lambda pair: (-share[pair], pair))
     worst = "; ".join(
-        f"{one} taken for {other} ({share[one, other]:.1f} %)" for one, other in mistakes[:N_PAIRS]
+        f"{one} predicted as {other} ({share[one, other]:.1f} %)" for one, other in mistakes[:N_PAIRS]
     )
     right = sum(counts[label, label] for label in labels) / sum(sizes.values())
     return f"""\
@@ -49,17 +49,16 @@ def _part(bench: Bench, corpus: str) -> str:
 
 {table(["", *labels], rows)}
 
-{100 * right:.1f} % are right. The most frequent confusions: {worst}.
+{100 * right:.1f} % of the predictions are correct. The most frequent confusions: {worst}.
 {_REMARKS[corpus]}"""
 
 
 _REMARKS = {
     "newsgroups": """\
-Most of them make sense: guns are a matter of politics, and groups on hardware share chips, boards, and things that readers
-would like to sell.""",
+Most of these are plausible: guns are a political topic, and the hardware groups share chips, boards, and offers for sale.""",
     "reuters": """\
-They make sense: central banks move currencies and interest rates in the same stories, ships carry oil, and whatever a company
-does may read as a purchase. The small classes suffer beside `acq` and `earn`, which are three quarters of all.""",
+These are plausible: stories on central banks mention both currencies and interest rates, ships carry oil, and many stories on
+companies read like acquisitions. The small classes lose documents to `acq` and `earn`, which are three quarters of all.""",
 }
 """Whether that makes sense."""
 

@@ -23,8 +23,8 @@ def run(bench: Bench) -> str:
     return f"""\
 {DATA}
 
-Multinomial naive Bayes with Laplace smoothing counts the same words. Means over five folds, in which every label is shared
-out evenly. The assignment gives no figures.
+Multinomial naive Bayes with Laplace smoothing uses the counts of the same words. All figures are means over five folds, which
+distribute each label evenly. The assignment contains no figures.
 
 {picture}
 
@@ -86,11 +86,11 @@ def _table(bench: Bench, corpus: str, report: Json) -> str:
         zip(curve["out_of_folds"], curve["steps"], strict=True), key=lambda point: (point[0], -point[1])
     )
     above = [s for s, value in zip(curve["steps"], curve["out_of_folds"], strict=True) if value > bayes]
-    crossing = f"; its line crosses that of naive Bayes (α = 1) at round {above[0]:,}" if above else ""
+    crossing = f"; boosting first exceeds naive Bayes (α = 1) at round {above[0]:,}" if above else ""
     return f"""\
 ### {CORPORA[corpus].title} ({len(rows_of(bench, corpus)):,} documents)
 
 {table(["", "within folds", "out of folds"], rows)}
 
-Out of folds boosting ends {abs(boosted - bayes):.3f} {"above" if boosted > bayes else "below"} naive Bayes with α = 1
-and is best, {best[0]:.3f}, at round {best[1]:,} of those drawn{crossing}."""
+Out of folds, boosting ends {abs(boosted - bayes):.3f} {"above" if boosted > bayes else "below"} naive Bayes with α = 1.
+Of the rounds in the chart, round {best[1]:,} is best with {best[0]:.3f}{crossing}."""

@@ -6,7 +6,7 @@ from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.cos424 import CORPORA, trained
 from benchmarks.papers.results import table
 
-TITLE = "COS 424, question 7b: errors looked at"
+TITLE = "COS 424, question 7b: error analysis"
 
 N_ERRORS = 5
 N_TERMS = 4
@@ -16,10 +16,11 @@ def run(bench: Bench) -> str:
     """The first fold's surest errors: labels, terms, and what a reader makes of them."""
     parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
     return f"""\
-The {N_ERRORS} documents of the first fold on which the training that held it out was furthest off: where the score of the
-label given exceeds that of the label that they have by most. These are not typical: typical errors are close. Terms are
-those that spoke most for the label given, and most for and against the label that they have; a term adds the same to a
-document wherever, and however often, it stands there. Below the tables, what a reader makes of the documents.
+The {N_ERRORS} documents of the first fold with the largest errors of the training that held the fold out: the score of the
+predicted label exceeds the score of the true label by the largest margin. These errors are not typical; typical errors are
+close. The tables show the terms with the largest weight for the predicted label, and for and against the true label. A term
+adds the same weight wherever and however often it occurs in a document. The lists below the tables explain the errors after
+reading the documents.
 
 {parts}
 """
@@ -36,10 +37,10 @@ def _part(bench: Bench, corpus: str) -> str:
 
 _HEAD = (
     "document",
-    "has (score)",
-    "got (score)",
-    "terms for what it got",
-    "terms of what it has",
+    "true label (score)",
+    "predicted label (score)",
+    "terms for the predicted label",
+    "terms of the true label",
 )
 
 
@@ -62,21 +63,21 @@ def _terms(terms: list[Json]) -> str:
 
 REMARKS = {
     "sci.electronics/53816": """\
-an offer for sale that does not belong to the group, so the group is what is wrong; a signature on gun laws adds to it""",
-    "comp.sys.mac.hardware/51640": "a processor for sale: the same, and `ohio` is but the sender's address",
+an offer for sale, which does not belong in the group, so the label is wrong; a signature about gun laws adds to the error""",
+    "comp.sys.mac.hardware/51640": "a processor for sale, so again the label is wrong; `ohio` is only the sender's address",
     "sci.electronics/53886": """\
-a proper question and answer on a game console's chips, ending in an offer to sell two; `million` was thanks""",
+a question and answer about the chips of a game console, which ends with an offer to sell two; `million` is part of a thank-you""",
     "comp.sys.mac.hardware/50443": """\
-a quarrel over a lawsuit, nearly all of it quoted: `theodore` is whom it quotes, `gun` a smoking one; no word of hardware""",
-    "sci.electronics/54097": "a transmitter tube for sale: the group is wrong once more",
+an argument about a lawsuit, almost entirely quoted; `theodore` is the quoted author, `gun` is part of "smoking gun"; nothing is about hardware""",
+    "sci.electronics/54097": "a transmitter tube for sale, so again the label is wrong",
     "2228": """\
-on a rate cut refused, and on the pound as much: a reader would give both labels, and the story has only one""",
+about a refused rate cut and equally about the pound; a reader would assign both labels, but the story has only one""",
     "5295": """\
-mostly on who buys shares of whom, and on a merger called off; the loss that made it `earn` is one paragraph""",
-    "12317": "a dividend not paid because of a takeover offer; the words are those of the offer",
+mostly about purchases of shares and a cancelled merger; only one paragraph is about the loss, the reason for the label `earn`""",
+    "12317": "a dividend that is not paid because of a takeover offer; most words are about the offer",
     "11611": """\
-two lines, in which `vs` compares acres and not profits; the only telling word, `sugarbeet`, is not `sugar` without a stemmer""",
+two lines in which `vs` compares acres instead of profits; the only informative word is `sugarbeet`, which does not match `sugar` without a stemmer""",
     "12073": """\
-on interest rates at first, then on debt of the third world, in the words of monetary stories; no rule sees the headline""",
+first about interest rates, then about third-world debt, in words of monetary stories; no weak hypothesis uses the position of words""",
 }
 """What a reader of the documents makes of the errors, by their ids."""

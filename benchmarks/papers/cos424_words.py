@@ -15,9 +15,9 @@ def run(bench: Bench) -> str:
     """A table of words for each corpus, and how far the folds agree."""
     parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
     return f"""\
-The words that a training without the fold chose. Some tell the class by what it is about, others by who writes there and how: `dod` is
-a club of motorcyclists, `cramer`, `keith` and `livesey` are names of much quoted authors, and `writes` stands above
-quotations, of which offers for sale have few.
+The words that each training without the fold selected. Some words identify a class by its subject, others by its authors and
+their style: `dod` is a motorcycle club, `cramer`, `keith` and `livesey` are names of frequently quoted authors, and `writes`
+introduces quotations, which are rare in offers for sale.
 
 {parts}
 """
@@ -30,9 +30,9 @@ def _part(bench: Bench, corpus: str) -> str:
     agree = [len(set(some)) == 1 for some in by_round]
     alike = agree.index(False) if False in agree else len(agree)
     counts = "; of the ".join(
-        f"first {n} rounds {sum(agree[:n])} have the same word in all folds, and of the "
-        f"{len(set().union(*(set(some[:n]) for some in words)))} words chosen in any fold "
-        f"{len(set.intersection(*(set(some[:n]) for some in words)))} are chosen in all"
+        f"first {n} rounds, {sum(agree[:n])} have the same word in all folds, and of the "
+        f"{len(set().union(*(set(some[:n]) for some in words)))} words selected in any fold, "
+        f"{len(set.intersection(*(set(some[:n]) for some in words)))} are selected in all"
         for n in (N_SHOWN, 100)
         if n <= len(by_round)
     )
@@ -41,5 +41,5 @@ def _part(bench: Bench, corpus: str) -> str:
 
 {table(["round", *(f"fold {fold + 1}" for fold in range(N_FOLDS))], rows)}
 
-It does vary: all folds choose the same word until round {alike}, and then often the same words in another order.
+The words vary: all folds select the same word until round {alike}, and then often the same words in another order.
 Of the {counts}."""

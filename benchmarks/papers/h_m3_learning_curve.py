@@ -46,20 +46,20 @@ def run(bench: Bench) -> str:
     picture = bench.draw("h-m3-learning-curve", "Objectives and losses of H-M3 by pass", panels)
     head = [
         "",
-        f"duality gap after {passes} passes at most",
+        f"duality gap after at most {passes} passes",
         "passes to a gap of 10 %",
-        "to 1 %",
-        f"to the lowest test ℓ0/1 within {100 * CLOSE:.0f} % of it",
-        "lowest test ℓ0/1 in %",
-        "at the end",
+        "passes to a gap of 1 %",
+        f"passes until test ℓ0/1 is within {100 * CLOSE:.0f} % of its minimum",
+        "minimum test ℓ0/1 in %",
+        "final test ℓ0/1 in %",
     ]
     return f"""\
 {picture}
 
-`h_m3`, trained for ℓH̃ without scaling to a relative gap of {100 * GAP:g} %: the primal objective comes down, by
-fits and starts, and the dual one rises to the optimum between them; beside them the losses of a training stopped there,
-each as a part of its largest test value. The paper draws WIPO-alpha by seconds; a pass costs the same all along but for
-the examples that no longer matter, so passes are drawn here, which depend on no machine.
+`h_m3`, trained for ℓH̃ without scaling to a relative gap of {100 * GAP:g} %. The primal objective falls irregularly, and the
+dual objective rises; the optimum is between them. The other charts show the losses of a training that stops at this pass, each
+relative to its largest test value. The paper shows WIPO-alpha by seconds. We show passes, because they do not depend on the
+machine. All passes cost the same, except for the examples that no longer matter.
 
 {table(head, rows)}
 
@@ -112,14 +112,14 @@ def _told(rows: list[list[str]], ends: list[int]) -> str:
     said = []
     for (title, _, _, to_gap, to_lowest, lowest, end), last in zip(rows, ends, strict=True):
         if int(to_lowest) == last:
-            said.append(f"On {title} ℓ0/1 is still falling at the end.")
+            said.append(f"On {title}, test ℓ0/1 still falls at the end.")
         elif to_gap == "not reached" or int(to_lowest) < int(to_gap):
-            said.append(f"On {title} test ℓ0/1 bottoms out earlier than the objective, too.")
+            said.append(f"On {title}, test ℓ0/1 also reaches its minimum before the objective does.")
         else:
-            said.append(f"On {title} test ℓ0/1 takes longer than the objective.")
+            said.append(f"On {title}, test ℓ0/1 reaches its minimum after the objective does.")
         if float(end) > float(lowest) * (1 + CLOSE):
-            said.append(f"It rises again from {lowest} to {end} %.")
+            said.append(f"Then it rises from {lowest} to {end} %.")
     return (
-        "The paper finds that losses bottom out before the objective does, so that one could stop early, and no "
+        "In the paper, losses reach their minimum before the objective does, so early stopping is possible, and there is no "
         f"significant overfitting. {' '.join(said)}"
     )

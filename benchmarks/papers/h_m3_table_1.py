@@ -182,10 +182,10 @@ below the root are also missed."""
         return text
     ahead = min(_mean(report, at[name], 0) for name in at if name.startswith("H-M³"))
     behind = (
-        "With none of these is `h_m3` better than `h_svm` by ℓ0/1, as it is\nin the paper. The remaining possible "
+        "In all variants `h_svm` is at least as good as `h_m3` by ℓ0/1,\nunlike in the paper. The remaining possible "
         "causes are the other documents and all their words instead of the presence of 944."
         if ahead >= _mean(report, at["H-SVM"], 0)
-        else "With at least one of these, `h_m3` is better than `h_svm` by ℓ0/1, as it is in the paper."
+        else "In at least one variant `h_m3` is better than `h_svm` by ℓ0/1, as in the paper."
     )
     return f"""\
 {text}

@@ -7,7 +7,7 @@ from benchmarks.papers.charts import Line, Panel
 from benchmarks.papers.mlpp import LOSSES, NAMES, RCV1_FEATURES, configuration, rcv1
 from benchmarks.papers.results import table
 
-TITLE = "MLPP, figure 7: epochs against overfitting"
+TITLE = "MLPP, figure 7: losses by number of epochs"
 
 ALGORITHMS = ("mmp", "mlpp")
 SHOWN = ("is_error", "error_set_size", "margin")
@@ -77,7 +77,7 @@ def run(bench: Bench) -> str:
         ),
     ]
     changes = ". ".join(
-        f"{NAMES[algorithm]} goes on the test part from "
+        f"{NAMES[algorithm]} changes on the test part from "
         + "; ".join(
             f"{form.format(factor * line[1])} to {form.format(factor * line[max(line)])} by {name}"
             for measure in SHOWN
@@ -89,14 +89,14 @@ def run(bench: Bench) -> str:
     return f"""\
 {picture}
 
-The RCV1 part, 3,000 documents and as many to test on.
+The RCV1 part: 3,000 training and 3,000 test documents.
 
 {table(head, rows)}
 
-From the first epoch to the last, {changes}.
-In the paper MMP gets worse on the test part with every epoch and MLPP stays where it is, while both come to fit the
-training part. 535,987 documents are enough at the first epoch; 3,000 are not, so that here MLPP first gains from being
-shown them again.
+From the first to the last epoch, {changes}.
+In the paper, MMP becomes worse on the test part with each epoch and MLPP does not change, while both fit the training part
+increasingly well. One epoch is sufficient with 535,987 documents, but not with 3,000. Therefore MLPP first improves with
+further epochs here.
 """
 
 

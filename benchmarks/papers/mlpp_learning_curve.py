@@ -60,10 +60,10 @@ def run(bench: Bench) -> str:
     return f"""\
 {picture}
 
-All 6,000 documents of the RCV1 part in the file's order, one epoch; each loss is the mean over the documents tested so
-far, each tested before it was learned from. The votes of MLPP cost far more than its training, so it is tested on every
-{every}th document only, which makes the beginning of its line uneven; its last IsErr
-has a standard error of {doubt:.1f}. The paper's curves run over 535,987 documents.
+All 6,000 documents of the RCV1 part in the order of the file, one epoch. Each loss is the mean over all documents so far; each
+document is tested before the learner learns from it. Prediction with MLPP costs far more than training, so MLPP is tested only
+on every {every}th document. Therefore the start of its line is uneven, and its last IsErr has a standard error of {doubt:.1f}. The
+paper's curves are over 535,987 documents.
 
 {table(head, rows)}
 
@@ -84,6 +84,6 @@ def _findings(curves: dict[str, list[Json]], steps: list[int]) -> str:
         ]
         lead.append(f"{LOSSES[measure][0]} at {len(ahead)} of {len(steps)}")
     return (
-        f"MLPP's line is below MMP's by {', '.join(lead)} points of the curve. In the paper it is so from the start by "
-        "ErrSetSize and Margin, and by IsErr after a beginning in which MMP is somewhat better."
+        f"MLPP's line is below MMP's by {', '.join(lead)} points of the curve. In the paper, this is so from the start by "
+        "ErrSetSize and Margin, and by IsErr after a start in which MMP is slightly better."
     )

@@ -1,4 +1,4 @@
-"""MLPP, section VI-E: how many inner products quick voting saves."""
+"""MLPP, section VI-E: inner products that quick voting saves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.mlpp import RCV1_FEATURES, configuration, rcv1
 from benchmarks.papers.results import table
 
-TITLE = "MLPP, section VI-E: predictions with quick voting"
+TITLE = "MLPP, section VI-E: quick voting"
 
 VOTINGS = ("max_wins", "weighted")
 TOPS = (1, 3, 5, 10)
@@ -17,7 +17,7 @@ AT_ONCE = 100
 
 
 def run(bench: Bench) -> str:
-    """Inner products of a prediction by the number of labels wanted, and whether the labels are the same."""
+    """Return the inner products by the number of requested labels, and whether the rankings are the same."""
     texts = [row["text"] for row in corpora.records("rcv1subset1.jsonl.gz") if row["split"] == "test"]
     texts = texts[: 100 if bench.quick else 1_000]
     jobs = bench.train(
@@ -47,17 +47,19 @@ def run(bench: Bench) -> str:
             mean = sum(products) / len(products)
             row.append(f"{mean:,.0f} ({100 * mean / full:.0f} %)")
         rows.append(row)
-    same = "They are" if not differing else f"They are, but for {differing} rankings"
+    equal = "The labels and their scores are the same as with full voting"
+    if differing:
+        equal += f", except in {differing} rankings"
     return f"""\
-The mean number of inner products for a test document of the RCV1 part, after one epoch; full voting takes {full:,}.
-Votes count 1 (`max_wins`) or the size of the inner product (`weighted`), whose bounds cost 2K products themselves.
+The mean number of inner products per test document of the RCV1 part after one epoch. Full voting needs {full:,}.
+A vote counts 1 (`max_wins`) or the size of the inner product (`weighted`). The bounds of `weighted` need 2K additional products.
 
-{table(["labels wanted", *(f"`{voting}`" for voting in VOTINGS)], rows)}
+{table(["requested labels", *(f"`{voting}`" for voting in VOTINGS)], rows)}
 
-{same}, with their scores, the labels that full voting ranks first ({len(texts):,} documents, {len(TOPS)} numbers of labels,
-both votings). The paper has no figures; it expects quick voting, with the artificial label, to bring predictions down to the
-cost of training, which is {training:,.0f} operations a document here. Each label that wins has to play all its
-{int((1 + (1 + 8 * full) ** 0.5) / 2) - 1} games; what comes on top is spent on those that might have won instead.
+{equal} ({len(texts):,} documents, {len(TOPS)} numbers of labels,
+both kinds of votes). The paper has no figures. It expects that quick voting with the artificial label reduces the cost of
+predictions to the cost of training, which is {training:,.0f} operations per document here. Each winning label needs all of its
+{int((1 + (1 + 8 * full) ** 0.5) / 2) - 1} inner products. The remaining inner products are for labels that could have won instead.
 """
 
 

@@ -28,11 +28,11 @@ def run(bench: Bench) -> str:
     """The table with tf-idf, another with presence, and whether MMP and MLPP differ by more than chance."""
     weighted = _report(bench, RCV1_FEATURES)
     text = f"""\
-One epoch, examples in the file's order; the paper's are in order of date. The paper trains on 535,987 documents by 25,000
-terms and tests on 268,427; ours are 3,000 of each, and 944 terms of which only presence is known, so that tf-idf is here
-idf, scaled to unit length (as in Sebastiani's survey, which the paper cites). Naive Bayes has the same weights unscaled.
-MMP updates by IsErr with uniform penalties; weights begin at 0 where the paper's begin at random. With 3,000 examples
-the perceptrons' losses are far above the paper's, so that only the order of the columns and Δ can be compared.
+One epoch, with the examples in the order of the file (the paper's are in order of date). The paper trains on 535,987 documents
+with 25,000 terms and tests on 268,427. We train and test on 3,000 each, with 944 terms of which only the presence is known.
+Therefore tf-idf is idf here, scaled to unit length (as in Sebastiani's survey, which the paper cites). Naive Bayes uses the same
+weights without scaling. MMP updates by IsErr with uniform penalties. Initial weights are 0; the paper's are random. With 3,000
+examples, the losses of the perceptrons are far above the paper's, so only the order of the columns and Δ can be compared.
 
 {_table(weighted, paper=True)}
 
@@ -44,14 +44,14 @@ the perceptrons' losses are far above the paper's, so that only the order of the
     longer = _report(bench, RCV1_FEATURES, epochs=EPOCHS)
     return f"""\
 {text}
-The same with presence alone, which needs nothing from the training part:
+The same with the presence of terms, which does not use statistics of the training part:
 
 {_table(present, paper=False)}
 
 {_findings(present)}
 
-And with tf-idf after {EPOCHS} epochs, as 3,000 examples presented once teach perceptrons little (of naive Bayes, which counts, once is
-all there is):
+The same with tf-idf after {EPOCHS} epochs, because perceptrons learn little from 3,000 examples in one epoch (naive Bayes always uses
+one epoch):
 
 {_table(longer, paper=False)}
 
@@ -116,7 +116,7 @@ def _findings(report: Json) -> str:
     found = "; ".join(f"{winner} by {', '.join(losses)}" for winner, losses in won.items() if losses)
     order = sorted(ALGORITHMS, key=lambda algorithm: means[algorithm, "is_error"])
     return (
-        "Which of MMP and MLPP is better, by Wilcoxon's signed-rank test over the test documents, corrected by Holm: "
-        f"{found}. In the paper MLPP is, by every loss. By IsErr the order is "
-        f"{', '.join(NAMES[algorithm] for algorithm in order)}; in the paper MLPP, MMP, BR, NB."
+        "Significantly better of MMP and MLPP (Wilcoxon's signed-rank test over the test documents, Holm correction): "
+        f"{found}. In the paper, MLPP is better by every loss. By IsErr the order is "
+        f"{', '.join(NAMES[algorithm] for algorithm in order)}; in the paper it is MLPP, MMP, BR, NB."
     )

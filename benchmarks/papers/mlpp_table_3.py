@@ -99,9 +99,9 @@ def run(bench: Bench) -> str:
     ]
     tables = "\n\n".join(parts)
     return f"""\
-Means over folds ± their standard deviation. Folds are drawn at random with every label shared out evenly (seed 0);
-Wilcoxon's signed-rank test is one-sided, p = 0.05, over the folds, as the paper seems to have it. Unless said
-otherwise examples come in the data set's order; weights begin at 0 (the paper's at random), and the products of two features include squares.
+Means over folds ± their standard deviation. Folds are random and distribute each label evenly (seed 0). Wilcoxon's signed-rank
+test over the folds is one-sided with p = 0.05, as it appears to be in the paper. Unless stated otherwise, examples are in the
+order of the data set. Initial weights are 0 (random in the paper), and the products of two features include squares.
 
 {tables}
 """
@@ -126,7 +126,9 @@ def _part(bench: Bench, key: str, corpus: Corpus) -> str:
         for measure, (name, factor, form) in LOSSES.items()
     ]
     split = f"{folds} folds" if folds > 1 else "Mulan's own split instead of ten folds"
-    fewer = "" if epochs == corpus.epochs else f" instead of {corpus.epochs} (which `--long` makes)"
+    fewer = (
+        "" if epochs == corpus.epochs else f" instead of {corpus.epochs} (use `--long` for {corpus.epochs})"
+    )
     return f"""\
 ### {corpus.title}
 
@@ -140,18 +142,18 @@ def _part(bench: Bench, key: str, corpus: Corpus) -> str:
 
 _REMARKS = {
     "reuters": """\
-The paper has 11,367 examples and 120 labels, which are all stories of the collection that have a label; ours are those of the
-ModApte split, both parts together. 10,000 terms by document frequency, tf-idf scaled to unit length. Our losses are far lower
-than the paper's, and nothing that we tried explains that. MMP's IsErr × 100 on the first fold, 7.9, is 9.2 with unscaled tf-idf,
-10.1 with presence, and 10.7 after one epoch; with folds of consecutive stories it is 8.9 to 11.6 (four of ten tried), and 12.1
-on the ModApte split, where the test stories are the latest.""",
-    "yeast": "The same data, the same features and their products.",
+The paper uses all 11,367 labelled stories of the collection with 120 labels. We use both parts of the ModApte split together.
+Features are 10,000 terms by document frequency as tf-idf scaled to unit length. Our losses are far lower than the paper's, and
+none of our experiments explains this. On the first fold, MMP's IsErr × 100 is 7.9. It is 9.2 with unscaled tf-idf, 10.1 with the
+presence of terms, and 10.7 after one epoch. With folds of consecutive stories it is 8.9 to 11.6 (four of ten folds), and on the
+ModApte split, where the test stories are the latest ones, it is 12.1.""",
+    "yeast": "The data, the features and their products are the same as in the paper.",
     "scene": """\
-The paper tells of 2,000 images, 5 labels and 1.24 labels an image, which fits Zhang and Zhou's set of natural scenes; what Mulan
-offers under the name is 2,407 images, 6 labels and 1.07 labels an image. So the figures seem not to be of the same data. The file has
-its images class by class, on which a learner that sees one after the other fails (MLPP's IsErr × 100 was 70.5); here their
-order is drawn anew for each epoch. After 40 epochs, with two seeds, IsErr × 100 was 28.1 and 28.5 for MLPP, 28.5 and 26.8 for MMP,
-31.6 and 28.0 for BR: more epochs bring all of them nearer to the paper's, and which learner is ahead is a matter of the seed.""",
+The paper reports 2,000 images, 5 labels and 1.24 labels per image, which matches Zhang and Zhou's data set of natural scenes. Mulan's
+data set of this name has 2,407 images, 6 labels and 1.07 labels per image. So the paper probably uses other data. The images in
+the file are sorted by class, and online learners fail on this order (MLPP's IsErr × 100 was 70.5). Therefore we shuffle them in
+each epoch. After 40 epochs, with two seeds, IsErr × 100 was 28.1 and 28.5 for MLPP, 28.5 and 26.8 for MMP, and 31.6 and 28.0 for BR:
+with more epochs all learners approach the paper's figures, and the seed determines which learner is best.""",
 }
 
 
@@ -211,7 +213,7 @@ def _findings(values: Values) -> str:
             better += [f"{doubt}by {', '.join(unsure)}"] if unsure else []
             if better:
                 said.append(f"{NAMES[winner]} is better than {NAMES[loser]} {' and '.join(better)}")
-    ending = "" if len(next(iter(values.values()))) > 1 else " With one split nothing is tested."
+    ending = "" if len(next(iter(values.values()))) > 1 else " One split permits no test."
     return f"{'; '.join(said)}.{ending}"
 
 
@@ -224,4 +226,4 @@ def _near(key: str, values: Values) -> str:
         <= LOSSES[measure][1] * np.std(each, ddof=1)
         for (algorithm, measure), each in values.items()
     ]
-    return f" Of the {len(near)} figures {sum(near)} are within one deviation of the folds of the paper's."
+    return f" {sum(near)} of the {len(near)} figures are within one standard deviation of the paper's."

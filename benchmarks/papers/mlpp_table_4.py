@@ -36,7 +36,7 @@ def run(bench: Bench) -> str:
         rows.append([phase, *(f"{n:,} ({p:,})" for n, p in zip(ours[phase], paper, strict=True))])
         rows.append(
             [
-                f"{phase}, an example",
+                f"{phase}, per example",
                 *(
                     f"{n / n_ours[phase]:,.1f} ({p / EXAMPLES[phase]:,.1f})"
                     for n, p in zip(ours[phase], paper, strict=True)
@@ -50,15 +50,14 @@ def run(bench: Bench) -> str:
         facts[2]["perceptron_operations"] - facts[2]["perceptron_updates"]
     )
     return f"""\
-The trainings of table II: an operation is an inner product or an update (the paper's table I). Ours has
-{n_ours["training"]:,} and {n_test:,} documents and {k} labels, the paper's {EXAMPLES["training"]:,} and
-{EXAMPLES["prediction"]:,} and 103.
+The trainings of table II. An operation is an inner product or an update (the paper's table I). We use
+{n_ours["training"]:,} and {n_test:,} documents and {k} labels; the paper uses {EXAMPLES["training"]:,} and
+{EXAMPLES["prediction"]:,} documents and 103 labels.
 
 {table(["", *(NAMES[algorithm] for algorithm in ALGORITHMS)], rows)}
 
-MLPP trains in {ratio["training"]:.2f} times the operations of MMP (paper: 3.07), beside
-{sum(sizes) / len(sizes):.2f} labels a document (3.24); it predicts in {ratio["prediction"]:.1f} times, which is
-(K − 1)/2 = {(k - 1) / 2:.1f} (51). Of MLPP's games {100 * updates:.1f} % led to an update.
-The paper counts for training BR and MMP {PAPER["training"][0] / EXAMPLES["training"]:.1f} and
-{PAPER["training"][1] / EXAMPLES["training"]:.1f} operations a document, of which 103 are inner products.
+Training with MLPP needs {ratio["training"]:.2f} times the operations of MMP (paper: 3.07), with {sum(sizes) / len(sizes):.2f} labels per
+document (paper: 3.24). Prediction needs {ratio["prediction"]:.1f} times the operations, which is (K − 1)/2 = {(k - 1) / 2:.1f} (paper: 51).
+{100 * updates:.1f} % of MLPP's inner products in training led to an update. The paper counts {PAPER["training"][0] / EXAMPLES["training"]:.1f} and
+{PAPER["training"][1] / EXAMPLES["training"]:.1f} operations per document for training BR and MMP, of which 103 are inner products.
 """
