@@ -1,7 +1,7 @@
-"""Every error that learning raises on purpose, as one tree.
+"""The exceptions that ``models`` raises deliberately, as one class hierarchy.
 
-Each is told to a person: it names the place (a JSON pointer into the parameters, or a record of a file)
-and the remedy. Anything else that escapes from ``models`` is a fault of the program.
+Their messages are for users: each names the place of the problem (a JSON pointer into the parameters, or a
+record of a file) and how to fix it. Any other exception that leaves ``models`` is a bug.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 
 class CoveyError(Exception):
-    """Root of the errors that a user can cause and mend."""
+    """Base class of the errors that a user can cause and fix."""
 
     code = "error"
 
 
 class ParameterError(CoveyError, ValueError):
-    """A parameter, or a combination of parameters, that cannot be used.
+    """A parameter or a combination of parameters is invalid.
 
     Args:
-        message: what is wrong and what to do instead.
+        message: what is wrong and how to fix it.
         pointer: JSON pointer of the parameter inside the training request, for example
             ``/learner/rounds``.
 
-    Being a ``ValueError`` as well, it is what scikit-learn's tools expect of an estimator.
+    It is also a ``ValueError`` because scikit-learn's tools expect that from an estimator.
     """
 
     code = "invalid_parameters"
@@ -34,23 +34,23 @@ class ParameterError(CoveyError, ValueError):
 
 
 class SnapshotError(ParameterError):
-    """A snapshot to resume from that is of a training on other data or with other parameters."""
+    """The snapshot to resume from belongs to a training on other data or with other parameters."""
 
 
 class UnsuitableDataError(CoveyError, ValueError):
-    """Well-formed data that cannot be learned from as asked (no label, negative features, too large)."""
+    """The data is well-formed, but not suitable for this training: no label, negative features, too large."""
 
     code = "unsuitable_data"
 
 
 @dataclass(frozen=True)
 class BadRecord:
-    """One record of a file that was refused.
+    """A rejected record of a file.
 
     Attributes:
-        line: 1-based line (or record) number.
-        reason: what is wrong with it.
-        field: the field at fault, as a JSON pointer or a column name, where one can be named.
+        line: 1-based line number, or record number if the format has no lines.
+        reason: what is wrong with the record.
+        field: the invalid field, as a JSON pointer or a column name; None if the problem is not in one field.
     """
 
     line: int
@@ -59,7 +59,12 @@ class BadRecord:
 
 
 class BadDataError(CoveyError, ValueError):
-    """A file that cannot become a data set; carries the first records that were refused."""
+    """A file cannot be read as a data set.
+
+    Args:
+        message: what is wrong and how to fix it.
+        records: the first rejected records.
+    """
 
     code = "bad_data"
 
@@ -69,16 +74,16 @@ class BadDataError(CoveyError, ValueError):
 
 
 class ArtifactError(CoveyError, ValueError):
-    """A saved model that is damaged, foreign or of a version that cannot be read."""
+    """A saved model is damaged, was not written by Covey, or has an unsupported version."""
 
     code = "bad_artifact"
 
 
 class NotFittedError(CoveyError, RuntimeError):
-    """A learner or pipeline was asked to predict before it was fitted."""
+    """A learner or pipeline was used for prediction before it was fitted."""
 
     code = "not_fitted"
 
 
 class StopTraining(Exception):  # noqa: N818 - a request, not a failure
-    """Raised by a monitor to end a training at the step it was told about."""
+    """A monitor raises this exception to stop a training at the current step."""

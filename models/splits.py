@@ -1,4 +1,4 @@
-"""Splits of a data set: at random, or in folds that share every label out evenly."""
+"""Splits of a data set: a random test part, or stratified folds."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from models.arrays import Bools, Ints, Labels
 
 
 def random_split(n_examples: int, test_fraction: float, *, seed: int) -> Bools:
-    """A test part drawn at random.
+    """Draw a test part at random.
 
     Args:
-        n_examples: how many examples there are, at least 2.
-        test_fraction: the share of the test part, above 0 and below 1. Both parts get an example at least.
-        seed: the draw's seed.
+        n_examples: number of examples, at least 2.
+        test_fraction: fraction of the examples in the test part, above 0 and below 1. Both parts get at least
+            one example.
+        seed: seed of the random generator.
 
     Returns:
-        (n_examples,) true in the test part.
+        (n_examples,) true for the examples of the test part.
 
     >>> int(random_split(10, 0.3, seed=0).sum())
     3
@@ -28,17 +29,17 @@ def random_split(n_examples: int, test_fraction: float, *, seed: int) -> Bools:
 
 
 def stratified_folds(Y: Labels, n_folds: int, *, seed: int) -> Ints:
-    """Folds of equal size in which every label is as frequent as in the whole.
+    """Assign examples to folds of equal size in which every label is as frequent as in the whole set.
 
-    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1): the rarest label that
-    still has unassigned examples is shared out first, each of its examples to the fold that lacks most of
-    the label, then to the one that lacks most examples, then at random. Examples without labels fill up.
-    Equally rare labels go in label order, a label's examples in theirs.
+    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1). The label with the fewest
+    unassigned examples is next; among equally rare labels, the first in label order. Each of its examples, in
+    their order, goes to the fold that lacks the most examples of this label. Ties go to the fold that lacks
+    the most examples in total, then to a random one. Examples without labels are assigned last.
 
     Args:
         Y: (g, k) label sets.
-        n_folds: how many folds.
-        seed: the seed of what is left to chance.
+        n_folds: number of folds.
+        seed: seed of the random generator.
 
     Returns:
         (g,) the fold of each example, 0 … n_folds − 1.
@@ -52,29 +53,29 @@ def stratified_folds(Y: Labels, n_folds: int, *, seed: int) -> Ints:
     n_examples, n_labels = Y.shape
     columns = Y.tocsc()
     remaining = np.bincount(Y.indices, minlength=n_labels).astype(np.int64)
-    examples_wanted = np.full(n_folds, n_examples / n_folds)
-    labels_wanted = np.repeat(remaining[:, np.newaxis] / n_folds, n_folds, axis=1)
+    examples_lacking = np.full(n_folds, n_examples / n_folds)
+    labels_lacking = np.repeat(remaining[:, np.newaxis] / n_folds, n_folds, axis=1)
     fold_of = np.full(n_examples, -1, dtype=np.int64)
 
     def assign(example: int, candidates: Ints) -> None:
         fold = int(candidates[0] if len(candidates) == 1 else rng.choice(candidates))
         labels = Y.indices[Y.indptr[example] : Y.indptr[example + 1]]
         fold_of[example] = fold
-        examples_wanted[fold] -= 1
-        labels_wanted[labels, fold] -= 1
+        examples_lacking[fold] -= 1
+        labels_lacking[labels, fold] -= 1
         remaining[labels] -= 1
 
     while (remaining > 0).any():
         label = int(np.argmin(np.where(remaining > 0, remaining, n_examples + 1)))
-        having = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
-        for example in having[fold_of[having] < 0]:
-            lacking = _largest(labels_wanted[label], np.arange(n_folds))
-            assign(int(example), _largest(examples_wanted, lacking))
+        positives = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+        for example in positives[fold_of[positives] < 0]:
+            candidates = _folds_with_maximum(labels_lacking[label], np.arange(n_folds))
+            assign(int(example), _folds_with_maximum(examples_lacking, candidates))
     for example in np.flatnonzero(fold_of < 0):
-        assign(int(example), _largest(examples_wanted, np.arange(n_folds)))
+        assign(int(example), _folds_with_maximum(examples_lacking, np.arange(n_folds)))
     return fold_of
 
 
-def _largest(wanted: np.ndarray[tuple[int], np.dtype[np.float64]], among: Ints) -> Ints:
-    values = wanted[among]
-    return np.asarray(among[values == values.max()])
+def _folds_with_maximum(lacking: np.ndarray[tuple[int], np.dtype[np.float64]], candidates: Ints) -> Ints:
+    values = lacking[candidates]
+    return np.asarray(candidates[values == values.max()])

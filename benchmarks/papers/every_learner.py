@@ -164,7 +164,7 @@ def _scikit_learn(content: bytes) -> dict[str, Found]:
     for fold in range(N_FOLDS):
         held_out[folds == fold] = _scores(fitted(folds != fold), X[folds == fold], train_sets[folds != fold])
     tunable = train_sets.sum(axis=0) >= N_FOLDS
-    thresholds = tuned_thresholds(held_out, Y, tunable, own=0.0, fbr=FBR)
+    thresholds = tuned_thresholds(held_out, Y, tunable, default=0.0, fbr=FBR)
     tuned_seconds = time.perf_counter() - clock
     scores = machine.decision_function(X_test)
     truth = csr_array(test_sets.astype(np.int8))

@@ -1,4 +1,8 @@
-"""Base classes of all learners, and the types of their interface."""
+"""Base classes of all learners, and the types of their interface.
+
+To write a learner, subclass ``Learner`` (or ``base.incremental.IncrementalLearner``) and register the class
+in ``models.catalog``.
+"""
 
 from models.base.learner import Learner, LearnerParameters
 from models.base.training import Context, Monitor, Step, TrainingSummary

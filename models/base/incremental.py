@@ -1,4 +1,7 @@
-"""Learners that learn an example at a time and can go on learning: new examples, and new labels with them."""
+"""The base class of incremental learners, which learn one example at a time.
+
+An incremental learner can continue to learn from new examples, which may have new labels.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +23,36 @@ from models.serialization.state import read_array, read_integer, require
 from models.serialization.strings import unpack_strings
 
 FIRST_CHUNK, CHUNK = 100, 2_000
-"""Examples between two calls of the monitor, at first and at most: a fraction of a second, for the slowest of
-these learners. In the first pass they grow with half of what was seen, so that its curve, the learning
-curve, shows how learning begins."""
+"""Number of examples between two calls of the monitor, at first and at most.
+
+A chunk takes a fraction of a second, even for the slowest learner. In the first pass, the chunk size is half
+of the number of examples so far, so that the learning curve has many points at its beginning.
+"""
 
 
 class IncrementalLearner(Learner):
-    """Base of the perceptrons and of naive Bayes.
+    """Base class of the perceptrons and of naive Bayes.
 
-    A training makes passes over the examples, a chunk at a time; after every chunk the monitor is called, so
-    that a single pass over many examples shows progress, can be cancelled, and resumed there. The unit of its
-    steps is therefore ``"examples"``: presented so far, of all that the passes will present.
+    A training makes passes over the examples in chunks, and calls the monitor after every chunk. A long pass
+    therefore reports its progress, and can be cancelled and resumed between two chunks. The unit of a step is
+    ``"examples"``: the number of examples processed so far, of all examples of all passes.
 
-    Each example is tested before it is learned from; the measures of a step are the means over the current
-    pass so far. In the first pass that is the learning curve, which ``learning_curve_`` keeps.
+    The learner tests each example before it learns from it. The measures of a step are the means over the
+    current pass so far. Those of the first pass are the learning curve, which is stored in
+    ``learning_curve_``.
 
-    Labels are known by the names of ``context.labels``. ``partial_fit`` may bring names that are new: they
-    are inserted in label order, as labels that no earlier example had. Without names the labels stay what
-    they are.
+    ``context.labels`` gives the names of the labels. ``partial_fit`` accepts examples with new label names,
+    and inserts the new labels in label order; all earlier examples count as negative examples of these
+    labels. Without names, the number of labels cannot change.
 
     Attributes:
-        labels_: the k label names, None where none were given.
-        label_counts_: (k,) examples with each label among the ``n_examples_`` seen.
-        n_examples_: different examples seen: those of ``fit`` (once, however many passes) and of every
-            ``partial_fit``.
-        n_presented_: examples presented, repeats included.
-        learning_curve_: (points, 5): examples seen so far, then the means of the four
-            ``learning_curve.MEASURES`` over those tested until there.
+        labels_: the k label names; None if there are none.
+        label_counts_: (k,) number of examples of each label among the ``n_examples_`` examples.
+        n_examples_: number of distinct examples: those of ``fit``, regardless of the number of passes, and of
+            every ``partial_fit``.
+        n_presented_: number of examples processed, counting an example once per pass.
+        learning_curve_: (points, 5) for each point the number of examples so far, and the means of the four
+            ``learning_curve.MEASURES`` over the tested ones among them.
     """
 
     labels_: list[str] | None
@@ -61,19 +67,19 @@ class IncrementalLearner(Learner):
     _arrays_shared: bool
 
     def partial_fit(self, X: Any, Y: Any, *, context: Context | None = None) -> Self:
-        """Go on learning: one pass over new examples, in their order (or shuffled, as in ``fit``).
+        """Continue to learn: make one pass over new examples, in their order or shuffled as in ``fit``.
 
         Args:
-            X: (n, r) features, the same r as before.
-            Y: (n, k') relevant labels. With ``context.labels`` its columns are known by name: names that
-                were unknown become labels, and known labels that are not among them are irrelevant to these
-                examples. Without, k' must be the k of before.
+            X: (n, r) features, with the same r as before.
+            Y: (n, k') relevant labels. If ``context.labels`` names the columns, unknown names become new
+                labels, and known labels without a column are irrelevant for all of these examples. Without
+                names, k' must equal the current number of labels.
             context: label names, in label order.
 
         Raises:
-            ParameterError: parameters that cannot be used, label names out of order.
-            UnsuitableDataError: data that this algorithm cannot learn from.
-            ValueError: another number of features or labels than before.
+            ParameterError: a parameter is invalid, or the label names are not in label order.
+            UnsuitableDataError: this algorithm cannot learn from this data.
+            ValueError: the number of features or labels differs from earlier calls.
         """
         parameters = self.validated_parameters()
         matrix, labels = as_training_matrices(X, Y)
@@ -114,19 +120,20 @@ class IncrementalLearner(Learner):
         passes = self._passes(parameters)
         for epoch in range(self.n_presented_ // g, passes):
             done = self.n_presented_ - epoch * g
-            # The order of a pass is drawn from the examples presented before it, which a resumed one repeats.
+            # The number of examples before the pass seeds its order, so that a resumed pass has the same
+            # order.
             order = self._order(g, parameters, presented=epoch * g)
             if epoch and not done:
                 self._pass_means = RunningMeans()
-            tally = self._first_pass_means if epoch == 0 else self._pass_means
-            for _ in self._chunks(X, Y, order, done, tally, parameters):
-                snapshot = partial(_copied, self)
+            means = self._first_pass_means if epoch == 0 else self._pass_means
+            for _ in self._chunks(X, Y, order, done, means, parameters):
+                snapshot = partial(_copied_state, self)
                 monitor(
                     Step(
                         self.n_presented_,
                         g * passes,
                         "examples",
-                        tally.measures,
+                        means.measures,
                         snapshot,
                         self._scores_so_far(),
                     )
@@ -134,45 +141,45 @@ class IncrementalLearner(Learner):
         self._summarize()
 
     def _scores_so_far(self) -> Callable[[Matrix], Floats] | None:
-        """How what has been learned so far scores examples; None where that takes the whole training."""
+        """Return a function that scores examples with the current model; None if that is not possible."""
         return self._scores
 
     def _chunks(
-        self, X: Matrix, Y: Labels, order: Ints | None, done: int, tally: RunningMeans, parameters: Any
+        self, X: Matrix, Y: Labels, order: Ints | None, done: int, means: RunningMeans, parameters: Any
     ) -> Iterator[None]:
-        """Make a pass from its example ``done`` on, stopping after every chunk."""
+        """Process the rest of a pass, starting at its example ``done``, and yield after every chunk."""
         while done < X.shape[0]:
-            chunk = slice(done, min(X.shape[0], done + self._chunk_length(tally is self._first_pass_means)))
-            self._process_chunk(X, Y, order, chunk, tally, parameters)
+            chunk = slice(done, min(X.shape[0], done + self._chunk_length(means is self._first_pass_means)))
+            self._process_chunk(X, Y, order, chunk, means, parameters)
             done = chunk.stop
             yield
 
     def _order(self, g: int, parameters: Any, *, presented: int | None = None) -> Ints | None:
-        """The order of a pass; None for the data set's own."""
+        """Return the order of the examples in a pass; None for the order of the data set."""
         if not getattr(parameters, "shuffle", False):
             return None
         key = self.n_presented_ if presented is None else presented
         return np.random.default_rng([self.random_state, key]).permutation(g)
 
     def _process_chunk(
-        self, X: Matrix, Y: Labels, order: Ints | None, chunk: slice, tally: RunningMeans, parameters: Any
+        self, X: Matrix, Y: Labels, order: Ints | None, chunk: slice, means: RunningMeans, parameters: Any
     ) -> None:
-        """Test and learn one chunk of a pass."""
+        """Test one chunk of a pass, and learn from it."""
         rows = chunk if order is None else order[chunk]
         part, relevant = X[rows], Y[rows]
-        first_time = tally is self._first_pass_means
+        first_time = means is self._first_pass_means
         tested, scores = self._learn_chunk(part, relevant, parameters, first_time)
-        tally.add(scores, relevant if tested is None else relevant[tested])
+        means.add(scores, relevant if tested is None else relevant[tested])
         self.n_presented_ += part.shape[0]
         if first_time:
             self.n_examples_ += part.shape[0]
             self.label_counts_ = self.label_counts_ + np.bincount(relevant.indices, minlength=self.n_labels_)
-            if tally.measures:
-                point = [float(self.n_examples_), *tally.measures.values()]
+            if means.measures:
+                point = [float(self.n_examples_), *means.measures.values()]
                 self.learning_curve_ = np.vstack([self.learning_curve_, point])
 
     def _reset(self, r: int, names: list[str] | None, k: int, parameters: Any) -> None:
-        """Become a learner that has seen no example."""
+        """Reset to the state before the first example."""
         initial = self._initial_arrays(r, k, parameters)
         self.n_features_in_, self.n_labels_ = r, k
         self.labels_, self.label_counts_ = names, np.zeros(k, dtype=np.int64)
@@ -184,19 +191,19 @@ class IncrementalLearner(Learner):
         self._arrays_shared = False
 
     def _add_labels(self, Y: Labels, names: list[str] | None, parameters: Any) -> Labels:
-        """Take in the labels of new examples; gives Y in the columns that the learner has afterwards."""
+        """Add the new labels of some examples, and return Y with one column per label of the learner."""
         if names is None:
             if Y.shape[1] != self.n_labels_:
                 raise ValueError(
                     f"Y has {Y.shape[1]} labels, but this learner has {self.n_labels_}; "
-                    "name them in context.labels to add labels"
+                    "to add labels, name all labels in context.labels"
                 )
             return Y
         if self.labels_ is None:
             if len(names) != self.n_labels_:
                 raise UnsuitableDataError(
-                    f"the examples name {len(names)} labels, but this learner was trained with "
-                    f"{self.n_labels_} labels without names; give their names from the first training on"
+                    f"the examples have {len(names)} named labels, but this learner was trained with "
+                    f"{self.n_labels_} labels without names; name the labels in every training"
                 )
             self.labels_ = names
         union = sorted({*self.labels_, *names})
@@ -215,15 +222,15 @@ class IncrementalLearner(Learner):
         )
 
     def _copy_shared_arrays(self) -> None:
-        """Copy learned arrays that someone else holds too (a saved model, a snapshot), before they change."""
+        """Copy the fitted arrays before they change if others refer to them (a saved model or a snapshot)."""
         if self._arrays_shared:
             self._set_fitted_arrays({name: array.copy() for name, array in self._fitted_arrays().items()})
             self._arrays_shared = False
 
     def get_state(self) -> State:
-        """The learned arrays, and what further training needs: names, counts and the learning curve.
+        """Return the fitted arrays, and what further training needs: names, counts and the learning curve.
 
-        The arrays are the learner's own, not copies; further training leaves them as they are.
+        The arrays are not copies, but further training does not change them.
         """
         self._arrays_shared = True
         state = {
@@ -241,7 +248,11 @@ class IncrementalLearner(Learner):
         return state
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the learner whose state this was."""
+        """Restore the result of ``get_state``.
+
+        Raises:
+            ArtifactError: the state is invalid.
+        """
         width = 1 + len(MEASURES)
         self.label_counts_ = read_array(state, "label_counts", "int64", (None,))
         self.learning_curve_ = read_array(state, "curve", "float64", (None, width))
@@ -249,7 +260,7 @@ class IncrementalLearner(Learner):
         self.n_examples_ = read_integer(state, "n_examples", minimum=1)
         self.n_presented_ = read_integer(state, "n_presented", minimum=1)
         within = (self.label_counts_ >= 0) & (self.label_counts_ <= self.n_examples_)
-        require(bool(within.all()), "a label has more examples than there are, or fewer than none")
+        require(bool(within.all()), "the number of examples of a label is negative or too large")
         self._first_pass_means, self._pass_means = (
             RunningMeans(sums.copy()) for sums in read_array(state, "curve_sums", "float64", (2, width))
         )
@@ -265,15 +276,15 @@ class IncrementalLearner(Learner):
         names = unpack_strings(
             read_array(state, "label_bytes", "uint8", (None,)), np.concatenate([[0], ends])
         )
-        require(all(a < b for a, b in pairwise(names)), "the label names are not in order")
+        require(all(a < b for a, b in pairwise(names)), "the label names are not in label order")
         return names
 
     def _in_every_example(self) -> Bools:
-        """(k,) labels that every example seen has."""
+        """Return (k,) true for labels that all examples so far have."""
         return np.asarray(self.label_counts_ == self.n_examples_)
 
     def _warn_constant_labels(self) -> None:
-        """Say which labels have the constant score +1."""
+        """Add a warning about labels whose score is always +1."""
         constant = np.flatnonzero(self._in_every_example()).tolist()
         if constant:
             names = self.labels_ or [str(j) for j in range(self.n_labels_)]
@@ -283,70 +294,86 @@ class IncrementalLearner(Learner):
             )
 
     def _passes(self, parameters: Any, /) -> int:
-        """How often ``fit`` presents the examples."""
+        """Return the number of passes of ``fit``."""
         return int(parameters.epochs)
 
     def _chunk_length(self, first_time: bool, /) -> int:
-        """Examples between two calls of the monitor, in a pass over new examples or over known ones."""
+        """Return the number of examples of the next chunk, in the first pass or in a later one."""
         return min(max(self.n_examples_ // 2, FIRST_CHUNK), CHUNK) if first_time else CHUNK
 
     def _check_features(self, X: Matrix, /) -> None:
-        """Refuse data that the algorithm cannot learn from."""
+        """Check that the algorithm can learn from these features.
+
+        Raises:
+            UnsuitableDataError: it cannot.
+        """
 
     @abstractmethod
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
-        """The arrays of ``_fitted_arrays`` from a saved state, which counts ``n_labels_`` labels."""
+        """Read and check the arrays of ``_fitted_arrays`` from a saved state with ``n_labels_`` labels."""
 
     @abstractmethod
     def _fitted_arrays(self) -> State:
-        """What has been learned, as named arrays."""
+        """Return the fitted arrays by name."""
 
     @abstractmethod
     def _set_fitted_arrays(self, arrays: State) -> None:
-        """Take over the arrays of ``_fitted_arrays``."""
+        """Set the fitted arrays to the ones that ``_fitted_arrays`` returned."""
 
     @abstractmethod
     def _initial_arrays(self, r: int, k: int, parameters: Any, /) -> State:
-        """The arrays of ``_fitted_arrays`` before the first example; refuses what does not fit in memory."""
+        """Return the fitted arrays before the first example.
+
+        Raises:
+            UnsuitableDataError: they do not fit in memory.
+        """
 
     @abstractmethod
     def _grown_arrays(self, old: Ints, k: int, parameters: Any, /) -> State:
-        """The arrays of ``_fitted_arrays`` for k labels; the known ones are at the indices ``old``."""
+        """Return the fitted arrays extended to k labels. The existing labels get the indices ``old``."""
 
     @abstractmethod
     def _learn_chunk(
         self, X: Matrix, Y: Labels, parameters: Any, first_time: bool, /
     ) -> tuple[Ints | None, Floats]:
-        """Learn from a chunk, which is new to the learner (``first_time``) or was presented before.
+        """Test a chunk of examples and learn from it.
+
+        Args:
+            X: (n, r) features.
+            Y: (n, k) relevant labels.
+            parameters: the validated parameters.
+            first_time: whether this is the first pass over these examples.
 
         Returns:
-            the rows that were tested (None: all), and the scores that their examples had before they were
-            learned from.
+            the rows that were tested (None: all), and the scores of these examples before the learner learned
+            from them.
         """
 
     @abstractmethod
     def _summarize(self) -> None:
-        """Note what the training has to say of itself, once it is over."""
+        """Add warnings and facts to ``summary_`` at the end of a training."""
 
 
-def _copied(learner: IncrementalLearner) -> State:
-    lent = learner._arrays_shared  # noqa: SLF001 - copies are no loan
+def _copied_state(learner: IncrementalLearner) -> State:
+    shared = learner._arrays_shared  # noqa: SLF001 - copies are not shared
     state = {name: array.copy() for name, array in learner.get_state().items()}
-    learner._arrays_shared = lent  # noqa: SLF001
+    learner._arrays_shared = shared  # noqa: SLF001
     return state
 
 
 def _names(context: Context | None, k: int) -> list[str] | None:
-    """The label names of a problem with k labels.
+    """Return the label names of a problem with k labels.
 
     Raises:
-        ParameterError: not k names, or not in label order.
+        ParameterError: the number of names is not k, or they are not in label order.
     """
     if context is None or context.labels is None:
         return None
     names = list(context.labels)
     if len(names) != k:
-        raise ParameterError(f"{len(names)} label names were given for {k} labels", "/labels")
+        raise ParameterError(
+            f"there are {len(names)} label names for {k} labels; pass one name per label", "/labels"
+        )
     if any(a >= b for a, b in pairwise(names)):
-        raise ParameterError("label names must be in label order (by code point), each once", "/labels")
+        raise ParameterError("label names must be unique and in label order (by code point)", "/labels")
     return names

@@ -1,9 +1,9 @@
-"""What every learner has in common.
+"""The base class of all learners.
 
-A learner is a class in scikit-learn's manner: the constructor stores parameters and does nothing else,
-``fit`` learns, ``decision_function`` gives every label a real score, and fitted state ends in ``_``.
-The constraints on its parameters are data: a :class:`LearnerParameters` that validates requests, makes the
-JSON Schema and the documentation table.
+A learner follows the conventions of scikit-learn. The constructor only stores parameters, ``fit`` learns from
+examples, ``decision_function`` computes a real score for every label, and the names of fitted attributes end
+in ``_``. The constraints on the parameters are declared in a :class:`LearnerParameters` model, which
+validates requests and generates the JSON Schema and the table in the documentation.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from models.serialization.state import State
 
 
 class LearnerParameters(BaseModel):
-    """Base of the parameters of one algorithm; subclasses add a literal ``algorithm`` and their fields."""
+    """Base class of the parameters of a learner. Subclasses add a literal ``algorithm`` and other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base of all learners.
+    """Base class of all learners.
 
-    Subclasses define ``parameters`` and ``algorithm``, a constructor with the parameters' names and
-    defaults (plus ``random_state`` where the algorithm is random), ``_fit``, ``_scores`` and the two halves
-    of the saved form, ``get_state`` and ``set_state``.
+    Subclasses define ``parameters``, ``algorithm``, ``_fit``, ``_scores``, ``get_state`` and ``set_state``.
+    Their constructor takes the parameters with their defaults, plus ``random_state`` if the algorithm is
+    randomized. They may override ``explain``.
 
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
         n_labels_: number k of labels seen in ``fit``.
-        classes_: the classes, sorted, where ``fit`` was given one class an example; else the labels' indices.
-        single_label_: whether it was given one class an example.
-        summary_: what the training has to say of itself.
+        classes_: the sorted classes if ``fit`` received one class per example; otherwise the label indices.
+        single_label_: whether ``fit`` received one class per example.
+        summary_: warnings and facts about the training.
     """
 
     parameters: ClassVar[type[LearnerParameters]]
     algorithm: ClassVar[str]
-    default_decision: ClassVar[str] = "sign"
 
     n_features_in_: int
     n_labels_: int
@@ -58,15 +57,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     summary_: TrainingSummary
 
     def validated_parameters(self) -> Any:
-        """The parameters, checked, as an instance of ``parameters``.
+        """Validate the parameters and return them as an instance of ``parameters``.
 
         Raises:
-            ParameterError: a parameter is of the wrong type or out of range.
+            ParameterError: a parameter has the wrong type or is out of range.
         """
         names = self.parameters.model_fields
-        given = {k: v for k, v in self.get_params(deep=False).items() if k in names}
+        values = {k: v for k, v in self.get_params(deep=False).items() if k in names}
         try:
-            return self.parameters.model_validate({"algorithm": self.algorithm, **given})
+            return self.parameters.model_validate({"algorithm": self.algorithm, **values})
         except ValidationError as error:
             first = error.errors()[0]
             pointer = "".join(f"/{part}" for part in ("learner", *first["loc"]))
@@ -74,13 +73,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @classmethod
     def from_parameters(cls, parameters: LearnerParameters, *, random_state: int = 0) -> Self:
-        """The learner that a validated request asks for."""
-        given = {
+        """Create an unfitted learner from validated parameters."""
+        values = {
             name: getattr(parameters, name) for name in type(parameters).model_fields if name != "algorithm"
         }
         if "random_state" in cls._get_param_names():
-            given["random_state"] = random_state
-        return cls(**given)
+            values["random_state"] = random_state
+        return cls(**values)
 
     def fit(
         self,
@@ -94,17 +93,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """Learn from examples.
 
         Args:
-            X: (g, r) features, sparse or dense; never turned dense where it is sparse.
-            Y: (g, k) relevant labels as 0/1, sparse or dense. Rows without a label are legal. Or (g,) one
-                class an example, as scikit-learn's classifiers take them: each class becomes a label (two
-                classes become one label, the second), and ``predict`` answers with classes.
-            context: label and feature names, the label tree, local candidates.
-            monitor: called after every round, epoch or pass.
-            resume: a snapshot of an earlier, interrupted call with the same X, Y and parameters.
+            X: (g, r) features, sparse or dense. Sparse features stay sparse.
+            Y: (g, k) relevant labels as 0/1, sparse or dense. A row may have no label. Alternatively (g,) one
+                class per example, as for scikit-learn's classifiers: each class becomes a label (two classes
+                become one label, for the second class), and ``predict`` returns classes.
+            context: label and feature names, the label tree, and candidate features of each label.
+            monitor: called after every step.
+            resume: a snapshot of an interrupted call with the same X, Y and parameters, to continue it.
 
         Raises:
-            ParameterError: parameters that cannot be used.
-            UnsuitableDataError: data that this algorithm cannot learn from.
+            ParameterError: a parameter is invalid.
+            UnsuitableDataError: this algorithm cannot learn from this data.
+            ValueError: X or Y is invalid, for example because it contains NaN.
         """
         parameters = self.validated_parameters()
         if Y is None:
@@ -123,7 +123,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores of every label, (n, k) float64, never rounded; (n,) after training on two classes."""
+        """Return unrounded scores of every label, (n, k) float64; (n,) if ``fit`` received two classes."""
         check_is_fitted(self)
         scores = self._scores(
             as_feature_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__)
@@ -131,39 +131,39 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return scores[:, 0] if self.single_label_ and len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> AnyArray:
-        """The label sets under the sign rule (score > 0), (n, k) of 0 and 1.
+        """Return the labels with a score above 0, as an (n, k) matrix of 0 and 1.
 
-        After training on classes: (n,) the class of the highest score, the second of two where its score is
-        above 0.
+        If ``fit`` received one class per example, return (n,) the class with the highest score. With two
+        classes, this is the second class if the score is above 0.
         """
         scores = self.decision_function(X)
         if not self.single_label_:
             return (scores > 0).astype(np.int64)
-        which = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
-        classes: AnyArray = self.classes_[which]
+        indices = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        classes: AnyArray = self.classes_[indices]
         return classes
 
     @property
     def can_explain(self) -> bool:
-        """Whether ``explain`` has an answer, with these parameters."""
+        """Whether the learner can explain its scores with these parameters."""
         return True
 
-    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:  # noqa: ARG002 - a learner may have none
-        """The features of one example and what each adds to the score of a label.
+    def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:  # noqa: ARG002 - not every learner can
+        """Return the contribution of each feature of an example to the score of a label.
 
         Args:
             x: (1, r) one example.
             label: index of the label.
 
         Returns:
-            indices of the features that count, and their additive weights in the score, same length; a
-            learner whose score is not such a sum gives the nearest linear reading and says so in its
-            docstring.
+            indices of the features that contribute, and their additive contributions. If the score of a
+            learner is not a sum of contributions, the learner returns a linear approximation, which its
+            docstring describes.
 
         Raises:
-            ParameterError: with these parameters the scores have no such reading.
+            ParameterError: the learner cannot explain its scores with these parameters.
         """
-        raise ParameterError(f"{self.algorithm} cannot explain its scores; leave explain out", "/explain")
+        raise ParameterError(f"{self.algorithm} cannot explain its scores; remove explain", "/explain")
 
     @abstractmethod
     def _fit(
@@ -181,11 +181,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @abstractmethod
     def get_state(self) -> State:
-        """The fitted state as named arrays (no objects); all that prediction needs."""
+        """Return everything that prediction needs, as named arrays."""
 
     @abstractmethod
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the fitted learner whose ``get_state`` this was; arrays may be read-only maps of a file."""
+        """Restore the result of ``get_state``. The arrays may be read-only memory maps of a file.
+
+        Raises:
+            ArtifactError: the state is invalid.
+        """
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -198,4 +202,4 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
 
 def _no_monitor(step: Step, /) -> None:
-    """Look the other way."""
+    """Ignore the step."""

@@ -1,7 +1,8 @@
-"""Learning curves: each example is tested before it is learned from, and the losses are accumulated.
+"""Learning curves: the learner predicts each example before it learns from it, and the losses are averaged.
 
-This is how Loza Mencía and Fürnkranz (section VI-C, figures 4 to 6) show how quickly an incremental learner
-adapts. Nothing is held back: the curve comes out of the pass that trains.
+Loza Mencía and Fürnkranz (section VI-C, figures 4 to 6) use such curves to show how quickly an incremental
+learner adapts. The curve needs no held-out examples, because it is a by-product of the training pass. This is
+also known as prequential evaluation.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from models.arrays import Floats, Ints, Labels
 MEASURES = ("is_error", "error_set_size", "margin", "average_precision")
 """The ranking measures of a curve, in the order of its columns."""
 
-_CELLS = 1 << 20
-"""Comparisons made at once, so that memory stays small for many labels."""
+_BATCH_SIZE = 1 << 20
+"""Number of comparisons in one batch, which limits the memory for problems with many labels."""
 
 
 def example_measures(scores: Floats, Y: Labels) -> Floats:
-    """The four ranking measures of each example that has a relevant label (section II-C, eqs. 4 to 8).
+    """Return the four ranking measures of each example that has a relevant label (section II-C, eqs. 4 to 8).
 
     Args:
-        scores: (n, k) scores; among equal scores the label that sorts first ranks first.
+        scores: (n, k) scores. Labels with equal scores rank in label order.
         Y: (n, k) relevant labels.
 
     Returns:
-        (n', 4) in the order of :data:`MEASURES`, example by example (``models.measures`` has their means);
-        examples without relevant labels are left out. Average precision is 1 for a perfect ranking, the
-        other three are 0.
+        (n', 4) the measures of each example, in the order of :data:`MEASURES`. Examples without relevant
+        labels are omitted. For a perfect ranking, average precision is 1 and the other three measures are 0.
+        (``models.measures`` computes the means over examples.)
 
     >>> from scipy.sparse import csr_array
     >>> example_measures(np.array([[3.0, 2.0, 1.0]]), csr_array(np.array([[0, 1, 1]])))
@@ -41,7 +42,7 @@ def example_measures(scores: Floats, Y: Labels) -> Floats:
     if not len(counts):
         return np.empty((0, len(MEASURES)))
     starts = np.cumsum(counts) - counts
-    # The i-th best relevant label stands at rank ranks[i]; ranks[i] - i irrelevant labels stand above it.
+    # The i-th best relevant label has rank ranks[i], so ranks[i] - i irrelevant labels rank above it.
     position = np.arange(len(ranks)) - np.repeat(starts, counts) + 1
     worst = ranks[starts + counts - 1]
     wrong = worst > counts
@@ -57,12 +58,12 @@ def example_measures(scores: Floats, Y: Labels) -> Floats:
 
 
 def _ranks_of(scores: Floats, rows: Ints, labels: Ints) -> Ints:
-    """The 1-based ranks of some (row, label) pairs, without sorting whole rows."""
+    """Return the 1-based ranks of some (row, label) pairs without sorting whole rows."""
     k = scores.shape[1]
     ranks = np.empty(len(rows), dtype=np.int64)
-    at_once = max(1, _CELLS // max(1, k))
-    for start in range(0, len(rows), at_once):
-        part = slice(start, start + at_once)
+    n_pairs = max(1, _BATCH_SIZE // max(1, k))
+    for start in range(0, len(rows), n_pairs):
+        part = slice(start, start + n_pairs)
         all_scores, own = scores[rows[part]], scores[rows[part], labels[part]][:, np.newaxis]
         before = all_scores > own
         before |= (all_scores == own) & (np.arange(k) < labels[part][:, np.newaxis])
@@ -71,7 +72,7 @@ def _ranks_of(scores: Floats, rows: Ints, labels: Ints) -> Ints:
 
 
 class RunningMeans:
-    """Accumulated ranking measures.
+    """Running means of the ranking measures.
 
     Attributes:
         sums: (5,) the number of tested examples with a relevant label, and the sums of their four measures.
@@ -81,15 +82,20 @@ class RunningMeans:
         self.sums: Floats = np.zeros(1 + len(MEASURES)) if sums is None else sums
 
     def add(self, scores: Floats, Y: Labels) -> None:
-        """Count tested examples in: their (n, k) scores and their (n, k) relevant labels."""
+        """Add tested examples.
+
+        Args:
+            scores: (n, k) their scores.
+            Y: (n, k) their relevant labels.
+        """
         each = example_measures(scores, Y)
         self.sums[0] += len(each)
-        # One by one, in order: the sum must not depend on how a pass was cut into pieces.
+        # Add one by one, in order, so that the sum does not depend on how a pass was split into chunks.
         self.sums[1:] = np.add.accumulate(np.vstack([self.sums[1:], each]), axis=0)[-1]
 
     @property
     def measures(self) -> dict[str, float]:
-        """The mean measures so far; nothing while no example with a relevant label was tested."""
+        """The means so far, by name; empty before the first example with a relevant label."""
         if not self.sums[0]:
             return {}
         return dict(zip(MEASURES, (self.sums[1:] / self.sums[0]).tolist(), strict=True))

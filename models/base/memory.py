@@ -1,4 +1,4 @@
-"""What learned weights may cost in memory."""
+"""A limit on the memory of learned weights."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from models.errors import UnsuitableDataError
 GIB = 2**30
 
 WEIGHTS_LIMIT = 4 * GIB
-"""Bytes of weights above which a training is refused."""
+"""Maximum size of the weights of a model in bytes."""
 
 
 def check_weights_size(n_weights: int, itemsize: int, what: str) -> None:
-    """Refuse weights that will not fit, before they are allocated.
+    """Check the size of weights before they are allocated.
 
     Args:
-        n_weights: how many.
-        itemsize: bytes of one.
-        what: what needs them, for the message.
+        n_weights: number of weights.
+        itemsize: bytes per weight.
+        what: what the weights are for, in the plural, for the error message.
 
     Raises:
-        UnsuitableDataError: they take more than ``WEIGHTS_LIMIT``.
+        UnsuitableDataError: the weights need more than ``WEIGHTS_LIMIT`` bytes.
     """
     size = n_weights * itemsize
     if size > WEIGHTS_LIMIT:
         raise UnsuitableDataError(
-            f"{what} need {size / GIB:.1f} GiB of weights ({n_weights:,} of {itemsize} bytes each), and the "
+            f"{what} need {size / GIB:.1f} GiB of weights ({n_weights:,} of {itemsize} bytes each), but the "
             f"limit is {WEIGHTS_LIMIT / GIB:.0f} GiB; select fewer features or merge rare labels"
         )

@@ -1,4 +1,4 @@
-"""What passes between a learner and its caller during a training: context, steps and notes."""
+"""What a learner and its caller exchange during a training: context, steps and a summary."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from models.serialization.state import State
 
 @dataclass(frozen=True)
 class Context:
-    """What a learner may know of a problem besides X and Y. All of it is optional.
+    """Optional information about a learning problem besides X and Y.
 
     Attributes:
         labels: names of the columns of Y, in label order.
         features: names of the columns of X.
-        parents: for each label the index of its parent, -1 for a root (see ``LabelTree.parent_indices``).
-        candidates: features by labels, true where local feature selection lets the label use the feature.
-        numeric_features: whether features are measurements, whose size matters, and not words; decides what
-            ``auto`` means to a learner that has such a choice.
+        parents: (k,) index of each label's parent, -1 for a root (see ``LabelTree.parent_indices``).
+        candidates: (r, k) true if local feature selection allows the label to use the feature.
+        numeric_features: whether the features are measurements rather than words. Some learners have a
+            parameter whose value ``auto`` depends on it.
     """
 
     labels: Sequence[str] | None = None
@@ -34,17 +34,18 @@ class Context:
 
 @dataclass(frozen=True)
 class Step:
-    """One round, epoch or pass that has just been completed.
+    """A completed step of a training, such as a boosting round.
 
     Attributes:
-        completed: steps completed so far, counted from the beginning of the training, resumed or not.
-        total: steps that the training will take at most.
-        unit: what a step is called: ``"rounds"``, ``"epochs"`` or ``"passes"``.
-        measures: numbers that the learner has at hand anyway, by name (for the curve).
-        snapshot: copies the whole training state; ``fit(..., resume=state)`` goes on from there and ends
-            with the same bits as a training that was never interrupted.
-        scores: the scores that a training stopped here would give, for measures by round; to be called before
-            the monitor returns. None where the learner has none until its end.
+        completed: number of completed steps since the beginning of the training, including steps before a
+            resume.
+        total: maximum number of steps of the training.
+        unit: what a step is, such as ``"rounds"``, ``"passes"`` or ``"examples"``.
+        measures: values that the learner computes anyway, by name, for the learning curve.
+        snapshot: returns a copy of the complete training state. ``fit(..., resume=state)`` continues from it
+            and produces exactly the same model as a training without interruption.
+        scores: computes the scores of a model whose training stops at this step. Call it only before the
+            monitor returns. None if the learner has no scores before the end of the training.
     """
 
     completed: int
@@ -56,20 +57,20 @@ class Step:
 
 
 class Monitor(Protocol):
-    """Called after every step; raises ``StopTraining`` to end the training there."""
+    """A function that is called after every step. It can raise ``StopTraining`` to end the training."""
 
     def __call__(self, step: Step, /) -> None:
-        """Take note of a step."""
+        """Process a completed step."""
         ...
 
 
 @dataclass
 class TrainingSummary:
-    """What a training has to say of itself, for the version's description.
+    """Warnings and facts about a training, for the description of a model version.
 
     Attributes:
-        warnings: sentences for a person (stopped early, labels that are always on, ...).
-        facts: numbers and words by name (distinct pivots, perceptron operations, precision of the weights).
+        warnings: sentences for users, for example that the training stopped early.
+        facts: values by name, for example the number of distinct pivots or of perceptron operations.
     """
 
     warnings: list[str] = field(default_factory=list)

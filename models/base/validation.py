@@ -1,4 +1,4 @@
-"""Checks and conversions of the matrices that learners are fitted on."""
+"""Checks the inputs of learners and converts them to sparse matrices in canonical form."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from models.arrays import AnyArray, Bools, Labels, Matrix
 
 
 def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
-    """Features as float64 CSR with sorted indices and no explicit zeros; a view where they already are.
+    """Convert features to CSR of float64 with sorted indices and without explicit zeros.
+
+    The result shares the arrays of ``X`` if ``X`` already has this form. ``X`` itself is never changed.
 
     Args:
-        X: the features.
-        n_features: how many there must be.
-        reader: who says so.
+        X: (n, r) features, sparse or dense.
+        n_features: the required number of features; None allows any number.
+        reader: name of the learner, for the error message.
 
     Raises:
-        ValueError: NaN, infinity, not two-dimensional, or the wrong number of features.
+        ValueError: ``X`` has NaN or infinity, is not two-dimensional, or has the wrong number of features.
     """
     checked = check_array(X, accept_sparse="csr", dtype=np.float64)
     if n_features is not None and checked.shape[1] != n_features:
@@ -41,28 +43,37 @@ def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "t
 
 
 def as_label_matrix(Y: Any) -> Labels:
-    """Relevant labels as int8 CSR of ones.
+    """Convert relevant labels to CSR of int8 ones with sorted indices.
+
+    Args:
+        Y: (n, k) relevant labels as 0 and 1, sparse or dense. It is never changed.
 
     Raises:
-        ValueError: values other than 0 and 1, or not two-dimensional.
+        ValueError: ``Y`` contains values other than 0 and 1, or is not two-dimensional.
     """
-    given: Any = Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y))
-    labels = csr_array(given)
+    matrix: Any = Y if sparse.issparse(Y) else np.atleast_2d(np.asarray(Y))
+    labels = csr_array(matrix)
     if not labels.has_canonical_format:
         labels = labels.copy()
         labels.sum_duplicates()
     if not np.isin(labels.data, (0, 1)).all():
-        raise ValueError("Y holds values other than 0 and 1; give a matrix of relevant labels")
+        raise ValueError("Y contains values other than 0 and 1; pass a 0/1 matrix of relevant labels")
     labels = labels.astype(np.int8)
     labels.eliminate_zeros()
     return labels
 
 
 def binarize_classes(y: Any) -> tuple[AnyArray, AnyArray]:
-    """One class an example as (sorted classes, 0/1 indicator of them); two classes need one column only.
+    """Convert one class per example to a 0/1 matrix with one column per class.
+
+    Args:
+        y: (n,) classes.
+
+    Returns:
+        the sorted classes, and the matrix. With two classes it has a single column, for the second class.
 
     Raises:
-        ValueError: fewer than two classes, NaN, or numbers that are no classes.
+        ValueError: ``y`` has fewer than two classes, NaN, or continuous values.
 
     >>> binarize_classes(["ham", "spam", "ham"])[1].tolist()
     [[0], [1], [0]]
@@ -70,24 +81,30 @@ def binarize_classes(y: Any) -> tuple[AnyArray, AnyArray]:
     y = np.asarray(y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
-    classes, which = np.unique(y, return_inverse=True)
+    classes, indices = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y holds {len(classes)} class; a classifier needs at least two classes")
+        raise ValueError(f"y has {len(classes)} class; a classifier needs at least two classes")
     if len(classes) == 2:
-        return classes, which[:, None]
-    return classes, (which[:, None] == np.arange(len(classes))).astype(np.int64)
+        return classes, indices[:, None]
+    return classes, (indices[:, None] == np.arange(len(classes))).astype(np.int64)
 
 
 def as_training_matrices(X: Any, Y: Any) -> tuple[Matrix, Labels]:
-    """X and Y in canonical form, with as many rows as each other."""
+    """Convert X and Y with ``as_feature_matrix`` and ``as_label_matrix``.
+
+    Raises:
+        ValueError: an invalid X or Y, or different numbers of rows.
+    """
     matrix = as_feature_matrix(X)
     labels = as_label_matrix(Y)
     if matrix.shape[0] != labels.shape[0]:
-        raise ValueError(f"X has {matrix.shape[0]} rows and Y has {labels.shape[0]}; they must have the same")
+        raise ValueError(
+            f"X has {matrix.shape[0]} rows and Y has {labels.shape[0]}; the numbers must be equal"
+        )
     return matrix, labels
 
 
 def in_every_example(Y: Labels) -> Bools:
-    """(k,) true for labels that every example has."""
+    """Return (k,) true for labels that every example has."""
     everywhere: Bools = np.bincount(Y.indices, minlength=Y.shape[1]) == Y.shape[0]
     return everywhere

@@ -85,11 +85,6 @@ class NaiveBayes(IncrementalLearner):
         self.alpha = alpha
         self.label_mode = label_mode
 
-    @property
-    def default_decision(self) -> str:  # type: ignore[override]  # here it depends on a parameter
-        """``sign``, or ``single_label`` in that mode."""
-        return "single_label" if self.label_mode == "single_label" else "sign"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True

@@ -1,4 +1,4 @@
-"""Decisions: from the scores of an example to its set of labels."""
+"""Decision rules, which convert scores to label sets, and the tuning of their thresholds."""
 
 from models.decisions.rules import (
     AtLeastOneDecision,

@@ -1,7 +1,7 @@
-"""Decisions: from the scores of an example to its set of labels.
+"""Decision rules: from the scores of an example to its label set.
 
-A learner gives scores; the decision turns them into sets. Which decisions make sense depends on what a
-learner's scores mean, which the catalogue knows (``models.catalog``).
+A learner computes scores, and a decision rule converts them to a label set. Which rules are valid depends on
+what the scores of the learner mean; see ``models.catalog``.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ class TopKDecision(_Decision):
 
     kind: Literal["top_k"]
     k: int = Field(ge=1, le=2**31 - 1)
-    """How many labels every document gets; all labels where there are fewer."""
+    """Number of labels of every document; all labels if the model has fewer."""
 
 
 class AtLeastOneDecision(_Decision):
-    """Every label whose score is above zero; where there is none, the best one."""
+    """Every label whose score is above zero, or the label with the highest score if there is none."""
 
     kind: Literal["at_least_one"]
 
 
 class CalibratedLabelDecision(_Decision):
-    """Every label that beats the artificial label, of a learner that has one."""
+    """Every label that ranks above the artificial label, for a learner that has one."""
 
     kind: Literal["calibrated_label"]
 
 
 class TunedThresholdDecision(_Decision):
-    """Every label whose score is above its own threshold, tuned by F1 on held-out training folds.
+    """Every label whose score is above its threshold, which is tuned for F1 on held-out training folds.
 
-    A label with fewer training examples than folds keeps the learner's own threshold, 0; where scores tell
-    only an order or count votes, it gets its highest held-out score.
+    A label with fewer training examples than folds keeps the learner's default threshold, 0. If the scores
+    are votes or are meaningful only as an order, its threshold is its highest held-out score instead.
     """
 
     kind: Literal["tuned_threshold"]
     fbr: float = Field(default=0.1, ge=0, le=1)
-    """A label whose best F1 stays under this gets the highest held-out score as its threshold (SCutFBR)."""
+    """A label whose best F1 is below this value gets its highest held-out score as threshold (SCutFBR)."""
 
 
 class SingleLabelDecision(_Decision):
@@ -77,36 +77,36 @@ DecisionUnion: TypeAlias = Annotated[
     | SingleLabelDecision,
     Field(discriminator="kind"),
 ]
-"""Any decision, told apart by ``kind``."""
+"""Any decision rule; ``kind`` selects which."""
 
 
 def decide(decision: DecisionUnion, scores: Floats, thresholds: Floats) -> Labels:
-    """The label sets.
+    """Apply a decision rule.
 
     Args:
-        decision: how.
+        decision: the rule.
         scores: (n, k) scores.
-        thresholds: (k,) scores above which a label is on: zeros, unless they were tuned. ``top_k`` and
-            ``single_label`` do without.
+        thresholds: (k,) the score above which each label is predicted. ``top_k`` and ``single_label`` ignore
+            them.
 
     Returns:
-        (n, k) sparse 0/1.
+        (n, k) the predicted label sets, sparse 0/1.
 
     >>> scores = np.array([[-2.0, -1.0, -1.0]])
     >>> decide(AtLeastOneDecision(kind="at_least_one"), scores, np.zeros(3)).indices.tolist()
     [1]
     """
-    on = _above(scores, thresholds)
+    predicted = _above(scores, thresholds)
     match decision:
         case TopKDecision(k=k):
-            on = _best(scores, k)
+            predicted = _best(scores, k)
         case SingleLabelDecision():
-            on = _best(scores, 1)
+            predicted = _best(scores, 1)
         case AtLeastOneDecision():
-            on |= _best(scores, 1) & ~on.any(axis=1, keepdims=True)
+            predicted |= _best(scores, 1) & ~predicted.any(axis=1, keepdims=True)
         case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
             pass
-    return csr_array(on.astype(np.int8))
+    return csr_array(predicted.astype(np.int8))
 
 
 def _above(scores: Floats, thresholds: Floats) -> Bools:
@@ -114,6 +114,6 @@ def _above(scores: Floats, thresholds: Floats) -> Bools:
 
 
 def _best(scores: Floats, k: int) -> Bools:
-    on = np.zeros(scores.shape, dtype=bool)
-    np.put_along_axis(on, ranking(scores)[:, :k], values=True, axis=1)
-    return on
+    best = np.zeros(scores.shape, dtype=bool)
+    np.put_along_axis(best, ranking(scores)[:, :k], values=True, axis=1)
+    return best

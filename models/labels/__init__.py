@@ -1,4 +1,4 @@
-"""Labels: their order, the label tree, label sets as a matrix, and rankings."""
+"""Labels: label order, the label tree, label sets as a matrix, and rankings of labels."""
 
 from models.labels.tree import LabelTree
 

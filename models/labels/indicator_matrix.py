@@ -1,4 +1,4 @@
-"""From label sets by name to the columns of Y."""
+"""Converts label sets to an indicator matrix: one row per example, one column per label."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from models.labels import LabelTree
 
 
 def collect_labels(label_sets: Sequence[Sequence[str]], tree: LabelTree | None = None) -> list[str]:
-    """The labels that a training on these examples has: those with a positive example, in label order.
+    """Return the labels of a training: those with at least one positive example, in label order.
 
     Args:
         label_sets: the labels of each training example.
-        tree: with it, the ancestors of a label have its examples too.
+        tree: if given, an example of a label is also an example of the label's ancestors.
 
     >>> collect_labels([("C11",), (), ("GCAT",)], LabelTree({"C11": "CCAT"}))
     ['C11', 'CCAT', 'GCAT']
     """
-    met = {label for labels in label_sets for label in labels}
-    return tree.closure(met) if tree is not None else sorted(met)
+    labels = {label for label_set in label_sets for label in label_set}
+    return tree.closure(labels) if tree is not None else sorted(labels)
 
 
 def indicator_matrix(
     label_sets: Sequence[Sequence[str]], labels: Sequence[str], tree: LabelTree | None = None
 ) -> Labels:
-    """The relevant labels of each example as a matrix.
+    """Return the relevant labels of each example as a 0/1 matrix.
 
     Args:
-        label_sets: the labels of each of g examples; repetitions count once.
-        labels: the k columns, in label order. Labels outside them are left out.
-        tree: with it, each set is closed under ancestors.
+        label_sets: the labels of each of g examples. Duplicates count once.
+        labels: the k labels of the columns, in label order. Other labels are ignored.
+        tree: if given, the ancestors of a relevant label are relevant too.
 
     Returns:
         (g, k) compressed sparse rows of int8 ones, indices sorted.
     """
     column = {label: j for j, label in enumerate(labels)}
-    closed: dict[tuple[str, ...], list[int]] = {}
+    rows: dict[tuple[str, ...], list[int]] = {}  # many examples have the same label set
     indices: list[int] = []
     indptr = np.zeros(len(label_sets) + 1, dtype=np.int64)
-    for i, given in enumerate(label_sets):
-        key = tuple(given)
-        row = closed.get(key)
+    for i, label_set in enumerate(label_sets):
+        key = tuple(label_set)
+        row = rows.get(key)
         if row is None:
             names = tree.closure(key) if tree is not None else set(key)
-            row = closed[key] = sorted(column[name] for name in names if name in column)
+            row = rows[key] = sorted(column[name] for name in names if name in column)
         indices.extend(row)
         indptr[i + 1] = len(indices)
     ones = np.ones(len(indices), dtype=np.int8)

@@ -1,4 +1,4 @@
-"""Rankings: every label of an example by falling score, ties by label order."""
+"""Rankings: the labels of an example by descending score. Ties are broken by label order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from models.arrays import Floats, Ints
 
 
 def ranking(scores: Floats) -> Ints:
-    """The labels of each example, best first.
+    """Return the labels of each example, best first.
 
     Args:
         scores: (n, k) scores.
 
     Returns:
-        (n, k) label indices; among equal scores the label that sorts first comes first.
+        (n, k) label indices. Labels with equal scores are in label order.
 
     >>> ranking(np.array([[0.5, 2.0, 0.5]]))
     array([[1, 0, 2]])
@@ -23,7 +23,7 @@ def ranking(scores: Floats) -> Ints:
 
 
 def ranks(scores: Floats) -> Ints:
-    """The 1-based position r(c) of each label in its example's ranking, (n, k).
+    """Return the 1-based position r(c) of each label in its example's ranking, (n, k).
 
     >>> ranks(np.array([[0.5, 2.0, 0.5]]))
     array([[2, 1, 3]])

@@ -1,6 +1,7 @@
 """Label order and the label tree.
 
-Labels are ordered by their names (by code point), everywhere; every tie goes to the label that sorts first.
+Label order is the order of the label names by code point. It is used everywhere: if two labels tie, the one
+that sorts first wins.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ class LabelTree:
     """A forest of labels: each label has at most one parent.
 
     Args:
-        parents: maps a child to its parent. A label that is only ever a parent is a root.
+        parents: maps each child to its parent. A label without a parent is a root.
 
     Raises:
-        ParameterError: a cycle, named by its labels.
+        ParameterError: the tree has a cycle; the message lists its labels.
 
     >>> tree = LabelTree({"C11": "CCAT", "C12": "CCAT"})
     >>> tree.closure(["C11"])
@@ -34,9 +35,9 @@ class LabelTree:
         self.labels: list[str] = sorted({*self.parents, *self.parents.values()})
         self._ancestors: dict[str, tuple[str, ...]] = {}
         for label in self.labels:
-            self._refuse_cycle(label)
+            self._collect_ancestors(label)
 
-    def _refuse_cycle(self, label: str) -> None:
+    def _collect_ancestors(self, label: str) -> None:
         path = [label]
         while (parent := self.parents.get(path[-1])) is not None:
             if parent in path:
@@ -53,12 +54,12 @@ class LabelTree:
         return [label for label in self.labels if label not in self.parents]
 
     def ancestors(self, label: str) -> tuple[str, ...]:
-        """The ancestors of a label, its parent first; none for a root or a label outside the tree."""
+        """The ancestors of a label, its parent first; empty for a root or a label outside the tree."""
         return self._ancestors.get(label, ())
 
     def closure(self, labels: Iterable[str]) -> list[str]:
-        """The labels with all their ancestors, each once, in label order."""
-        return sorted({up for label in labels for up in (label, *self.ancestors(label))})
+        """The labels and all their ancestors, without duplicates, in label order."""
+        return sorted({name for label in labels for name in (label, *self.ancestors(label))})
 
     def parent_indices(self, labels: Sequence[str]) -> Ints:
         """The tree as indices into ``labels``.
@@ -67,8 +68,7 @@ class LabelTree:
             labels: k label names in label order.
 
         Returns:
-            k integers: the index of each label's parent, or -1 where the label is a root of the forest that
-            ``labels`` spans (its parent is absent, or not among ``labels``).
+            (k,) the index of each label's parent, or -1 if the label has no parent among ``labels``.
         """
         index = {label: j for j, label in enumerate(labels)}
         return np.array([index.get(self.parents.get(label, ""), -1) for label in labels], dtype=np.int64)

@@ -114,11 +114,6 @@ class MLPP(IncrementalLearner):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    @property
-    def default_decision(self) -> str:  # type: ignore[override]  # here it depends on a parameter
-        """``sign`` with the artificial label, ``tuned_threshold`` without."""
-        return "sign" if self.calibrated else "tuned_threshold"
-
     def quick_top(self, X: Any, top: int) -> QuickVotes:
         """The best labels of each example, without casting all votes (quick weighted voting).
 

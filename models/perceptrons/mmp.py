@@ -71,7 +71,6 @@ class MMP(LinearPerceptrons):
 
     parameters: ClassVar[type[LearnerParameters]] = MMPParameters
     algorithm: ClassVar[str] = "mmp"
-    default_decision: ClassVar[str] = "tuned_threshold"
 
     def __init__(
         self,

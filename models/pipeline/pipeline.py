@@ -22,7 +22,7 @@ from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesUnion
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.decisions import DecisionUnion, TunedThresholdDecision, decide
-from models.decisions.thresholds import carried_over, tuned_thresholds
+from models.decisions.thresholds import transferable, tuned_thresholds
 from models.errors import NotFittedError, ParameterError, SnapshotError, UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures
 from models.labels import LabelTree
@@ -497,10 +497,10 @@ class _Training:
             if fold >= first:
                 scores[~training] = self._held_out_scores(fold, training, scores)
         if not catalog.has_zero_threshold(self.learner):
-            return tuned_thresholds(scores, self.Y, tunable, own=None, fbr=decision.fbr)
-        tuned = tuned_thresholds(scores, self.Y, tunable, own=own, fbr=decision.fbr)
+            return tuned_thresholds(scores, self.Y, tunable, default=None, fbr=decision.fbr)
+        tuned = tuned_thresholds(scores, self.Y, tunable, default=own, fbr=decision.fbr)
         training_scores = np.asarray(self.learner.decision_function(self.X))
-        lost = tunable & ~carried_over(tuned, scores, training_scores, self.Y)
+        lost = tunable & ~transferable(tuned, scores, training_scores, self.Y)
         self.lost = [self.pipeline.labels_[j] for j in np.flatnonzero(lost)]
         return np.where(lost, own, tuned)
 

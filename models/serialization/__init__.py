@@ -1,1 +1,1 @@
-"""Reading and writing named arrays: the building blocks of saved models and snapshots."""
+"""Read, check and write named arrays, the content of saved models and snapshots."""

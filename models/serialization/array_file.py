@@ -1,4 +1,4 @@
-"""Named arrays in a safetensors file: numbers and names, and no code."""
+"""Writes named arrays to a safetensors file, which contains only numbers and names, no code."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def write_arrays(
     """Write arrays to a file.
 
     Args:
-        path: where to; replaced if it exists.
-        arrays: by name.
-        metadata: texts to keep with them, by name.
+        path: the file; replaced if it exists.
+        arrays: arrays by name.
+        metadata: strings to store with the arrays, by name.
 
     Raises:
-        OSError: the system does not take it; a full disk is told as one.
+        OSError: the file cannot be written, for example because the disk is full.
     """
-    ordered = {name: _in_order(array) for name, array in arrays.items()}
+    contiguous = {name: _contiguous(array) for name, array in arrays.items()}
     try:
-        safetensors.numpy.save_file(ordered, path, metadata=dict(metadata) if metadata else None)
+        safetensors.numpy.save_file(contiguous, path, metadata=dict(metadata) if metadata else None)
     except SafetensorError as error:
-        # The library tells of the system's errors in words only.
-        if (told := _SYSTEM_ERROR.search(str(error))) is not None:
-            raise OSError(int(told[1]), str(error)) from error
+        # The library reports an error of the operating system only as text.
+        if (match := _SYSTEM_ERROR.search(str(error))) is not None:
+            raise OSError(int(match[1]), str(error)) from error
         raise
 
 
-def _in_order(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    # reshape: ascontiguousarray gives a number without dimensions one.
+def _contiguous(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    # ascontiguousarray turns an array without dimensions into one with one dimension; reshape undoes this.
     return np.ascontiguousarray(array).reshape(array.shape)

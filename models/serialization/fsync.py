@@ -1,4 +1,4 @@
-"""What it takes for a file that was renamed to be there after a power cut."""
+"""Makes file renames survive a power failure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make what was renamed in a folder last, whatever happens to the machine."""
+    """Write the directory entries of a folder to disk, so that a rename in it survives a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

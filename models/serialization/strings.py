@@ -1,4 +1,4 @@
-"""Lists of strings as two plain arrays, for a saved state without objects."""
+"""Stores lists of strings as two plain arrays, because a saved state contains only arrays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from models.serialization.state import require
 
 
 def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The strings as one buffer of UTF-8 and, for n strings, n + 1 offsets into it.
+    """Encode n strings as one UTF-8 buffer and n + 1 offsets into it.
 
-    >>> buffer, offsets = pack(["a", "bc"])
+    >>> buffer, offsets = pack_strings(["a", "bc"])
     >>> bytes(buffer), offsets.tolist()
     (b'abc', [0, 1, 3])
     """
@@ -26,15 +26,15 @@ def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.
 
 
 def unpack_strings(buffer: AnyArray, offsets: AnyArray) -> list[str]:
-    """The strings that :func:`pack` packed.
+    """Decode the result of :func:`pack_strings`.
 
     Raises:
-        ArtifactError: the offsets do not cut the buffer into strings.
+        ArtifactError: the offsets are not in order or do not cover the buffer.
     """
     data = buffer.tobytes()
     bounds = offsets.tolist()
     require(
         len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(data) and bounds == sorted(bounds),
-        "offsets do not cut the buffer into strings",
+        "string offsets are not in order or do not cover the buffer",
     )
     return [data[a:b].decode() for a, b in pairwise(bounds)]

@@ -60,10 +60,9 @@ def test_a_learner_is_built_from_its_parameters(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-def test_the_learner_and_the_catalogue_name_the_same_default_decision(algorithm: str) -> None:
+def test_a_learner_and_its_parameters_have_the_same_default_decision(algorithm: str) -> None:
     learner = catalog.create_learner(parameters(algorithm))
-    assert catalog.resolve_decision(learner, None).kind == learner.default_decision
-    assert catalog.resolve_decision(parameters(algorithm), None).kind == learner.default_decision
+    assert catalog.resolve_decision(learner, None) == catalog.resolve_decision(parameters(algorithm), None)
 
 
 @pytest.mark.parametrize(

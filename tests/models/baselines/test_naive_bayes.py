@@ -123,11 +123,6 @@ def test_single_label_mode_warns_of_several_labels() -> None:
     assert any("several labels" in warning for warning in learner.summary_.warnings)
 
 
-def test_default_decisions() -> None:
-    assert NaiveBayes().default_decision == "sign"
-    assert NaiveBayes(label_mode="single_label").default_decision == "single_label"
-
-
 def test_totals_that_will_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.base.memory.WEIGHTS_LIMIT", 2 * 5 * 6 * 8 - 1)
     with pytest.raises(UnsuitableDataError, match="the totals and weights of 6 labels over 5 features need"):

@@ -66,14 +66,14 @@ def test_between_neighbouring_floats_the_upper_one_stays_on() -> None:
 def test_labels_that_cannot_tell_keep_the_learners_own_threshold() -> None:
     scores = np.array([[3.0, 3.0], [1.0, 1.0]])
     Y = as_label_matrix([[1, 1], [0, 0]])
-    tuned = tuned_thresholds(scores, Y, np.array([True, False]), own=0.5, fbr=0.1)
+    tuned = tuned_thresholds(scores, Y, np.array([True, False]), default=0.5, fbr=0.1)
     assert tuned.tolist() == [2.0, 0.5]
 
 
 def test_labels_that_cannot_tell_get_their_highest_score_where_scores_are_only_an_order() -> None:
     scores = np.array([[3.0, -5.0], [1.0, -7.0]])
     Y = as_label_matrix([[1, 1], [0, 0]])
-    tuned = tuned_thresholds(scores, Y, np.array([True, False]), own=None, fbr=0.1)
+    tuned = tuned_thresholds(scores, Y, np.array([True, False]), default=None, fbr=0.1)
     assert tuned.tolist() == [2.0, -5.0]
 
 
@@ -82,6 +82,6 @@ def test_every_label_is_tuned_by_its_own_column(n_labels: int) -> None:
     rng = np.random.default_rng(n_labels)
     scores, Y = rng.normal(size=(30, n_labels)), (rng.random((30, n_labels)) < 0.4).astype(int)
     Y[0] = 1
-    tuned = tuned_thresholds(scores, as_label_matrix(Y), np.ones(n_labels, dtype=bool), own=0.0, fbr=0.1)
+    tuned = tuned_thresholds(scores, as_label_matrix(Y), np.ones(n_labels, dtype=bool), default=0.0, fbr=0.1)
     expected = [literal(scores[:, j].tolist(), (Y[:, j] == 1).tolist(), 0.1) for j in range(n_labels)]
     assert tuned == pytest.approx(expected, abs=1e-12)

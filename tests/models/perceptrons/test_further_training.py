@@ -147,7 +147,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(make: Make) -> None:
         learner.partial_fit(X, Y[:, :2], context=Context(labels=["a", "b"]))
     with pytest.raises(ParameterError, match="label order"):
         learner.partial_fit(X, Y, context=Context(labels=["b", "a", "c", "d", "e"]))
-    with pytest.raises(ParameterError, match="2 label names were given for 5 labels"):
+    with pytest.raises(ParameterError, match="there are 2 label names for 5 labels"):
         learner.partial_fit(X, Y, context=Context(labels=["a", "b"]))
     for name, array in learner.get_state().items():
         np.testing.assert_array_equal(array, before[name])

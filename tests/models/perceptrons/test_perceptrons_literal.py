@@ -214,10 +214,3 @@ def test_an_epoch_is_shuffled_anew(learner: Any) -> None:
     rows = np.concatenate(orders)
     in_order = learner.set_params(shuffle=False, epochs=1).fit(X[rows], Y[rows]).decision_function(X)
     np.testing.assert_array_equal(shuffled, in_order)
-
-
-def test_default_decisions() -> None:
-    assert MMP().default_decision == "tuned_threshold"
-    assert BinaryRelevancePerceptron().default_decision == "sign"
-    assert MLPP().default_decision == "tuned_threshold"
-    assert MLPP(calibrated=True).default_decision == "sign"
