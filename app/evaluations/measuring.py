@@ -39,7 +39,7 @@ def measure_part(
     """
     scores = _scores(pipeline, part, told)
     label_sets = part.label_sets()
-    evaluation = pipeline.measure(label_sets, scores)
+    evaluation = pipeline.evaluate_scores(label_sets, scores)
     Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
     predicted = pipeline.decide(scores)
     labels = pipeline.labels_

@@ -1,15 +1,10 @@
 """The pipeline: features, learner and decision, fitted together on labelled documents."""
 
-from models.pipeline.pipeline import (
-    Explanation,
-    Features,
-    Phase,
-    Pipeline,
-    PipelineMonitor,
-    Prediction,
-    Progress,
-    read_documents,
-)
+from models.pipeline.documents import read_documents
+from models.pipeline.fitting import Features
+from models.pipeline.pipeline import Pipeline
+from models.pipeline.prediction import Explanation, Prediction
+from models.pipeline.progress import Phase, PipelineMonitor, Progress
 
 __all__ = [
     "Explanation",

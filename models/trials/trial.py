@@ -277,7 +277,7 @@ def _measured(
     pipeline: Pipeline, label_sets: list[tuple[str, ...]], scores: Floats, coverings: Mapping[str, Any]
 ) -> tuple[Evaluation, dict[str, Floats]]:
     """The measures of one part, and those of each of its examples."""
-    evaluation = pipeline.measure(label_sets, scores)
+    evaluation = pipeline.evaluate_scores(label_sets, scores)
     labels, tree = pipeline.labels_, pipeline.tree_
     Y = indicator_matrix(label_sets, labels, tree)
     sets = pipeline.decide(scores)

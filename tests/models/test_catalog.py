@@ -101,7 +101,7 @@ def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) 
     ],
 )
 def test_senseless_decisions_are_refused(algorithm: str, given: dict[str, Any], kind: str) -> None:
-    with pytest.raises(ParameterError, match=f"{kind} makes no sense for {algorithm}") as caught:
+    with pytest.raises(ParameterError, match=f"{kind} is not valid for {algorithm}") as caught:
         catalog.resolve_decision(parameters(algorithm, **given), decision(kind))
     assert caught.value.pointer == "/decision/kind"
 

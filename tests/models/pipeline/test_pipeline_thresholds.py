@@ -110,7 +110,7 @@ class Drifting(SVM):
         return scores
 
 
-def test_a_threshold_that_does_not_carry_over_gives_way_to_the_learners_own() -> None:
+def test_a_threshold_that_is_not_valid_for_the_final_learner_is_reset_to_the_default() -> None:
     source = drawn(seed=3)
     usual = pipeline("svm").fit(source)
     drifting = pipeline("svm")
@@ -118,7 +118,7 @@ def test_a_threshold_that_does_not_carry_over_gives_way_to_the_learners_own() ->
     drifting.fit(source)
     assert usual.thresholds_[0] != 0.0
     assert drifting.thresholds_.tolist() == [0.0, *usual.thresholds_[1:]]
-    (warning,) = [text for text in drifting.summary_.warnings if "carry over" in text]
+    (warning,) = [text for text in drifting.summary_.warnings if "default threshold" in text]
     assert warning.endswith(": ash")
     assert not any("carry over" in text for text in usual.summary_.warnings)
 

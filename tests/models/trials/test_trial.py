@@ -213,9 +213,9 @@ def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
     assert np.array_equal(resumed.pipeline.thresholds_, expected.pipeline.thresholds_)
 
 
-def test_a_matrix_of_other_features_is_refused() -> None:
+def test_a_matrix_of_other_features_is_rejected() -> None:
     training, test = texts(30, 0), texts(20, 1)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
-    with pytest.raises(ValueError, match="not that of these features"):
+    with pytest.raises(ValueError, match="does not have the shape"):
         run_trial(shared, learner, None, test, training)

@@ -1,0 +1,241 @@
+"""One call of ``Pipeline.fit``: computes features, trains the learner and selects the thresholds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from models.arrays import AnyArray, Floats, Labels, Matrix
+from models.base import Context, Learner, State, Step, TrainingSummary
+from models.base.validation import in_every_example
+from models.data.examples import ExampleSource
+from models.decisions import DecisionUnion
+from models.features import NumericFeatures, TextFeatures
+from models.labels import LabelTree
+from models.pipeline.documents import read_documents
+from models.pipeline.progress import Phase, PipelineMonitor, Progress
+from models.pipeline.snapshot import (
+    add_prefix,
+    check_fingerprint,
+    fingerprint,
+    fitted_learner_state,
+    restore_fitted_learner,
+    select_prefix,
+)
+from models.pipeline.threshold_selection import FoldStep, Thresholds, ThresholdSelection
+
+Features: TypeAlias = TextFeatures | NumericFeatures
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """The labelled examples that a pipeline is fitted on.
+
+    Attributes:
+        source: the examples.
+        labels: the k labels, in label order.
+        tree: the label tree, or None.
+        Y: (g, k) relevant labels of the examples.
+    """
+
+    source: ExampleSource
+    labels: list[str]
+    tree: LabelTree | None
+    Y: Labels
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a pipeline stores after a fit, besides the fitted features and the fitted learner.
+
+    Attributes:
+        thresholds: (k,) the score above which each label is predicted.
+        summary: warnings and facts about the training.
+    """
+
+    thresholds: Floats
+    summary: TrainingSummary
+
+
+class Fitting:
+    """Fits the parts of a pipeline.
+
+    Args:
+        features: the features to fit.
+        learner: the learner to fit.
+        decision: the decision rule.
+        training: the training set.
+        seed: seed of the folds for the thresholds.
+        monitor: called after every step.
+        resume: the snapshot to resume from.
+        matrix: the features of the training set, if ``features`` are already fitted on it.
+        timings: receives the seconds of every completed phase.
+    """
+
+    def __init__(
+        self,
+        features: Features,
+        learner: Learner,
+        decision: DecisionUnion,
+        training: TrainingSet,
+        *,
+        seed: int,
+        monitor: PipelineMonitor | None,
+        resume: Mapping[str, AnyArray] | None,
+        matrix: Matrix | None,
+        timings: dict[Phase, float],
+    ) -> None:
+        self._features = features
+        self._learner = learner
+        self._decision = decision
+        self._training = training
+        self._seed = seed
+        self._monitor = monitor
+        self._resume: Mapping[str, AnyArray] = resume or {}
+        self._matrix = matrix
+        self._timings = timings
+
+    def run(self) -> FitResult:
+        """Run all phases.
+
+        Raises:
+            SnapshotError: the snapshot belongs to another training.
+            UnsuitableDataError: the features or the learner cannot be fitted on this data.
+        """
+        with self._timed("features"):
+            self._X = self._compute_features()
+        check_fingerprint(self._resume, self._fingerprint)
+        labels, tree = self._training.labels, self._training.tree
+        self._context = Context(
+            labels=labels,
+            features=self._features.names_,
+            parents=tree.parent_indices(labels) if tree is not None else None,
+            candidates=self._features.candidates_,
+            numeric_features=self._training.source.kind == "features",
+        )
+        with self._timed("training"):
+            self._train()
+        with self._timed("thresholds"):
+            thresholds = self._select_thresholds()
+        return FitResult(thresholds.values, self._summarize(thresholds))
+
+    def _compute_features(self) -> Matrix:
+        Y = self._training.Y
+        if self._matrix is None:
+            return self._features.fit_transform(self._documents(), Y)
+        if self._matrix.shape != (Y.shape[0], len(self._features.names_)):
+            raise ValueError("the matrix does not have the shape of the training set and the fitted features")
+        return self._matrix
+
+    def _documents(self) -> Iterator[Any]:
+        source, completed = self._training.source, 0
+        for batch in source.batches():
+            yield read_documents(batch.documents)
+            completed += batch.n_examples
+            self._report(Progress("features", completed, source.n_examples, "examples", {}, dict))
+
+    def _train(self) -> None:
+        if restore_fitted_learner(self._learner, self._resume):
+            return
+
+        def report(step: Step, /) -> None:
+            self._report_step("training", step.completed, step.total, step, {}, step.scores)
+
+        self._learner.fit(
+            self._X,
+            self._training.Y,
+            context=self._context,
+            monitor=report,
+            resume=select_prefix("learner", self._resume) or None,
+        )
+
+    def _select_thresholds(self) -> Thresholds:
+        def report(step: FoldStep) -> None:
+            state = {**step.state, **fitted_learner_state(self._learner)}
+            self._report_step("thresholds", step.completed, step.total, step.step, state)
+
+        return ThresholdSelection(
+            self._learner,
+            self._decision,
+            self._X,
+            self._training.Y,
+            context=self._context,
+            seed=self._seed,
+            monitor=report,
+            resume=self._resume,
+        ).run()
+
+    def _summarize(self, thresholds: Thresholds) -> TrainingSummary:
+        Y, labels = self._training.Y, self._training.labels
+        learner, features = self._learner.summary_, self._features.summary_
+        constant = [labels[j] for j in np.flatnonzero(in_every_example(Y))]
+        reset = [labels[j] for j in np.flatnonzero(thresholds.reset)]
+        empty = int((np.diff(self._X.indptr) == 0).sum())
+        warnings = [*features.warnings]
+        if constant:
+            warnings.append(f"labels that every training example has: {abbreviated(constant)}")
+        if reset:
+            warnings.append(
+                "labels that keep the default threshold because the threshold tuned on held-out folds is not"
+                f" valid for the final learner: {abbreviated(reset)}"
+            )
+        if empty:
+            warnings.append(f"{empty} training documents have none of the features")
+        facts = {
+            "examples": int(self._X.shape[0]),
+            "labels": int(Y.shape[1]),
+            "unlabelled": int((np.diff(Y.indptr) == 0).sum()),
+            "empty_documents": empty,
+        }
+        return TrainingSummary([*warnings, *learner.warnings], {**facts, **features.facts, **learner.facts})
+
+    @cached_property
+    def _fingerprint(self) -> AnyArray:
+        return fingerprint(self._learner, self._decision, self._seed, self._X, self._training.Y)
+
+    def _report_step(
+        self,
+        phase: Phase,
+        completed: int,
+        total: int,
+        step: Step,
+        state: State,
+        scores: Callable[[Matrix], Floats] | None = None,
+    ) -> None:
+        """Report a step of a learner.
+
+        Args:
+            phase: the current phase.
+            completed: number of completed steps of the phase.
+            total: maximum number of steps of the phase.
+            step: the step of the learner.
+            state: what the snapshot contains besides the snapshot of the learner.
+            scores: ``Progress.scores``.
+        """
+
+        def snapshot() -> State:
+            return {"fingerprint": self._fingerprint, **state, **add_prefix("learner", step.snapshot())}
+
+        self._report(Progress(phase, completed, total, step.unit, step.measures, snapshot, scores))
+
+    def _report(self, progress: Progress) -> None:
+        if self._monitor is not None:
+            self._monitor(progress)
+
+    @contextmanager
+    def _timed(self, phase: Phase) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self._timings[phase] = time.perf_counter() - start
+
+
+def abbreviated(labels: list[str], max_items: int = 10) -> str:
+    """Return the first labels as text, and the number of the others."""
+    n_others = len(labels) - max_items
+    return ", ".join(labels[:max_items]) + (f" and {n_others} more" if n_others > 0 else "")

@@ -1,0 +1,112 @@
+"""Predictions and explanations of a fitted pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from models.arrays import Floats, Ints, Matrix
+from models.base import Learner
+from models.errors import ParameterError, UnsuitableDataError
+from models.perceptrons import MLPP
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The features that contribute to the score of a label.
+
+    Attributes:
+        label: the label.
+        terms: names of features of the document and their contributions to the label's score, by descending
+            absolute value.
+    """
+
+    label: str
+    terms: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction for one document.
+
+    Attributes:
+        labels: the predicted label set, in label order.
+        ranking: labels with their scores, by descending score; labels with equal scores are in label order.
+        explanation: an explanation of each predicted label, in label order; empty if not requested.
+        dot_products: number of dot products that quick voting computed; None without quick voting.
+    """
+
+    labels: list[str]
+    ranking: list[tuple[str, float]]
+    explanation: list[Explanation] = field(default_factory=list)
+    dot_products: int | None = None
+
+
+def full_scores(learner: Learner, X: Matrix) -> Floats:
+    """Return the scores of all labels, (n, k).
+
+    Raises:
+        UnsuitableDataError: a score is not finite.
+    """
+    if not X.shape[0]:  # learners reject an empty X, because it usually is a mistake
+        return np.empty((0, learner.n_labels_))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = learner.decision_function(X)
+    _check_finite(scores)
+    return scores
+
+
+def quick_scores(learner: Learner, X: Matrix, top: int | None) -> tuple[Floats, Ints, list[int]]:
+    """Find the best labels by quick voting.
+
+    Args:
+        learner: the learner, which must support quick voting.
+        X: (n, r) features.
+        top: number of labels.
+
+    Returns:
+        (n, k) the scores of the best labels, and −∞ for the other labels; (n, top) the best labels by
+        descending score; and (n,) the number of dot products for each example.
+
+    Raises:
+        ParameterError: the learner does not support quick voting, or ``top`` is None.
+        UnsuitableDataError: a score is not finite.
+    """
+    if not isinstance(learner, MLPP):
+        raise ParameterError(f"{learner.algorithm} does not support quick voting; remove quick", "/quick")
+    if top is None:
+        raise ParameterError("quick voting needs the number of labels; set top", "/top")
+    scores = np.full((X.shape[0], learner.n_labels_), -np.inf)
+    if not X.shape[0]:
+        return scores, np.empty((0, min(top, scores.shape[1])), dtype=np.int64), []
+    with np.errstate(over="ignore", invalid="ignore"):
+        votes = learner.quick_top(X, top)
+    _check_finite(votes.scores)
+    np.put_along_axis(scores, votes.labels, votes.scores, axis=1)
+    return scores, votes.labels, votes.products.tolist()
+
+
+def strongest_terms(learner: Learner, x: Matrix, label: int, n_terms: int) -> tuple[Ints, Floats]:
+    """Return the features with the largest absolute contributions to a score, and the contributions.
+
+    Args:
+        learner: the fitted learner.
+        x: (1, r) features of one example.
+        label: index of the label.
+        n_terms: maximum number of features.
+
+    Raises:
+        ParameterError: the learner cannot explain its scores.
+        UnsuitableDataError: a contribution is not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        features, contributions = learner.explain(x, label)
+    _check_finite(contributions)
+    strongest = np.argsort(-np.abs(contributions), kind="stable")[:n_terms]
+    return features[strongest], contributions[strongest]
+
+
+def _check_finite(numbers: Floats) -> None:
+    if not np.isfinite(numbers).all():
+        raise UnsuitableDataError("the values of a document are so large that its scores are not finite")

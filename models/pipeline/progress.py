@@ -1,0 +1,45 @@
+"""The progress of a pipeline's training, as its monitor receives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from models.arrays import Floats, Matrix
+from models.base import State
+
+Phase: TypeAlias = Literal["features", "training", "thresholds"]
+"""A phase of a training: computing features, training the learner, or tuning thresholds on held-out folds."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A completed step of a training.
+
+    Attributes:
+        phase: the current phase.
+        completed: number of completed steps of this phase.
+        total: maximum number of steps of this phase.
+        unit: what a step is, such as ``"rounds"`` or ``"examples"``.
+        measures: values that the learner computes anyway, by name.
+        snapshot: returns a copy of the complete training state. ``fit(..., resume=state)`` continues from it
+            and produces exactly the same model as a training without interruption.
+        scores: ``Step.scores`` of the learner in the phase ``training``; otherwise None.
+    """
+
+    phase: Phase
+    completed: int
+    total: int
+    unit: str
+    measures: Mapping[str, float]
+    snapshot: Callable[[], State]
+    scores: Callable[[Matrix], Floats] | None = None
+
+
+class PipelineMonitor(Protocol):
+    """A function that is called after every step. It can raise ``StopTraining`` to end the training."""
+
+    def __call__(self, progress: Progress, /) -> None:
+        """Process a completed step."""
+        ...
