@@ -113,7 +113,7 @@ def limits_of(settings: Settings) -> IngestLimits:
         labels=settings.max_labels,
         features=settings.max_features,
         decompressed_bytes=settings.max_content_bytes,
-        ratio=settings.max_compression_ratio,
+        compression_ratio=settings.max_compression_ratio,
     )
 
 

@@ -1,4 +1,4 @@
-"""Labelled examples in memory, and the one way in which everything else reads them."""
+"""Labelled examples in memory, and the interface through which all code reads examples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Split: TypeAlias = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Numeric documents: rows of a sparse matrix whose columns have names.
+    """Numeric documents: the rows of a sparse matrix with named columns.
 
     Attributes:
         names: r feature names.
@@ -37,50 +37,50 @@ Documents: TypeAlias = "Sequence[str] | Sequence[Email] | FeatureRows"
 
 
 class ExampleSource(Protocol):
-    """Examples that can be read again and again, a batch at a time, always in the same order.
+    """Examples that can be read repeatedly, batch by batch, always in the same order.
 
     Attributes:
-        kind: what its documents are.
-        n_examples: how many there are.
+        kind: kind of the documents.
+        n_examples: number of examples.
     """
 
     @property
     def kind(self) -> Kind:
-        """What its documents are."""
+        """Kind of the documents."""
         ...
 
     @property
     def n_examples(self) -> int:
-        """How many there are."""
+        """Number of examples."""
         ...
 
     def batches(self) -> Iterator[Examples]:
-        """The examples in their order, in batches that fit in memory."""
+        """Yield the examples in order, in batches that fit in memory."""
         ...
 
     def label_sets(self) -> list[tuple[str, ...]]:
-        """The label set of every example; reads no documents."""
+        """Return the label set of every example without reading the documents."""
         ...
 
     def splits(self) -> list[Split | None]:
-        """The split of every example, None where it has none; reads no documents."""
+        """Return the split of every example (None if it has none) without reading the documents."""
         ...
 
     def where(self, keep: Bools) -> ExampleSource:
-        """Only the examples for which ``keep`` (n_examples booleans) is true."""
+        """Return only the examples for which ``keep`` (n_examples booleans) is true."""
         ...
 
 
 @dataclass(frozen=True)
 class Examples:
-    """A handful of examples in memory: a batch of a stored data set, or all of a small one.
+    """Examples in memory: a batch of a stored data set, or a whole small data set.
 
     Attributes:
-        kind: what the documents are; all are of one kind.
+        kind: kind of the documents; all are of the same kind.
         documents: n documents.
-        labels: for each the names of its relevant labels.
-        ids: for each its id; running numbers where none are given.
-        split_column: for each ``"train"``, ``"test"`` or None.
+        labels: for each document, the names of its relevant labels.
+        ids: for each document, its id; may be empty.
+        split_column: for each document, ``"train"``, ``"test"`` or None; may be empty.
     """
 
     kind: Kind
@@ -91,27 +91,27 @@ class Examples:
 
     @property
     def n_examples(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return len(self.labels)
 
     def batches(self) -> Iterator[Examples]:
-        """All of them, as one batch; none where there are no examples."""
+        """Yield all examples as one batch, or nothing if there are none."""
         if self.n_examples:
             yield self
 
     def label_sets(self) -> list[tuple[str, ...]]:
-        """The label set of every example."""
+        """Return the label set of every example."""
         return list(self.labels)
 
     def splits(self) -> list[Split | None]:
-        """The split of every example, None where it has none."""
+        """Return the split of every example; None if it has none."""
         return list(self.split_column) or [None] * self.n_examples
 
     def where(self, keep: Bools) -> Examples:
-        """Only the examples for which ``keep`` (n_examples booleans) is true.
+        """Return only the examples for which ``keep`` (n_examples booleans) is true.
 
         Raises:
-            ValueError: ``keep`` has another length.
+            ValueError: ``keep`` does not have the shape (n_examples,).
 
         >>> import numpy as np
         >>> both = Examples("text", ["a bill", "a fault"], [("billing",), ()])
@@ -137,10 +137,10 @@ class Examples:
 
     @classmethod
     def concatenate(cls, batches: Sequence[Examples]) -> Examples:
-        """Batches of one source as one.
+        """Concatenate batches of one source.
 
         Args:
-            batches: one batch or more, of one kind and, where they are numeric, with the same columns.
+            batches: at least one batch; all of the same kind and, if numeric, with the same columns.
         """
         first = batches[0]
         if isinstance(first.documents, FeatureRows):

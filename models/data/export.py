@@ -1,4 +1,4 @@
-"""A data set as JSON Lines, to be read by anything, this project included."""
+"""Writes a data set as JSON Lines, which ingestion can read back."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from models.mail.email import Email
 
 
 def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
-    r"""Write every example as a line; reading them again gives the same examples in the same order.
+    r"""Write every example as one line. Ingesting the lines gives the same examples in the same order.
 
-    What no example bears (labels without an example, the label tree) is not part of the format. Features
-    that are zero everywhere are told by zeros in the first line.
+    Labels without an example and the label tree are not exported, because the format has no place for them.
+    Features that are 0 in every example are kept: the first line lists them with the value 0.
 
     Args:
         source: the examples.
-        stream: takes UTF-8.
+        stream: receives UTF-8.
 
     Returns:
-        how many lines were written.
+        The number of lines written.
 
     >>> import io
     >>> out = io.BytesIO()
@@ -33,7 +33,7 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
     >>> out.getvalue()
     b'{"id": "m1", "text": "a bill", "labels": ["billing"], "split": "train"}\n'
     """
-    zeros = _zero_everywhere(source)
+    zeros = _all_zero_features(source)
     n_lines = 0
     for batch in source.batches():
         for i, document in enumerate(_documents(batch)):
@@ -51,6 +51,7 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
 
 
 def _documents(batch: Examples) -> Iterator[dict[str, Any]]:
+    """Yield the document of each example as members of its JSON object."""
     if isinstance(batch.documents, FeatureRows):
         names, matrix = batch.documents.names, batch.documents.matrix
         for i in range(batch.n_examples):
@@ -78,7 +79,7 @@ def _parts(email: Email) -> dict[str, str]:
     return {name: part for name, part in parts.items() if part}
 
 
-def _zero_everywhere(source: ExampleSource) -> dict[str, float]:
+def _all_zero_features(source: ExampleSource) -> dict[str, float]:
     if source.kind != "features":
         return {}
     used: set[int] = set()

@@ -1,4 +1,4 @@
-"""One example as a reader hands it on, and what may stand in it."""
+"""One example as a reader yields it, and the checks of names, numbers and splits."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from models.data.examples import Kind, Split
 from models.errors import BadRecord
 from models.mail.email import Email
 
+_MAX_QUOTED_CHARS = 40
+
 
 @dataclass(slots=True)
 class Record:
-    """One labelled document. Exactly one of ``text``, ``features`` and ``email`` is given.
+    """One labelled document. Exactly one of ``text``, ``features`` and ``email`` is set.
 
     Attributes:
-        line: 1-based line, row or message number in the file.
-        labels: its relevant labels as they stand in the file.
-        id: its id, where the file gives one.
-        split: the part it belongs to, where the file gives one.
+        line: 1-based number of the line, row or message in the file.
+        labels: its relevant labels as they are written in the file; may contain duplicates.
+        text: the document, if it is a text.
+        features: the document, if it is numeric: values by feature name.
+        email: the document, if it is an e-mail.
+        id: its id, if the file has one.
+        split: its split, if the file has one.
     """
 
     line: int
@@ -34,7 +39,7 @@ class Record:
 
     @property
     def kind(self) -> Kind:
-        """What the document is."""
+        """Kind of the document."""
         if self.text is not None:
             return "text"
         return "features" if self.features is not None else "email"
@@ -42,62 +47,68 @@ class Record:
 
 @dataclass(frozen=True)
 class Declarations:
-    """What the head of a file says of all its records.
+    """Facts about the whole file that a reader yields beside the records.
 
     Attributes:
-        labels: labels that exist even where no record bears them.
-        features: features that exist even where every record has a zero there.
-        parents: the label tree, child to parent.
-        remarks: sentences for the report.
+        labels: labels that exist even if no record has them.
+        features: features that exist even if they are 0 in every record.
+        parents: the label tree as child to parent.
+        warnings: warnings for the report.
     """
 
     labels: Sequence[str] = ()
     features: Sequence[str] = ()
     parents: Mapping[str, str] = field(default_factory=dict)
-    remarks: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
 
 Item: TypeAlias = Record | BadRecord | Declarations
-"""What readers yield; a record that is refused does not end the reading."""
+"""What a reader yields. A rejected record does not stop the reader."""
 
 Items: TypeAlias = Iterator[Item]
 
 
 class RecordError(Exception):
-    """One record cannot be used; caught by the reader, which knows the line."""
+    """One record cannot be used. The reader catches this error and adds the line."""
 
     def __init__(self, reason: str, field: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.field = field
 
-    def at(self, line: int) -> BadRecord:
-        """The record to report."""
+    def at_line(self, line: int) -> BadRecord:
+        """Return the rejected record for the report."""
         return BadRecord(line=line, reason=self.reason, field=self.field)
 
 
 def check_name(value: object, what: str, field: str, max_length: int) -> str:
-    """A label, a feature name or an id, unchanged.
+    """Return a label, a feature name or an id unchanged if it is valid.
+
+    Args:
+        value: the name.
+        what: what the name is, for the error text, such as ``"a label"``.
+        field: where the name is, as a JSON pointer or a column name.
+        max_length: maximum number of characters.
 
     Raises:
-        RecordError: not a string, blank, too long, or with control characters.
+        RecordError: the value is not a string, is blank or too long, or contains control characters.
     """
     if type(value) is not str:
         raise RecordError(f"{what} must be a string, not {json_type(value)}", field)
     if not value or value.isspace():
-        raise RecordError(f"{what} must not be empty", field)
+        raise RecordError(f"{what} must not be empty or blank", field)
     if len(value) > max_length:
-        raise RecordError(f"{what} has {len(value):,} characters; at most {max_length:,} are allowed", field)
+        raise RecordError(f"{what} has {len(value):,} characters; the limit is {max_length:,}", field)
     if not value.isprintable() and any(unicodedata.category(c) in {"Cc", "Cs"} for c in value):
-        raise RecordError(f"{what} must not have control characters or lone surrogates", field)
+        raise RecordError(f"{what} must not contain control characters or unpaired surrogates", field)
     return value
 
 
 def check_number(value: object, what: str, field: str) -> float:
-    """A finite number as float64.
+    """Return a finite number as float64.
 
     Raises:
-        RecordError: not a number, or not a finite one.
+        RecordError: the value is not a number, or not a finite one.
     """
     if type(value) is not float and type(value) is not int:
         raise RecordError(f"{what} must be a number, not {json_type(value)}", field)
@@ -111,10 +122,10 @@ def check_number(value: object, what: str, field: str) -> float:
 
 
 def check_split(value: object, field: str) -> Split:
-    """``"train"`` or ``"test"``.
+    """Return the split if it is ``"train"`` or ``"test"``.
 
     Raises:
-        RecordError: anything else.
+        RecordError: the value is anything else.
     """
     if value == "train":
         return "train"
@@ -124,7 +135,11 @@ def check_split(value: object, field: str) -> Split:
 
 
 def json_type(value: object) -> str:
-    """What a decoded JSON value is, in a word or two."""
+    """Return the JSON type of a value with its article, for error texts.
+
+    >>> json_type([1]), json_type(None)
+    ('a list', 'null')
+    """
     names = {
         bool: "a boolean",
         int: "a number",
@@ -137,19 +152,19 @@ def json_type(value: object) -> str:
 
 
 def quoted(value: object) -> str:
-    """A value quoted for a message, cut after 40 characters.
+    """Return a value in quotes for an error text, cut after 40 characters.
 
     >>> quoted("b" * 50)
     "'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb..."
     """
-    quoted = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else json_type(value)
-    return quoted if len(quoted) <= 40 else quoted[:40] + "..."
+    text = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else json_type(value)
+    return text if len(text) <= _MAX_QUOTED_CHARS else text[:_MAX_QUOTED_CHARS] + "..."
 
 
-def pointer(*parts: str | int) -> str:
-    """A JSON pointer (RFC 6901).
+def json_pointer(*parts: str | int) -> str:
+    """Return a JSON pointer (RFC 6901).
 
-    >>> pointer("features", "a/b")
+    >>> json_pointer("features", "a/b")
     '/features/a~1b'
     """
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)

@@ -1,9 +1,9 @@
-"""A data set as one Parquet file: written once, read a row group at a time.
+"""Stores a data set as one Parquet file, which is written once and read one row group at a time.
 
 Columns: ``id``, ``labels`` (list of strings), ``split`` and the document: ``text``; or ``raw``, ``subject``,
-``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and ``values`` of its non-zero features. A
-feature's index is the order in which its name was first met; the names stand in the file's metadata, and
-readers see the columns in the order of the names.
+``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and ``values`` of the non-zero features.
+Features are numbered in the order in which their names first occur. The metadata of the file lists the names,
+and :class:`StoredExamples` sorts the columns by name.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from models.serialization.fsync import fsync_folder
 
 _FORMAT = 1
 _METADATA = b"covey"
-_GROUP_BYTES = 8 * 2**20
-_GROUP_ROWS = 2**16
+_MAX_GROUP_BYTES = 8 * 2**20
+_MAX_GROUP_ROWS = 2**16
 _EMAIL_PARTS = ("subject", "from", "to", "text", "html")
 
-_HEAD = [pa.field("id", pa.string(), nullable=False)]
-_TAIL = [
+_FIRST_COLUMNS = [pa.field("id", pa.string(), nullable=False)]
+_LAST_COLUMNS = [
     pa.field("labels", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
     pa.field("split", pa.string()),
 ]
-_DOCUMENT: dict[Kind, list[pa.Field[Any]]] = {
+_DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "text": [pa.field("text", pa.string(), nullable=False)],
     "email": [pa.field("raw", pa.binary()), *(pa.field(name, pa.string()) for name in _EMAIL_PARTS)],
     "features": [
@@ -50,15 +50,15 @@ _DOCUMENT: dict[Kind, list[pa.Field[Any]]] = {
 
 
 class DatasetWriter:
-    """Writes a data set beside its target and moves it there when it is whole.
+    """Writes a data set to a temporary file beside the target and renames it on commit.
 
-    Used as a context manager: what was not committed when the block ends is deleted. A process that is
-    killed may leave a file ``.NAME.*.part`` beside the target, which is never read.
+    Use it as a context manager: without a commit, the end of the block deletes the temporary file. A process
+    that is killed can leave a file ``.NAME.*.part`` beside the target; nothing reads it.
 
     Args:
-        target: the Parquet file to make; an existing one is replaced at once, by the commit.
-        features: codes of the feature names met so far, shared with whoever meets them: those of a record
-            are in it before the record is appended.
+        target: the Parquet file to create. The commit replaces an existing file atomically.
+        features: the index of each feature name so far. The caller shares this dictionary and adds the names
+            of a record before it appends the record.
     """
 
     def __init__(self, target: Path, features: dict[str, int]) -> None:
@@ -68,7 +68,7 @@ class DatasetWriter:
         self._file: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._kind: Kind = "text"
-        self._group = _Group()
+        self._group = _RowGroup()
 
     def __enter__(self) -> Self:
         handle, name = tempfile.mkstemp(
@@ -87,7 +87,7 @@ class DatasetWriter:
             self._path.unlink(missing_ok=True)
 
     def append(self, record: Record, id_: str, labels: Sequence[str]) -> None:
-        """Add one example; all must be of one kind."""
+        """Append one example; all examples must be of the same kind."""
         group = self._group
         group.ids.append(id_)
         group.labels.append(labels)
@@ -102,7 +102,7 @@ class DatasetWriter:
             self._append_features(record.features or {})
         if len(group.ids) == 1:
             self._kind = record.kind
-        if group.n_bytes >= _GROUP_BYTES or len(group.ids) >= _GROUP_ROWS:
+        if group.n_bytes >= _MAX_GROUP_BYTES or len(group.ids) >= _MAX_GROUP_ROWS:
             self._flush()
 
     def _append_features(self, features: Mapping[str, float]) -> None:
@@ -115,7 +115,7 @@ class DatasetWriter:
         group.n_bytes += 12 * len(features)
 
     def _flush(self) -> None:
-        schema = pa.schema([*_HEAD, *_DOCUMENT[self._kind], *_TAIL])
+        schema = pa.schema([*_FIRST_COLUMNS, *_DOCUMENT_COLUMNS[self._kind], *_LAST_COLUMNS])
         if self._writer is None:
             self._writer = pq.ParquetWriter(
                 self._file,
@@ -123,28 +123,28 @@ class DatasetWriter:
                 compression="zstd",
                 compression_level=1,
                 use_dictionary=cast("Any", ["labels.list.element", "split"]),
-                write_statistics=False,  # the smallest and largest text would stand in every footer
+                write_statistics=False,  # every footer would contain the smallest and largest text
             )
-        group, self._group = self._group, _Group()
+        group, self._group = self._group, _RowGroup()
         columns = [pa.array(group.ids, pa.string()), *group.document(self._kind)]
         columns += [group.label_lists(schema.field("labels").type), pa.array(group.splits, pa.string())]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_GROUP_ROWS)
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_MAX_GROUP_ROWS)
 
     def commit(self, *, labels: Sequence[str], parents: Mapping[str, str]) -> None:
-        """Put the data set in its place, durably.
+        """Rename the file to the target and sync it to disk.
 
         Args:
             labels: every label of the data set, in label order.
-            parents: the label tree, child to parent; empty without one.
+            parents: the label tree as child to parent; empty if there is none.
         """
         if self._group.ids or self._writer is None:
             self._flush()
         assert self._writer is not None  # noqa: S101 - opened by the first flush
-        assert self._path is not None  # noqa: S101 - a commit stands inside the block
-        head = {"format": _FORMAT, "kind": self._kind, "labels": list(labels), "parents": dict(parents)}
+        assert self._path is not None  # noqa: S101 - set on entering the block
+        header = {"format": _FORMAT, "kind": self._kind, "labels": list(labels), "parents": dict(parents)}
         if self._kind == "features":
-            head["features"] = list(self._features)
-        self._writer.add_key_value_metadata({_METADATA.decode(): json.dumps(head, ensure_ascii=False)})
+            header["features"] = list(self._features)
+        self._writer.add_key_value_metadata({_METADATA.decode(): json.dumps(header, ensure_ascii=False)})
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -153,8 +153,8 @@ class DatasetWriter:
         fsync_folder(self._target.parent)
 
 
-class _Group:
-    """The columns of the row group that is being filled."""
+class _RowGroup:
+    """The columns of the current row group."""
 
     def __init__(self) -> None:
         self.n_bytes = 0
@@ -186,12 +186,12 @@ class _Group:
         ends = np.frombuffer(self.ends, dtype=np.int32)
         indices = pa.array(np.frombuffer(self.indices, dtype=np.int32))
         values = pa.array(np.frombuffer(self.values, dtype=np.float64))
-        types = [field.type for field in _DOCUMENT["features"]]
+        types = [field.type for field in _DOCUMENT_COLUMNS["features"]]
         return [_lists(ends, indices, types[0]), _lists(ends, values, types[1])]
 
 
 def _lists(ends: AnyArray, items: pa.Array[Any], type_: pa.DataType) -> pa.Array[Any]:
-    """Rows of lists from where each begins and the last ends (n + 1 int32) and all their items."""
+    """Return a column of lists from the n + 1 offsets (int32) of the rows and all their items."""
     make = cast("Any", pa.ListArray.from_arrays)
     return cast("pa.Array[Any]", make(pa.array(ends), items, type=type_))
 
@@ -203,55 +203,55 @@ def _email_size(email: Email) -> int:
 class StoredExamples:
     """A data set on disk, as an ``ExampleSource``.
 
-    Holds the names of labels and features; documents are read a row group at a time.
+    Keeps the names of labels and features in memory, and reads documents one row group at a time.
 
     Args:
-        path: a file that :func:`models.data.ingestion.ingest.ingest` made.
+        path: a file that :func:`models.data.ingestion.ingest.ingest` wrote.
 
     Attributes:
         path: the file.
-        labels: every label of the data set, in label order, those without an example included.
-        parents: the label tree, child to parent; empty without one.
-        feature_names: for numeric data the names of its columns, sorted; else empty.
+        labels: every label of the data set, in label order, including labels without an example.
+        parents: the label tree as child to parent; empty if there is none.
+        feature_names: sorted names of the columns of numeric data; empty for other kinds.
 
     Raises:
-        BadDataError: not such a file, or one of a later format.
+        BadDataError: the file is not a stored data set, or has another format version.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             metadata = pq.read_metadata(path)
-            head = json.loads((metadata.metadata or {})[_METADATA])
+            header = json.loads((metadata.metadata or {})[_METADATA])
         except (pa.ArrowInvalid, KeyError, ValueError) as error:
             raise BadDataError(f"{path.name} is not a stored data set") from error
-        if head["format"] != _FORMAT:
+        if header["format"] != _FORMAT:
             raise BadDataError(
-                f"{path.name} is a data set of format {head['format']}; this release reads {_FORMAT}"
+                f"{path.name} has format version {header['format']}; this release reads version {_FORMAT}"
             )
-        self._kind: Kind = head["kind"]
-        self.labels: list[str] = head["labels"]
-        self.parents: dict[str, str] = head["parents"]
-        names = head.get("features", [])
+        self._kind: Kind = header["kind"]
+        self.labels: list[str] = header["labels"]
+        self.parents: dict[str, str] = header["parents"]
+        names = header.get("features", [])
         order = sorted(range(len(names)), key=names.__getitem__)
         self.feature_names: list[str] = [names[code] for code in order]
-        self._column = np.empty(len(names), dtype=np.int64)
-        self._column[order] = np.arange(len(names))
+        self._column_of_code = np.empty(len(names), dtype=np.int64)
+        self._column_of_code[order] = np.arange(len(names))
         self._group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._keep: Bools | None = None
 
     @property
     def kind(self) -> Kind:
-        """What the documents are."""
+        """Kind of the documents."""
         return self._kind
 
     @property
     def n_examples(self) -> int:
-        """How many examples there are, or were kept by ``where``."""
+        """Number of examples, after any ``where``."""
         return sum(self._group_rows) if self._keep is None else int(self._keep.sum())
 
     def batches(self) -> Iterator[Examples]:
-        """The examples in their order, one row group (8 MiB of documents or 65,536 examples) at a time."""
+        """Yield the examples in order, one row group (8 MiB of documents or 65,536 examples) at a time."""
         with pq.ParquetFile(self.path) as file:
             start = 0
             for i, n_rows in enumerate(self._group_rows):
@@ -262,18 +262,18 @@ class StoredExamples:
                     yield self._examples(table if keep is None else table.filter(pa.array(keep)))
 
     def label_sets(self) -> list[tuple[str, ...]]:
-        """The label set of every example; reads no documents."""
-        return _label_sets(self._column_of("labels"))
+        """Return the label set of every example without reading the documents."""
+        return _label_sets(self._read_column("labels"))
 
     def splits(self) -> list[Split | None]:
-        """The split of every example, None where it has none; reads no documents."""
-        return cast("list[Split | None]", self._column_of("split").to_pylist())
+        """Return the split of every example (None if it has none) without reading the documents."""
+        return cast("list[Split | None]", self._read_column("split").to_pylist())
 
     def where(self, keep: Bools) -> StoredExamples:
-        """Only the examples for which ``keep`` (n_examples booleans) is true.
+        """Return only the examples for which ``keep`` (n_examples booleans) is true.
 
         Raises:
-            ValueError: ``keep`` has another length.
+            ValueError: ``keep`` does not have the shape (n_examples,).
         """
         keep = np.asarray(keep, dtype=np.bool_)
         if keep.shape != (self.n_examples,):
@@ -286,17 +286,17 @@ class StoredExamples:
         return part
 
     def positions(self) -> Ints:
-        """Where each example stands in the whole data set, (n_examples,)."""
+        """Return the index of each example in the whole data set, (n_examples,)."""
         return np.arange(self.n_examples) if self._keep is None else np.flatnonzero(self._keep)
 
     def page(self, start: int, size: int) -> Examples:
-        """Up to ``size`` examples from number ``start`` (from 0) on; reads only their row groups."""
+        """Return up to ``size`` examples from index ``start``; reads only their row groups."""
         keep = np.zeros(self.n_examples, dtype=np.bool_)
         keep[start : start + size] = True
         batches = list(self.where(keep).batches())
         return Examples.concatenate(batches) if batches else Examples(self._kind, [], [])
 
-    def _column_of(self, name: str) -> pa.ChunkedArray[Any]:
+    def _read_column(self, name: str) -> pa.ChunkedArray[Any]:
         column = pq.read_table(self.path, columns=[name], use_threads=False).column(name)
         return column if self._keep is None else column.filter(pa.array(self._keep))
 
@@ -315,16 +315,18 @@ class StoredExamples:
         if self._kind == "email":
             columns = [table.column(name).to_pylist() for name in ("raw", *_EMAIL_PARTS)]
             return [Email(*cast("Any", row)) for row in zip(*columns, strict=True)]
-        ends, indices = _flattened(table.column("indices"))
-        _, values = _flattened(table.column("values"))
-        values = values.copy()  # Arrow's memory is read-only, and sorting is in place
-        matrix = csr_array((values, self._column[indices], ends), shape=(len(table), len(self.feature_names)))
+        ends, indices = _flatten(table.column("indices"))
+        _, values = _flatten(table.column("values"))
+        values = values.copy()  # Arrow memory is read-only, and sort_indices works in place
+        matrix = csr_array(
+            (values, self._column_of_code[indices], ends), shape=(len(table), len(self.feature_names))
+        )
         matrix.sort_indices()
         return FeatureRows(self.feature_names, matrix)
 
 
-def _flattened(column: pa.ChunkedArray[Any]) -> tuple[Ints, AnyArray]:
-    """A column of lists as the bounds of its rows (n + 1) and all their items."""
+def _flatten(column: pa.ChunkedArray[Any]) -> tuple[Ints, AnyArray]:
+    """Return the n + 1 offsets of the rows of a column of lists, and all their items."""
     lists = cast("pa.ListArray[Any]", column.combine_chunks())
     offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     return offsets - offsets[0], lists.flatten().to_numpy(zero_copy_only=False)

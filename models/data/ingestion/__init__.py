@@ -1,1 +1,7 @@
-"""Turns a file into a stored data set and a report: checks, counts and duplicate detection."""
+"""Turns a file into a stored data set, or only into a report on it.
+
+- ``ingest``: reads a file, checks what holds between records and stores the examples.
+- ``inspect``: reads and checks a file without storing it.
+- ``report``: every count and warning of a data set. ``duplicates``: counts of equal documents.
+- ``string_set``: a set of strings that takes little memory, for the check of ids.
+"""

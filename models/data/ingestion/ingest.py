@@ -1,4 +1,4 @@
-"""From the bytes of a file to a stored data set and its report, in one pass and in bounded memory."""
+"""Reads a file into a stored data set and a report, in one pass and in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from typing import BinaryIO, Protocol
 from models.data.ingestion.report import DatasetReport, ReportBuilder
 from models.data.ingestion.string_set import CompactStringSet
 from models.data.limits import IngestLimits
+from models.data.readers.detection import detect_format
 from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.options import FormatOptions
-from models.data.readers.registry import FORMATS, detect
+from models.data.readers.registry import FORMATS
 from models.data.record import Declarations, Item, Record, RecordError
 from models.data.store import DatasetWriter
 from models.errors import BadDataError, BadRecord, ParameterError
 from models.labels import LabelTree
 
 MAX_REPORTED_RECORDS = 20
-"""How many refused records are told; reading goes on until that many are found."""
+"""Maximum number of bad records in a report. A file with more is read only until that many are found, unless
+``max_bad_records`` allows more."""
 
 
 class ExampleSink(Protocol):
-    """Where examples go."""
+    """Receives the examples of a file."""
 
     def append(self, record: Record, id_: str, labels: list[str], /) -> None:
-        """Take one example with its id and its closed label set, in label order."""
+        """Receive one example with its id and its label set, closed under the label tree, in label order."""
         ...
 
 
 def ingest(
     stream: BinaryIO,
-    format: str | None,  # noqa: A002 - the contract's own word
+    format: str | None,  # noqa: A002 - the name in the HTTP API
     target: Path,
     *,
     tree: LabelTree | None = None,
@@ -40,38 +42,41 @@ def ingest(
     max_bad_records: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> DatasetReport:
-    """Read a file into a data set.
+    """Read a file into a stored data set.
 
-    The stream is read once, decompressed on the way where it is gzip or zstd. The target appears when the
-    whole file has been read and found good, or not at all.
+    The stream is read once; gzip and zstd are decompressed on the fly. The target is created only after the
+    whole file has been read and accepted.
 
     Args:
-        stream: the file's bytes.
-        format: its format, a key of ``FORMATS``; None tells it from the content.
-        target: the Parquet file to make, for :class:`~models.data.store.StoredExamples`.
-        tree: the label tree; label sets are closed under its ancestors.
-        options: of the format; its defaults without.
-        limits: caps on what a file may hold.
-        max_bad_records: go on without this many bad records; one more refuses the file.
-        progress: told after every few hundred kilobytes how many bytes of the stream have been read; what it
-            raises ends the reading.
+        stream: the bytes of the file.
+        format: its format, a key of ``FORMATS``; None detects the format from the content.
+        target: the Parquet file to create, for :class:`~models.data.store.StoredExamples`.
+        tree: the label tree; every label set also gets the ancestors of its labels.
+        options: options of the format; None means the defaults.
+        limits: limits on the content; None means the defaults.
+        max_bad_records: number of bad records to skip; one more rejects the file.
+        progress: receives the number of bytes read so far, after every few hundred kilobytes; an exception
+            that it raises stops the ingestion.
+
+    Returns:
+        The counts and warnings of the data set.
 
     Raises:
-        BadDataError: the file cannot be used; carries the first 20 records at fault.
-        ParameterError: an unknown format, or options of another one.
+        BadDataError: the file cannot be used; lists the first 20 bad records.
+        ParameterError: the format is unknown, or the options belong to another format.
     """
     limits = limits or IngestLimits()
     features: dict[str, int] = {}
-    source = open_input_file(stream, target.parent, limits, progress)
+    file = open_input_file(stream, target.parent, limits, progress)
     with DatasetWriter(target, features) as writer:
-        report = process_file(source, format, writer, features, tree, options, limits, max_bad_records)
+        report = process_file(file, format, writer, features, tree, options, limits, max_bad_records)
         writer.commit(labels=list(report.label_counts), parents=report.label_tree)
     return report
 
 
 def process_file(
-    source: InputFile,
-    format: str | None,  # noqa: A002
+    file: InputFile,
+    format: str | None,  # noqa: A002 - the name in the HTTP API
     sink: ExampleSink,
     features: dict[str, int],
     tree: LabelTree | None,
@@ -79,41 +84,42 @@ def process_file(
     limits: IngestLimits,
     max_bad_records: int,
 ) -> DatasetReport:
-    """Read a file and hand its examples on.
+    """Read and check a file, and pass its examples to a sink.
 
     Args:
-        source: the file.
-        format: its format, a key of ``FORMATS``; None tells it from the content.
-        sink: takes the examples.
-        features: codes of the feature names met, filled in the order in which they are met.
+        file: the file.
+        format: its format, a key of ``FORMATS``; None detects the format from the content.
+        sink: receives the examples.
+        features: receives the index of each feature name, in the order in which the names first occur.
         tree: the label tree.
-        options: of the format; its defaults without.
-        limits: caps on what a file may hold.
-        max_bad_records: go on without this many bad records.
+        options: options of the format; None means the defaults.
+        limits: limits on the content.
+        max_bad_records: number of bad records to skip; one more rejects the file.
 
     Raises:
         BadDataError: the file cannot be used.
-        ParameterError: an unknown format, or options of another one.
+        ParameterError: the format is unknown, or the options belong to another format.
     """
-    name = detect(source) if format is None else format
+    name = detect_format(file) if format is None else format
     if name not in FORMATS:
-        raise ParameterError(f"unknown format {name!r}; there are {', '.join(FORMATS)}", "/format")
-    chosen = FORMATS[name]
-    options = options or chosen.options.model_validate({"format": name})
-    if not isinstance(options, chosen.options):
-        raise ParameterError(f"these options are not of the format {name}", "/options")
-    intake = _RecordProcessor(sink, features, tree, limits, max_bad_records)
+        raise ParameterError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}", "/format")
+    reader = FORMATS[name]
+    options = options or reader.options.model_validate({"format": name})
+    if not isinstance(options, reader.options):
+        raise ParameterError(
+            f"the options belong to another format; submit the options of the format {name}", "/options"
+        )
+    processor = _RecordProcessor(sink, features, tree, limits, max_bad_records)
     try:
-        intake.take(chosen.read(source, options, limits))
+        processor.process(reader.read(file, options, limits))
     except BadDataError as error:
-        raise BadDataError(
-            str(error), [*intake.bad_records, *error.records][:MAX_REPORTED_RECORDS]
-        ) from error
-    return intake.report()
+        records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
+        raise BadDataError(str(error), records) from error
+    return processor.report()
 
 
 class _RecordProcessor:
-    """Checks what holds between records: one kind, distinct ids, the caps."""
+    """Checks what must hold between records: one kind, unique ids and the limits."""
 
     def __init__(
         self,
@@ -127,96 +133,100 @@ class _RecordProcessor:
         self._features = features
         self._limits = limits
         self._max_bad_records = max_bad_records
-        self._given_tree = tree is not None
-        self._tally = ReportBuilder(tree or LabelTree({}))
+        self._caller_has_tree = tree is not None
+        self._builder = ReportBuilder(tree or LabelTree({}))
         self._ids = CompactStringSet()
         self._n_bad_records = 0
         self.bad_records: list[BadRecord] = []
 
-    def take(self, items: Iterable[Item]) -> None:
-        """Every item of a file."""
+    def process(self, items: Iterable[Item]) -> None:
+        """Process every item of a file.
+
+        Raises:
+            BadDataError: the file exceeds a limit, has too many bad records, or has no examples or labels.
+        """
         for item in items:
             if isinstance(item, Record):
                 try:
-                    self._take_record(item)
+                    self._accept(item)
                 except RecordError as error:
-                    self._refuse(error.at(item.line))
+                    self._reject(error.at_line(item.line))
             elif isinstance(item, BadRecord):
-                self._refuse(item)
+                self._reject(item)
             else:
                 self._declare(item)
-        self._refuse_if_useless()
+        self._check_whole_file()
 
     def report(self) -> DatasetReport:
-        """The counts of what was taken."""
-        return self._tally.report(
+        """Return the counts and warnings of the accepted records."""
+        return self._builder.report(
             n_features=len(self._features), n_bad_records=self._n_bad_records, bad_records=self.bad_records
         )
 
-    def _take_record(self, record: Record) -> None:
-        tally = self._tally
-        if tally.n_examples and record.kind != tally.kind:
+    def _accept(self, record: Record) -> None:
+        builder = self._builder
+        if builder.n_examples and record.kind != builder.kind:
             raise RecordError(
-                f"this is an example of kind {record.kind}, the first one is of kind {tally.kind}; "
-                f"all examples of a data set are of one kind"
+                f"the example is of kind {record.kind}, but the first example is of kind {builder.kind}; "
+                "all examples of a data set must be of the same kind"
             )
-        number = tally.n_examples + 1
+        number = builder.n_examples + 1
         id_ = record.id if record.id is not None else str(number)
         if self._ids.add(id_):
-            raise RecordError(f"the id {id_!r} is that of an earlier example", "/id")
-        labels = tally.tree.closure(record.labels) if tally.tree.parents else sorted(set(record.labels))
+            raise RecordError(f"an earlier example has the same id {id_!r}; ids must be unique", "/id")
+        labels = builder.tree.closure(record.labels) if builder.tree.parents else sorted(set(record.labels))
         if record.features is not None:
-            self._name_features(sorted(record.features.keys() - self._features.keys()))
+            self._add_features(sorted(record.features.keys() - self._features.keys()))
         self._sink.append(record, id_, labels)
-        tally.add(record, labels)
-        self._check_caps()
+        builder.add(record, labels)
+        self._check_limits()
 
-    def _declare(self, head: Declarations) -> None:
-        if head.parents and not self._tally.n_examples:
-            if self._given_tree:
-                raise BadDataError("the file has a label tree of its own; leave label_tree out")
-            self._tally.tree = LabelTree(head.parents)
-            self._tally.declare(self._tally.tree.labels)
-        self._tally.declare(head.labels)
-        self._tally.remarks += head.remarks
-        self._name_features(head.features)
-        self._check_caps()
+    def _declare(self, declarations: Declarations) -> None:
+        if declarations.parents and not self._builder.n_examples:
+            if self._caller_has_tree:
+                raise BadDataError("the file contains a label tree; omit label_tree")
+            self._builder.tree = LabelTree(declarations.parents)
+            self._builder.declare(self._builder.tree.labels)
+        self._builder.declare(declarations.labels)
+        self._builder.warnings += declarations.warnings
+        self._add_features(declarations.features)
+        self._check_limits()
 
-    def _name_features(self, names: Iterable[str]) -> None:
+    def _add_features(self, names: Iterable[str]) -> None:
         for name in names:
             self._features.setdefault(name, len(self._features))
 
-    def _check_caps(self) -> None:
-        tally, limits = self._tally, self._limits
-        if tally.n_examples > limits.examples:
-            raise _too_many(limits.examples, "examples")
-        if len(tally.label_counts) > limits.labels:
-            raise _too_many(limits.labels, "labels")
+    def _check_limits(self) -> None:
+        builder, limits = self._builder, self._limits
+        if builder.n_examples > limits.examples:
+            raise _limit_exceeded(limits.examples, "examples")
+        if len(builder.label_counts) > limits.labels:
+            raise _limit_exceeded(limits.labels, "labels")
         if len(self._features) > limits.features:
-            raise _too_many(limits.features, "features")
+            raise _limit_exceeded(limits.features, "features")
 
-    def _refuse(self, record: BadRecord) -> None:
+    def _reject(self, record: BadRecord) -> None:
         self._n_bad_records += 1
         if len(self.bad_records) < MAX_REPORTED_RECORDS:
             self.bad_records.append(record)
         if self._n_bad_records >= max(MAX_REPORTED_RECORDS, self._max_bad_records + 1):
-            raise self._too_many_bad_records(" or more")
+            raise self._too_many_bad_records("at least ")
 
-    def _refuse_if_useless(self) -> None:
+    def _check_whole_file(self) -> None:
         if self._n_bad_records > self._max_bad_records:
             raise self._too_many_bad_records()
-        if not self._tally.n_examples:
-            raise BadDataError("the file holds no examples")
-        if not any(self._tally.label_counts.values()):
-            raise BadDataError("no example of the file has a label; there is nothing to learn")
+        if not self._builder.n_examples:
+            raise BadDataError("the file contains no examples; a data set needs at least one")
+        if not any(self._builder.label_counts.values()):
+            raise BadDataError("no example in the file has a label; a data set needs at least one label")
 
-    def _too_many_bad_records(self, or_more: str = "") -> BadDataError:
+    def _too_many_bad_records(self, at_least: str = "") -> BadDataError:
         first = self.bad_records[0]
         fault = f"line {first.line}{f', {first.field}' if first.field else ''}: {first.reason}"
         if self._n_bad_records == 1:
             return BadDataError(f"1 record cannot be used: {fault}")
-        return BadDataError(f"{self._n_bad_records:,} records{or_more} cannot be used; the first is {fault}")
+        return BadDataError(f"{at_least}{self._n_bad_records:,} records cannot be used; the first: {fault}")
 
 
-def _too_many(most: int, what: str) -> BadDataError:
-    return BadDataError(f"the file has more than {most:,} {what}, the most that are allowed")
+def _limit_exceeded(limit: int, what: str) -> BadDataError:
+    return BadDataError(f"the file has more than {limit:,} {what}, which is the limit; submit fewer {what}")

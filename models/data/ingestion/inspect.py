@@ -1,4 +1,4 @@
-"""The report of a file, without storing anything."""
+"""Reads a file and reports on it without storing anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from models.labels import LabelTree
 
 def inspect(
     path: Path,
-    format: str | None = None,  # noqa: A002 - the contract's own word
+    format: str | None = None,  # noqa: A002 - the name in the HTTP API
     *,
     tree: LabelTree | None = None,
     options: FormatOptions | None = None,
@@ -25,29 +25,29 @@ def inspect(
     max_bad_records: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> DatasetReport:
-    """Read a file as the service would and report on it.
+    """Read and check a file exactly as ingestion does, and report on it.
 
     Args:
         path: the file, compressed or not.
-        format: its format; told from the content without.
-        tree: the label tree; label sets are closed under its ancestors.
-        options: of the format; its defaults without.
-        limits: caps on what a file may hold.
-        max_bad_records: go on without this many bad records.
-        progress: told how many bytes of the file have been read.
+        format: its format; None detects the format from the content.
+        tree: the label tree; every label set also gets the ancestors of its labels.
+        options: options of the format; None means the defaults.
+        limits: limits on the content; None means the defaults.
+        max_bad_records: number of bad records to skip; one more rejects the file.
+        progress: receives the number of bytes read so far.
 
     Raises:
-        BadDataError: the file cannot be used; carries the first 20 records at fault.
-        ParameterError: an unknown format, or options of another one.
+        BadDataError: the file cannot be used; lists the first 20 bad records.
+        ParameterError: the format is unknown, or the options belong to another format.
     """
     limits = limits or IngestLimits()
     with path.open("rb") as stream:
-        source = open_input_file(stream, Path(tempfile.gettempdir()), limits, progress)
-        return process_file(source, format, _DiscardSink(), {}, tree, options, limits, max_bad_records)
+        file = open_input_file(stream, Path(tempfile.gettempdir()), limits, progress)
+        return process_file(file, format, _DiscardSink(), {}, tree, options, limits, max_bad_records)
 
 
 class _DiscardSink:
-    """Keeps nothing."""
+    """Discards the examples."""
 
     def append(self, record: Record, id_: str, labels: list[str], /) -> None:
-        """Drop an example."""
+        """Discard one example."""

@@ -1,4 +1,4 @@
-"""What a person should know of a data set before training from it."""
+"""The report on a data set: its counts, and warnings about its documents and labels."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from models.errors import BadRecord
 from models.labels import LabelTree
 
 FEW_EXAMPLES = 5
-"""A label with fewer examples than this is warned of."""
+"""Labels with fewer examples get a warning."""
 
-_SHOWN = 5
-_NEARLY_ALL = 0.9
-_IMBALANCE = 100
-# The replacement character, C1 controls, and UTF-8 that was once read as Latin-1 or Windows-1252.
-_MISREAD = re.compile("[\ufffd\x80-\x9f]|Ã[\xa0-\xbf‚ƒ„…†‡ˆ‰Š‹Œ‘’“”•–—˜™š›œŸ]|â€")
+_MAX_LISTED = 5
+_FREQUENT_FRACTION = 0.9
+_IMBALANCE_RATIO = 100
+# The replacement character, C1 controls, and UTF-8 that was decoded as Latin-1 or Windows-1252.
+_WRONGLY_DECODED = re.compile("[\ufffd\x80-\x9f]|Ã[\xa0-\xbf‚ƒ„…†‡ˆ‰Š‹Œ‘’“”•–—˜™š›œŸ]|â€")
 
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """Counts of a data set, and what looks wrong with it.
+    """Counts of a data set, and warnings about probable mistakes.
 
     Attributes:
-        kind: what its documents are.
-        n_examples: examples kept.
-        n_labels: distinct labels, those that the file or the tree declares without an example included.
-        label_counts: examples of each label, in label order.
-        label_cardinality: labels of an example, on average.
-        label_density: the same divided by the number of labels.
-        n_unlabelled: examples without a label.
-        splits: examples of the ``train`` and ``test`` parts and of ``none``.
-        n_features: distinct features of numeric data; 0 for others.
-        n_empty: documents without any content.
-        n_duplicates: documents that are the same as an earlier one.
-        n_conflicting: those of them whose labels are not the earlier one's.
-        label_tree: child to parent; empty without a tree.
-        warnings: sentences that name what to look at.
-        n_bad_records: records that were refused.
-        bad_records: the first 20 of them.
+        kind: kind of the documents.
+        n_examples: number of accepted examples.
+        n_labels: number of distinct labels, including labels that only the file or the tree declares.
+        label_counts: number of examples of each label, in label order.
+        label_cardinality: average number of labels of an example.
+        label_density: label cardinality divided by the number of labels.
+        n_unlabelled: number of examples without a label.
+        splits: number of examples in each split: ``train``, ``test`` and ``none``.
+        n_features: number of distinct features of numeric data; 0 for other kinds.
+        n_empty: number of documents without content.
+        n_duplicates: number of documents that are equal to an earlier one.
+        n_conflicting: number of duplicates whose labels differ from the labels of the first occurrence.
+        label_tree: the label tree as child to parent; empty if there is none.
+        warnings: one sentence for each warning.
+        n_bad_records: number of rejected records.
+        bad_records: the first 20 rejected records.
     """
 
     kind: Kind
@@ -67,26 +67,26 @@ class DatasetReport:
     bad_records: list[BadRecord] = field(default_factory=list)
 
     def by_frequency(self) -> list[tuple[str, int]]:
-        """Labels and their examples, the most frequent first; ties in label order."""
+        """Return the labels with their counts, the most frequent first; ties are in label order."""
         return sorted(self.label_counts.items(), key=lambda item: -item[1])
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON's own types."""
+        """Return the report as values that can be serialized to JSON."""
         return asdict(self)
 
 
 class ReportBuilder:
-    """Counts examples as they pass.
+    """Counts examples one by one and builds the report.
 
     Args:
-        tree: the label tree, empty without one.
+        tree: the label tree; empty if there is none.
 
     Attributes:
-        tree: the same; may be replaced before the first example.
-        n_examples: examples counted so far.
-        kind: of the last example.
-        label_counts: examples of each label.
-        remarks: what the reader has to say.
+        tree: the label tree; the caller may replace it before the first example.
+        n_examples: number of examples so far.
+        kind: kind of the last example.
+        label_counts: number of examples of each label so far.
+        warnings: warnings of the reader.
     """
 
     def __init__(self, tree: LabelTree) -> None:
@@ -94,23 +94,23 @@ class ReportBuilder:
         self.n_examples = 0
         self.kind: Kind = "text"
         self.label_counts: Counter[str] = Counter(dict.fromkeys(tree.labels, 0))
-        self.remarks: list[str] = []
+        self.warnings: list[str] = []
         self._train_counts: Counter[str] = Counter()
         self._declared: set[str] = set()
         self._n_unlabelled = 0
         self._splits = Counter(train=0, test=0, none=0)
-        self._empty = array("Q")
-        self._misread = array("Q")
+        self._empty_lines = array("Q")
+        self._wrongly_decoded_lines = array("Q")
         self._duplicates = DuplicateFinder()
 
     def declare(self, labels: Iterable[str]) -> None:
-        """Labels that exist even without an example."""
+        """Add labels that exist even if no example has them."""
         for name in labels:
             self.label_counts[name] += 0
             self._declared.add(name)
 
     def add(self, record: Record, labels: Sequence[str]) -> None:
-        """Count one example and its label set."""
+        """Count one example with its label set."""
         self.n_examples += 1
         self.kind = record.kind
         self.label_counts.update(labels)
@@ -119,16 +119,16 @@ class ReportBuilder:
         self._n_unlabelled += not labels
         self._splits[record.split or "none"] += 1
         if _is_empty(record):
-            self._empty.append(record.line)
-        if any(map(_is_misread, _texts(record))):
-            self._misread.append(record.line)
+            self._empty_lines.append(record.line)
+        if any(map(_is_wrongly_decoded, _texts(record))):
+            self._wrongly_decoded_lines.append(record.line)
         self._duplicates.add(record, labels)
 
     def report(self, *, n_features: int, n_bad_records: int, bad_records: list[BadRecord]) -> DatasetReport:
-        """The counts so far, and the warnings that follow from them."""
+        """Return the counts of the examples so far, with the warnings."""
         counts = dict(sorted(self.label_counts.items()))
         cardinality = sum(counts.values()) / max(self.n_examples, 1)
-        duplicates = self._duplicates.found()
+        duplicates = self._duplicates.summary()
         return DatasetReport(
             kind=self.kind,
             n_examples=self.n_examples,
@@ -139,50 +139,57 @@ class ReportBuilder:
             n_unlabelled=self._n_unlabelled,
             splits=dict(self._splits),
             n_features=n_features,
-            n_empty=len(self._empty),
+            n_empty=len(self._empty_lines),
             n_duplicates=duplicates.n_duplicates,
             n_conflicting=duplicates.n_conflicting,
             label_tree=dict(self.tree.parents),
             warnings=[
-                *self.remarks,
-                *_about_documents(self.n_examples, self._n_unlabelled, self._empty, self._misread),
-                *_about_duplicates(duplicates),
-                *self._about_parts(),
-                *_about_names(list(counts)),
-                *_about_counts(counts, self.n_examples),
-                *self._about_tree(),
-                *([f"{n_bad_records:,} records were refused and left out"] if n_bad_records else []),
+                *self.warnings,
+                *_document_warnings(
+                    self.n_examples, self._n_unlabelled, self._empty_lines, self._wrongly_decoded_lines
+                ),
+                *_duplicate_warnings(duplicates),
+                *self._split_warnings(),
+                *_label_name_warnings(list(counts)),
+                *_label_count_warnings(counts, self.n_examples),
+                *self._tree_warnings(),
+                *(
+                    [f"rejected records: {n_bad_records:,}; they are not in the data set"]
+                    if n_bad_records
+                    else []
+                ),
             ],
             n_bad_records=n_bad_records,
             bad_records=bad_records,
         )
 
-    def _about_parts(self) -> Iterable[str]:
+    def _split_warnings(self) -> Iterable[str]:
         n_train, n_test = self._splits["train"], self._splits["test"]
         if not n_train and not n_test:
             return
         if n_test and not n_train:
-            yield "every example with a split is in the test part; there is nothing to train from"
+            yield "every example with a split is in the test split; there are no training examples"
             return
         if self._splits["none"]:
-            yield f"{self._splits['none']:,} examples are in neither part, the others in train or test"
+            yield f"examples without a split: {self._splits['none']:,}; the others are in train or test"
         unseen = [name for name, count in self.label_counts.items() if count and not self._train_counts[name]]
         if unseen:
             yield (
-                f"labels without an example in the training part, which no model can learn: {_some(unseen)}"
+                "labels without an example in the training split, which no model can learn: "
+                f"{_join_names(unseen)}"
             )
 
-    def _about_tree(self) -> Iterable[str]:
+    def _tree_warnings(self) -> Iterable[str]:
         if self.tree.labels:
             outside = self.label_counts.keys() - set(self.tree.labels) - self._declared
             if outside:
-                yield f"labels that are not in the label tree: {_some(outside)}"
+                yield f"labels that are not in the label tree: {_join_names(outside)}"
 
 
-def _is_misread(text: str) -> bool:
+def _is_wrongly_decoded(text: str) -> bool:
     if text.isascii():
         return False
-    # A substring is found many times sooner than a pattern, and hardly any text has one of these.
+    # Substring searches are many times faster than the pattern, and few texts contain one of these.
     if not (
         "Ã" in text
         or "â€" in text
@@ -194,7 +201,7 @@ def _is_misread(text: str) -> bool:
         or "\x85" in text
     ):
         return False
-    return _MISREAD.search(text) is not None
+    return _WRONGLY_DECODED.search(text) is not None
 
 
 def _is_empty(record: Record) -> bool:
@@ -206,7 +213,7 @@ def _is_empty(record: Record) -> bool:
 
 
 def _texts(record: Record) -> tuple[str, ...]:
-    """The text of a document as far as it is decoded."""
+    """Return the decoded texts of a document; none for raw messages and numeric documents."""
     if record.text is not None:
         return (record.text,)
     if record.email is not None and record.email.raw is None:
@@ -214,74 +221,82 @@ def _texts(record: Record) -> tuple[str, ...]:
     return ()
 
 
-def _about_documents(
-    n_examples: int, n_unlabelled: int, empty: Sequence[int], misread: Sequence[int]
+def _document_warnings(
+    n_examples: int, n_unlabelled: int, empty: Sequence[int], wrongly_decoded: Sequence[int]
 ) -> Iterable[str]:
     if n_unlabelled:
-        yield f"{n_unlabelled:,} of {n_examples:,} examples have no label; they count against every label"
-    if empty:
-        yield f"{len(empty):,} documents are empty: {_lines(empty)}"
-    if misread:
         yield (
-            f"{len(misread):,} documents look as if they were decoded wrongly once (such as Ã¼ for ü): "
-            f"{_lines(misread)}"
+            f"examples without a label: {n_unlabelled:,} of {n_examples:,}; "
+            "they are negative examples of every label"
+        )
+    if empty:
+        yield f"empty documents: {len(empty):,} ({_join_lines(empty)})"
+    if wrongly_decoded:
+        yield (
+            "documents with signs of a wrong character encoding, such as Ã¼ instead of ü: "
+            f"{len(wrongly_decoded):,} ({_join_lines(wrongly_decoded)})"
         )
 
 
-def _about_duplicates(duplicates: Duplicates) -> Iterable[str]:
+def _duplicate_warnings(duplicates: Duplicates) -> Iterable[str]:
     if duplicates.n_duplicates:
-        yield f"{duplicates.n_duplicates:,} documents are the same as an earlier one"
+        yield f"documents that are equal to an earlier document: {duplicates.n_duplicates:,}"
     if duplicates.n_conflicting:
-        pairs = ", ".join(f"lines {first} and {other}" for first, other in duplicates.conflicts)
-        yield f"{duplicates.n_conflicting:,} of those have other labels than the earlier one: {pairs}"
+        pairs = ", ".join(f"lines {first} and {other}" for first, other in duplicates.conflicting_lines)
+        yield f"equal documents with different labels: {duplicates.n_conflicting:,} ({pairs})"
     if duplicates.n_in_both_splits:
         yield (
-            f"{duplicates.n_in_both_splits:,} documents of the test part are also in the training part; "
-            "measures will be too good"
+            f"documents of the test split that are also in the training split: "
+            f"{duplicates.n_in_both_splits:,}; measures on the test split will be too high"
         )
 
 
-def _about_names(labels: Sequence[str]) -> Iterable[str]:
-    alike: dict[str, list[str]] = defaultdict(list)
+def _label_name_warnings(labels: Sequence[str]) -> Iterable[str]:
+    similar: dict[str, list[str]] = defaultdict(list)
     for name in labels:
         folded = unicodedata.normalize("NFKC", name).casefold()
-        alike["".join(folded.split())].append(name)
-    groups = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
+        similar["".join(folded.split())].append(name)
+    groups = [" and ".join(map(repr, names)) for names in similar.values() if len(names) > 1]
     if groups:
-        more = f", and {len(groups) - _SHOWN:,} more" if len(groups) > _SHOWN else ""
-        yield f"labels that differ only by case or spaces: {'; '.join(groups[:_SHOWN])}{more}"
+        more = f", and {len(groups) - _MAX_LISTED:,} more" if len(groups) > _MAX_LISTED else ""
+        yield f"labels that differ only in case or spaces: {'; '.join(groups[:_MAX_LISTED])}{more}"
 
 
-def _about_counts(counts: dict[str, int], n_examples: int) -> Iterable[str]:
+def _label_count_warnings(counts: dict[str, int], n_examples: int) -> Iterable[str]:
     unused = [name for name, count in counts.items() if not count]
     few = [name for name, count in counts.items() if 0 < count < FEW_EXAMPLES]
     everywhere = [name for name, count in counts.items() if count == n_examples]
     if unused:
-        yield f"labels without an example: {_some(unused)}"
+        yield f"labels without an example: {_join_names(unused)}"
     if few:
-        yield f"labels with fewer than {FEW_EXAMPLES} examples, too few to learn or to measure: {_some(few)}"
+        yield (
+            f"labels with fewer than {FEW_EXAMPLES} examples, too few for training and evaluation: "
+            f"{_join_names(few)}"
+        )
     if everywhere:
-        yield f"labels that every example has, which tell nothing: {_some(everywhere)}"
+        yield f"labels that every example has, which carry no information: {_join_names(everywhere)}"
     used = {name: count for name, count in counts.items() if count}
     if len(used) < 2:
         return
     most, least = max(used, key=used.__getitem__), min(used, key=used.__getitem__)
-    if _NEARLY_ALL * n_examples < used[most] < n_examples:
-        yield f"the label {quoted(most)} stands on {used[most] / n_examples:.0%} of all examples"
-    if used[most] >= _IMBALANCE * used[least]:
+    if _FREQUENT_FRACTION * n_examples < used[most] < n_examples:
+        yield f"the label {quoted(most)} applies to {used[most] / n_examples:.0%} of all examples"
+    if used[most] >= _IMBALANCE_RATIO * used[least]:
         yield (
-            f"labels are far from balanced: {quoted(most)} has {used[most]:,} examples, "
-            f"{quoted(least)} {used[least]:,}; look at macro measures"
+            f"the labels are imbalanced: {quoted(most)} has {used[most]:,} examples, "
+            f"{quoted(least)} has {used[least]:,}; use macro-averaged measures"
         )
 
 
-def _some(names: Iterable[str]) -> str:
-    """The first few names and how many there are."""
+def _join_names(names: Iterable[str]) -> str:
+    """Join the first few names, and state how many more there are."""
     ordered = sorted(names)
-    more = f", and {len(ordered) - _SHOWN:,} more" if len(ordered) > _SHOWN else ""
-    return ", ".join(map(quoted, ordered[:_SHOWN])) + more
+    more = f", and {len(ordered) - _MAX_LISTED:,} more" if len(ordered) > _MAX_LISTED else ""
+    return ", ".join(map(quoted, ordered[:_MAX_LISTED])) + more
 
 
-def _lines(lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:_SHOWN]))
-    return f"line {shown}" if len(lines) == 1 else f"lines {shown}{', ...' if len(lines) > _SHOWN else ''}"
+def _join_lines(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:_MAX_LISTED]))
+    return (
+        f"line {shown}" if len(lines) == 1 else f"lines {shown}{', ...' if len(lines) > _MAX_LISTED else ''}"
+    )

@@ -1,4 +1,4 @@
-"""A set of strings that remembers 64 bits of each."""
+"""A set of strings that stores only 64 bits of each."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from array import array
 
 
 class CompactStringSet:
-    """Strings met so far, in 16 to 32 bytes each; a false yes has odds of one in 2^64 for each pair.
+    """A set of strings in 16 to 32 bytes for each string.
 
-    >>> seen = CompactStringSet()
-    >>> [seen.add(name) for name in ("a", "b", "a")]
+    It stores 64-bit hashes in an open-addressing table, so that two different strings count as equal with a
+    probability of 1 in 2^64.
+
+    >>> names = CompactStringSet()
+    >>> [names.add(name) for name in ("a", "b", "a")]
     [False, False, True]
     """
 
@@ -18,7 +21,7 @@ class CompactStringSet:
         self._n_used = 0
 
     def add(self, value: str) -> bool:
-        """Remember a string; true where it was there already."""
+        """Add a string. Return whether it was already in the set."""
         if 2 * self._n_used >= len(self._slots):
             self._grow()
         return self._insert(hash(value) or 1)
@@ -26,12 +29,12 @@ class CompactStringSet:
     def _insert(self, key: int) -> bool:
         slots = self._slots
         mask = len(slots) - 1
-        place = key & mask
-        while found := slots[place]:
-            if found == key:
+        index = key & mask
+        while stored := slots[index]:
+            if stored == key:
                 return True
-            place = (place + 1) & mask
-        slots[place] = key
+            index = (index + 1) & mask
+        slots[index] = key
         self._n_used += 1
         return False
 

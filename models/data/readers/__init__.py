@@ -1,1 +1,14 @@
-"""One reader a file format; each turns bytes into records and refuses what it cannot read by line."""
+"""Reads files: one module for each format turns bytes into records and reports bad records by line.
+
+Formats: ``jsonl``, ``csv``, ``parquet``, ``svmlight``, ``arff``, ``mbox`` and ``eml_zip``, as listed in
+``registry``. ``detection`` finds the format from the content.
+
+Shared by the formats:
+
+- ``input_file``: gzip and zstd decompression with limits, and random access.
+- ``lines``: numbered lines. ``table``: rows of named columns. ``zip_archive``: members of a zip.
+- ``options``: base classes of the options of a format.
+- ``arff_syntax`` and ``mulan_xml``: the parts of an ARFF data set.
+
+``label_tree`` reads the file of ``child,parent`` lines that defines a label tree.
+"""

@@ -1,7 +1,8 @@
-"""ARFF: Mulan's multi-label files, sparse and dense, and the hierarchical ones of Clus.
+"""Reads ARFF: the multi-label files of Mulan, sparse and dense, and the hierarchical files of Clus.
 
-Mulan keeps the labels' names in an XML file of its own; it comes in the same zip, or the names come as an
-option. Hierarchical files have an attribute ``hierarchical a,a/b,c``, whose values are paths joined by ``@``.
+Mulan lists the labels in a separate XML file. Either the zip contains this file, or the option ``labels``
+lists the labels. Hierarchical files have an attribute ``hierarchical a,a/b,c``, whose values are class
+paths joined by ``@``.
 """
 
 from __future__ import annotations
@@ -25,95 +26,98 @@ from models.data.readers.arff_syntax import (
     read_header,
 )
 from models.data.readers.input_file import InputFile
-from models.data.readers.lines import decode, numbered_lines
+from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.readers.mulan_xml import MulanLabels, read_mulan_xml
 from models.data.readers.options import FormatOptions, Name
 from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
 from models.data.record import Declarations, Item, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 
-_PART = re.compile(r"[-_. ](train|test)\.arff$", re.IGNORECASE)
+_SPLIT_NAME = re.compile(r"[-_. ](train|test)\.arff$", re.IGNORECASE)
 
 
 class ARFFOptions(FormatOptions):
-    """Which attributes of an ARFF file are what."""
+    """The roles of the attributes of an ARFF file."""
 
     format: Literal["arff"]
     labels: Annotated[list[Name], Field(min_length=1)] | None = None
-    """The attributes that are labels, where no XML file in the same zip says so."""
+    """The attributes that are labels, if the zip contains no XML file with them."""
     id: Name | None = None
-    """The attribute that holds the id."""
+    """The attribute with the id."""
     ignore: tuple[Name, ...] = ()
-    """Attributes to leave out."""
+    """Attributes to omit."""
 
 
-def read_arff(source: InputFile, options: ARFFOptions, limits: IngestLimits) -> Items:
-    """The records of an ARFF file, or of a zip of one (or a training and a test file) and Mulan's XML.
+def read_arff(file: InputFile, options: ARFFOptions, limits: IngestLimits) -> Items:
+    """Yield the records of an ARFF file, or of a zip with one ARFF file (or train and test) and Mulan's XML.
 
-    A nominal attribute becomes a feature ``name=value`` for each of its values, one of yes and no (1 and 0,
-    true and false) a single feature; a file whose only other attribute is a string is one of texts. A
-    missing value (``?``) is read as 0.
+    A nominal attribute becomes one feature ``name=value`` for each of its values. If its two values are a yes
+    and a no (1 and 0, true and false), it becomes a single feature. If the only attribute that is not a label
+    is a string, it is the text of the document. A missing value (``?``) is read as 0.
     """
-    if not is_zip(source):
-        yield from _read_file(source, options, limits, _chosen_labels(options, None))
+    if not is_zip(file):
+        yield from _read_file(file, options, limits, _find_labels(options, None))
         return
-    with open_zip_archive(source, limits) as archive:
-        labels = _chosen_labels(options, _xml_labels(archive))
-        parts = _parts_of(archive)
-        for index, split in parts:
+    with open_zip_archive(file, limits) as archive:
+        labels = _find_labels(options, _xml_labels(archive))
+        files = _find_arff_files(archive)
+        for index, split in files:
             with archive.open(index) as member:
-                place = f"{archive.names[index]}: " if len(parts) > 1 else ""
-                for item in _read_file(InputFile(member, source.scratch), options, limits, labels, place):
+                prefix = f"{archive.names[index]}: " if len(files) > 1 else ""
+                for item in _read_file(InputFile(member, file.temp_folder), options, limits, labels, prefix):
                     if isinstance(item, Record):
                         item.split = split
-                    yield replace(item, reason=place + item.reason) if isinstance(item, BadRecord) else item
+                    yield replace(item, reason=prefix + item.reason) if isinstance(item, BadRecord) else item
 
 
-def _chosen_labels(options: ARFFOptions, xml: MulanLabels | None) -> MulanLabels | None:
+def _find_labels(options: ARFFOptions, xml: MulanLabels | None) -> MulanLabels | None:
     if options.labels is None:
         return xml
     if xml is not None:
-        raise BadDataError("the zip has an XML file of labels; leave the option labels out")
+        raise BadDataError("the zip contains an XML file of labels; omit the option labels")
     return MulanLabels(list(dict.fromkeys(options.labels)), {})
 
 
 def _xml_labels(archive: ZipArchive) -> MulanLabels | None:
-    found = [index for index, name in enumerate(archive.names) if name.lower().endswith(".xml")]
-    if len(found) > 1:
-        raise BadDataError(f"the zip has {len(found)} XML files; keep the one that lists the labels")
-    if not found:
+    files = [index for index, name in enumerate(archive.names) if name.lower().endswith(".xml")]
+    if len(files) > 1:
+        raise BadDataError(
+            f"the zip contains {len(files)} XML files; keep only the one that lists the labels"
+        )
+    if not files:
         return None
-    with archive.open(found[0]) as member:
+    with archive.open(files[0]) as member:
         return read_mulan_xml(member)
 
 
-def _parts_of(archive: ZipArchive) -> list[tuple[int, Split | None]]:
-    """The ARFF files to read: two called after their split, else the only one."""
-    found = [index for index, name in enumerate(archive.names) if name.lower().endswith(".arff")]
-    parts: list[tuple[int, Split | None]] = [
+def _find_arff_files(archive: ZipArchive) -> list[tuple[int, Split | None]]:
+    """Return the ARFF files to read: two that are named after their split, else the only one."""
+    files = [index for index, name in enumerate(archive.names) if name.lower().endswith(".arff")]
+    splits: list[tuple[int, Split | None]] = [
         (index, "train" if match[1].lower() == "train" else "test")
-        for index in found
-        if (match := _PART.search(archive.names[index]))
+        for index in files
+        if (match := _SPLIT_NAME.search(archive.names[index]))
     ]
-    parts.sort(key=lambda part: part[1] != "train")
-    if [split for _, split in parts] == ["train", "test"]:
-        return parts
-    if len(found) == 1:
-        return parts or [(found[0], None)]
+    splits.sort(key=lambda item: item[1] != "train")
+    if [split for _, split in splits] == ["train", "test"]:
+        return splits
+    if len(files) == 1:
+        return splits or [(files[0], None)]
     raise BadDataError(
-        f"the zip has {len(found)} ARFF files; give one, or two called NAME-train.arff and NAME-test.arff"
+        f"the zip contains {len(files)} ARFF files; include one, or two with the names "
+        "NAME-train.arff and NAME-test.arff"
     )
 
 
 def _read_file(
-    source: InputFile, options: ARFFOptions, limits: IngestLimits, labels: MulanLabels | None, place: str = ""
+    file: InputFile, options: ARFFOptions, limits: IngestLimits, labels: MulanLabels | None, prefix: str = ""
 ) -> Iterator[Item]:
-    lines = numbered_lines(source.stream, limits.record_bytes)
+    lines = numbered_lines(file.stream, limits.record_bytes)
     try:
         layout = _Layout(read_header(lines), options, labels, limits)
     except BadDataError as error:
-        raise BadDataError(place + str(error), error.records) from error
-    yield layout.declared()
+        raise BadDataError(prefix + str(error), error.records) from error
+    yield layout.declarations()
     for item in lines:
         if isinstance(item, BadRecord):
             yield item
@@ -123,17 +127,17 @@ def _read_file(
         if not line or line.startswith(b"%"):
             continue
         try:
-            yield layout.record(decode(line), number)
+            yield layout.record(decode_utf8(line), number)
         except RecordError as error:
-            yield error.at(number)
-    yield layout.closing()
+            yield error.at_line(number)
+    yield layout.final_declarations()
 
 
 class _Layout:
-    """The part that every attribute plays, and how rows are read by it.
+    """Assigns a role to every attribute, and reads rows accordingly.
 
     Raises:
-        BadDataError: the head, the options and the labels do not go together.
+        BadDataError: the header, the options and the list of labels contradict each other.
     """
 
     def __init__(
@@ -146,58 +150,61 @@ class _Layout:
         self._attributes = attributes
         self._limits = limits
         self._n_missing = 0
-        self._places = {attribute.name: j for j, attribute in enumerate(attributes)}
-        if len(self._places) < len(attributes):
-            raise BadDataError("two attributes have the same name")
-        self._id = None if options.id is None else self._place(options.id, "the option id")
-        self._hierarchy = self._only_hierarchy()
-        self._label_places: dict[int, str] = {}
+        self._index_of = {attribute.name: j for j, attribute in enumerate(attributes)}
+        if len(self._index_of) < len(attributes):
+            raise BadDataError("two attributes have the same name; rename one")
+        self._id = None if options.id is None else self._find(options.id, "the option id")
+        self._hierarchy = self._find_hierarchy()
+        self._label_indices: dict[int, str] = {}
         self._parents: dict[str, str] = {}
         if self._hierarchy is not None:
             if labels is not None:
-                raise BadDataError("the file has a hierarchical attribute; leave the names of labels out")
+                raise BadDataError(
+                    "the file has a hierarchical attribute, which defines the labels; omit the list of labels"
+                )
             self._labels, self._parents = _classes(attributes[self._hierarchy].values, limits)
         elif labels is not None:
-            self._label_places = {self._place(name, "the list of labels"): name for name in labels.names}
+            self._label_indices = {self._find(name, "the list of labels"): name for name in labels.names}
             self._labels, self._parents = set(labels.names), dict(labels.parents)
         else:
             raise BadDataError(
-                "nothing says which attributes are labels: upload a zip of this file and its Mulan XML, or "
-                "name them in the option labels"
+                "the labels are unknown; upload a zip of this file and its Mulan XML, or list the label "
+                "attributes in the option labels"
             )
-        ignored = {self._place(name, "the option ignore") for name in options.ignore}
-        others = {self._id, self._hierarchy, *self._label_places, *ignored}
+        ignored = {self._find(name, "the option ignore") for name in options.ignore}
+        others = {self._id, self._hierarchy, *self._label_indices, *ignored}
         self._features = {j: a for j, a in enumerate(attributes) if j not in others}
-        self._text = self._only_text()
-        # What a sparse row leaves out is zero or a first value, and the latter may well set a feature.
+        self._text = self._find_text()
+        # A sparse row omits zeros and first values. A first value of a nominal attribute can set a feature.
         self._omitted = {
-            j: set_
+            j: feature
             for j, attribute in (self._features.items() if self._text is None else ())
-            if (set_ := attribute.feature(attribute.omitted))[1]
+            if (feature := attribute.feature(attribute.omitted))[1]
         }
 
-    def _place(self, name: str, where: str) -> int:
-        if name not in self._places:
-            raise BadDataError(f"there is no attribute {quoted(name)}, which {where} names")
-        return self._places[name]
+    def _find(self, name: str, where: str) -> int:
+        if name not in self._index_of:
+            raise BadDataError(f"{where} names the attribute {quoted(name)}, which does not exist")
+        return self._index_of[name]
 
-    def _only_hierarchy(self) -> int | None:
-        found = [j for j, attribute in enumerate(self._attributes) if attribute.type == "hierarchical"]
-        if len(found) > 1:
-            raise BadDataError("the file has two hierarchical attributes")
-        return found[0] if found else None
+    def _find_hierarchy(self) -> int | None:
+        indices = [j for j, attribute in enumerate(self._attributes) if attribute.type == "hierarchical"]
+        if len(indices) > 1:
+            raise BadDataError("the file has more than one hierarchical attribute; keep one")
+        return indices[0] if indices else None
 
-    def _only_text(self) -> int | None:
+    def _find_text(self) -> int | None:
         strings = [j for j, attribute in self._features.items() if attribute.type == "string"]
         if strings and len(self._features) > 1:
             name = quoted(self._attributes[strings[0]].name)
             raise BadDataError(
-                f"the attribute {name} is a string beside others; name it in the option id or ignore"
+                f"the attribute {name} is a string, but there are other features; "
+                "name it in the option id or ignore"
             )
         return strings[0] if strings else None
 
-    def declared(self) -> Declarations:
-        """The labels, features and tree of the head."""
+    def declarations(self) -> Declarations:
+        """Return the labels, features and label tree that the header declares."""
         attributes = self._features.values() if self._text is None else ()
         features = [name for attribute in attributes for name in attribute.feature_names]
         for name in (*features, *self._labels):
@@ -207,17 +214,17 @@ class _Layout:
                 raise BadDataError(f"attribute {quoted(name)}: {error.reason}") from error
         return Declarations(labels=sorted(self._labels), features=features, parents=self._parents)
 
-    def closing(self) -> Declarations:
-        """What is to be said after the last row."""
+    def final_declarations(self) -> Declarations:
+        """Return the warnings that are known only after the last row."""
         if not self._n_missing:
             return Declarations()
-        return Declarations(remarks=[f"{self._n_missing:,} values are missing (?) and were read as 0"])
+        return Declarations(warnings=[f"missing values (?): {self._n_missing:,}; they were read as 0"])
 
     def record(self, line: str, number: int) -> Record:
-        """The record of one row, dense or sparse.
+        """Return the record of one row, dense or sparse.
 
         Raises:
-            RecordError: names the attribute.
+            RecordError: a cell is invalid; names the attribute.
         """
         cells = self._sparse_cells(line) if line.startswith("{") else self._dense_cells(line)
         record = Record(line=number, labels=self._labels_of(cells))
@@ -235,7 +242,9 @@ class _Layout:
     def _dense_cells(self, line: str) -> dict[int, str]:
         cells = parse_cells(line)
         if len(cells) != len(self._attributes):
-            raise RecordError(f"the row has {len(cells)} values, the head {len(self._attributes)} attributes")
+            raise RecordError(
+                f"the row has {len(cells)} values, but the header declares {len(self._attributes)} attributes"
+            )
         return dict(enumerate(cells))
 
     def _sparse_cells(self, line: str) -> dict[int, str]:
@@ -244,14 +253,16 @@ class _Layout:
         cells: dict[int, str] = {}
         for index, cell in parse_sparse_cells(line[1:-1]):
             if index >= len(self._attributes):
-                raise RecordError(f"index {index} is past the last attribute, {len(self._attributes) - 1}")
+                raise RecordError(
+                    f"index {index} is greater than the last index, {len(self._attributes) - 1}"
+                )
             if index in cells:
-                raise RecordError(f"index {index} stands twice", self._attributes[index].name)
+                raise RecordError(f"index {index} occurs twice in the row", self._attributes[index].name)
             cells[index] = cell
         return cells
 
     def _features_of(self, cells: Mapping[int, str]) -> dict[str, float]:
-        features = dict(set_ for j, set_ in self._omitted.items() if j not in cells)
+        features = dict(feature for j, feature in self._omitted.items() if j not in cells)
         for j, cell in cells.items():
             attribute = self._features.get(j)
             if attribute is None:
@@ -267,45 +278,45 @@ class _Layout:
     def _labels_of(self, cells: Mapping[int, str]) -> list[str]:
         if self._hierarchy is not None:
             return self._classes_of(cells.get(self._hierarchy, ""))
-        found = []
-        for j, name in self._label_places.items():
+        labels = []
+        for j, name in self._label_indices.items():
             cell = cells[j] if j in cells else self._attributes[j].omitted
             word = cell.lower()
             if word in YES:
-                found.append(name)
+                labels.append(name)
             elif word not in NO:
-                raise RecordError(f"a label is 0 or 1, not {quoted(cell)}", name)
-        return found
+                raise RecordError(f"a label must be 0 or 1, not {quoted(cell)}", name)
+        return labels
 
     def _classes_of(self, cell: str) -> list[str]:
         paths = [path.strip() for path in cell.split("@")] if cell else []
         for path in paths:
             if path not in self._labels:
-                raise RecordError(f"{quoted(path)} is not one of the classes in the head")
+                raise RecordError(f"the header does not declare the class {quoted(path)}")
         return paths
 
 
 def _classes(paths: Sequence[str], limits: IngestLimits) -> tuple[set[str], dict[str, str]]:
-    """All classes of a hierarchy, those on the way included, and the parent of each that has one.
+    """Return all classes of a hierarchy, including ancestors, and the parent of each class that has one.
 
-    A class on the way has a name of its own, so that a path of n parts takes memory of n²; its length is
-    looked at first, and classes beyond the limit of labels are not made.
+    Every ancestor has a full path as its name, so that a path of n parts takes memory in the order of n². The
+    function therefore checks the length of each path first, and stops at the limit on labels.
     """
     classes: set[str] = set()
     parents: dict[str, str] = {}
     for path in paths:
         try:
-            check_name(path, "a path of classes", "hierarchical", limits.name_length)
+            check_name(path, "a class path", "hierarchical", limits.name_length)
         except RecordError as error:
             raise BadDataError(f"{quoted(path)}: {error.reason}") from error
         parts = path.split("/")
         if not all(parts):
-            raise BadDataError(f"{quoted(path)} is not a path of classes such as a/b/c")
+            raise BadDataError(f"{quoted(path)} is not a class path such as a/b/c")
         for depth in range(1, len(parts) + 1):
-            here = "/".join(parts[:depth])
-            classes.add(here)
+            name = "/".join(parts[:depth])
+            classes.add(name)
             if depth > 1:
-                parents[here] = "/".join(parts[: depth - 1])
+                parents[name] = "/".join(parts[: depth - 1])
         if len(classes) > limits.labels:
             break
     return classes, parents

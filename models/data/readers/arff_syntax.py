@@ -1,4 +1,4 @@
-"""The grammar of ARFF: its head, and how a row is cut into cells."""
+"""Parses the syntax of ARFF: the attribute declarations, and the cells of a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from models.data.readers.lines import decode
+from models.data.readers.lines import decode_utf8
 from models.data.readers.table import parse_number
 from models.data.record import RecordError, quoted
 from models.errors import BadDataError, BadRecord
@@ -27,12 +27,12 @@ _ESCAPE = re.compile(r"\\(.)")
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column.
+    """A column of an ARFF file.
 
     Attributes:
-        name: as the head calls it.
-        type: what its cells are.
-        values: of a nominal attribute, or the paths of a hierarchical one.
+        name: its name in the header.
+        type: type of its cells.
+        values: values of a nominal attribute, or class paths of a hierarchical one.
     """
 
     name: str
@@ -41,18 +41,18 @@ class Attribute:
 
     @cached_property
     def is_flag(self) -> bool:
-        """Whether it is nominal with a yes and a no."""
+        """Whether the attribute is nominal with two values, a yes and a no."""
         words = {value.lower() for value in self.values}
         return self.type == "nominal" and len(words) == 2 and bool(words & YES) and bool(words & NO)
 
     @property
     def omitted(self) -> str:
-        """The cell that a sparse row leaves out: zero, or the first value of a nominal attribute."""
+        """The cell that a sparse row omits: zero, or the first value of a nominal attribute."""
         return self.values[0] if self.type == "nominal" and self.values else "0"
 
     @property
     def feature_names(self) -> list[str]:
-        """The features it becomes: itself, or one a value where it is nominal and not a flag."""
+        """Names of its features: its own name, or ``name=value`` for each nominal value if it is no flag."""
         if self.type == "numeric" or self.is_flag:
             return [self.name]
         return list(self._feature_by_value.values())
@@ -62,26 +62,26 @@ class Attribute:
         return {value: f"{self.name}={value}" for value in self.values}
 
     def feature(self, cell: str) -> tuple[str, float]:
-        """The one feature that a cell sets, and its value.
+        """Return the feature that a cell sets, and its value.
 
         Raises:
-            RecordError: the cell is not of the attribute's type.
+            RecordError: the cell does not have the type of the attribute.
         """
         if self.type == "numeric":
             return self.name, parse_number(cell, self.name)
         feature = self._feature_by_value.get(cell)
         if feature is None:
-            raise RecordError(f"{quoted(cell)} is not one of its values in the head", self.name)
+            raise RecordError(f"{quoted(cell)} is not a value that the header declares", self.name)
         if self.is_flag:
             return self.name, float(cell.lower() in YES)
         return feature, 1.0
 
 
 def read_header(lines: Iterator[tuple[int, bytes] | BadRecord]) -> list[Attribute]:
-    """The attributes, up to and with the line ``@data``.
+    """Read the header up to and including the line ``@data``, and return its attributes.
 
     Raises:
-        BadDataError: a line of the head cannot be read, or ``@data`` is missing.
+        BadDataError: a line of the header is invalid, or ``@data`` is missing.
     """
     attributes: list[Attribute] = []
     for item in lines:
@@ -89,35 +89,37 @@ def read_header(lines: Iterator[tuple[int, bytes] | BadRecord]) -> list[Attribut
             raise BadDataError(f"line {item.line}: {item.reason}", [item])
         number, line = item
         try:
-            keyword, definition = _declaration(decode(line))
+            keyword, definition = _parse_declaration(decode_utf8(line))
             if keyword == "@data":
                 return attributes
             if keyword == "@attribute":
-                attributes.append(_attribute(definition))
+                attributes.append(_parse_attribute(definition))
         except RecordError as error:
-            raise BadDataError(f"line {number}: {error.reason}", [error.at(number)]) from error
-    raise BadDataError("the file has no line @data")
+            raise BadDataError(f"line {number}: {error.reason}", [error.at_line(number)]) from error
+    raise BadDataError("the file has no line @data; add it between the attributes and the rows")
 
 
-def _declaration(line: str) -> tuple[str, str]:
-    """Keyword and rest of a line of the head; nothing for an empty line or a comment."""
+def _parse_declaration(line: str) -> tuple[str, str]:
+    """Return the keyword and the rest of a header line; empty strings for an empty line or a comment."""
     line = line.strip()
     if not line or line.startswith("%"):
         return "", ""
     keyword, *rest = line.split(None, 1)
     if keyword.lower() not in {"@relation", "@attribute", "@data"}:
-        raise RecordError(f"{quoted(keyword)} is none of @relation, @attribute and @data")
+        raise RecordError(
+            f"unknown keyword {quoted(keyword)}; the keywords are @relation, @attribute and @data"
+        )
     return keyword.lower(), rest[0] if rest else ""
 
 
-def _attribute(definition: str) -> Attribute:
+def _parse_attribute(definition: str) -> Attribute:
     match = _ATTRIBUTE.match(definition)
     if match is None:
-        raise RecordError("an attribute has a name and a type")
+        raise RecordError("an attribute needs a name and a type")
     name, type_ = unquote(match[1]), match[2].strip()
     if type_.startswith("{"):
         if not type_.endswith("}"):
-            raise RecordError(f"the values of {quoted(name)} have no closing brace")
+            raise RecordError(f"attribute {quoted(name)}: the list of values has no closing brace")
         return Attribute(name, "nominal", parse_cells(type_[1:-1]))
     word, *rest = type_.split(None, 1)
     match word.lower():
@@ -129,11 +131,14 @@ def _attribute(definition: str) -> Attribute:
             paths = rest[0] if rest else ""
             return Attribute(name, "hierarchical", [path.strip() for path in paths.split(",")])
         case _:
-            raise RecordError(f"attribute {quoted(name)}: the type {quoted(word)} cannot be read")
+            raise RecordError(
+                f"attribute {quoted(name)}: the type {quoted(word)} is not supported; "
+                "use numeric, string, nominal or hierarchical"
+            )
 
 
 def unquote(word: str) -> str:
-    r"""A word without its quotes.
+    r"""Remove the quotes and escapes of a word.
 
     >>> unquote(r"'it\'s'")
     "it's"
@@ -144,34 +149,34 @@ def unquote(word: str) -> str:
 
 
 def parse_cells(text: str) -> list[str]:
-    """The cells of a row or the values of a nominal attribute.
+    """Split a row into cells, or a list of nominal values into values.
 
     Raises:
-        RecordError: a quote is not closed.
+        RecordError: the quotes are invalid.
 
     >>> parse_cells("1, 'a, b' ,?")
     ['1', 'a, b', '?']
     """
-    return [unquote(piece) for piece in _pieces(text)]
+    return [unquote(piece) for piece in _split_by_commas(text)]
 
 
 def parse_sparse_cells(text: str) -> Iterator[tuple[int, str]]:
-    """Index and cell of each pair in a sparse row, braces taken off.
+    """Yield the index and the cell of each pair in a sparse row without its braces.
 
     Raises:
-        RecordError: not such pairs.
+        RecordError: a pair is invalid.
 
     >>> list(parse_sparse_cells("1 X, 3 'a, b'"))
     [(1, 'X'), (3, 'a, b')]
     """
-    for piece in _pieces(text) if text.strip() else ():
+    for piece in _split_by_commas(text) if text.strip() else ():
         words = piece.split(None, 1)
         if len(words) != 2 or not words[0].isascii() or not words[0].isdigit() or len(words[0]) > 10:
-            raise RecordError(f"{quoted(piece)} is not an index and a value")
+            raise RecordError(f"{quoted(piece)} is not an index and a value separated by a space")
         yield int(words[0]), unquote(words[1])
 
 
-def _pieces(text: str) -> list[str]:
+def _split_by_commas(text: str) -> list[str]:
     if "'" not in text and '"' not in text:
         return [piece.strip() for piece in text.split(",")]
     pieces = []
@@ -179,7 +184,7 @@ def _pieces(text: str) -> list[str]:
     while True:
         match = _CELL.match(text, position)
         if match is None:
-            raise RecordError(f"quotes are out of order after {quoted(text[position : position + 30])}")
+            raise RecordError(f"invalid quotes after {quoted(text[position : position + 30])}")
         pieces.append(match[1].strip())
         if not match[2]:
             return pieces

@@ -1,4 +1,4 @@
-"""A zip of raw messages in folders that are labels."""
+"""Reads a zip of raw messages (``.eml``) in folders that are named after the labels."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from models.mail.email import Email
 
 
 class EmlZipOptions(FormatOptions):
-    """How folders are to be understood."""
+    """How folders become labels."""
 
     format: Literal["eml_zip"]
     root: str = ""
-    """The folder in which the labels' folders stand, where the zip has one around them."""
+    """The folder in the zip that contains the label folders. By default, the top level."""
     tree: bool = False
-    """Make a label tree of nested folders; else ``a/b`` is a label like any other."""
+    """Whether nested folders are a label tree. If false, ``a/b`` is an ordinary label."""
 
 
-def read_eml_zip(source: InputFile, options: EmlZipOptions, limits: IngestLimits) -> Items:
-    """The messages of a zip, in the order of their names, one for all copies of the same bytes.
+def read_eml_zip(file: InputFile, options: EmlZipOptions, limits: IngestLimits) -> Items:
+    """Yield the messages of a zip in the order of their names, with one record for all copies of a message.
 
-    The label is the path of the folder; a message beside the folders has none, and one that lies in several
-    has several. Files whose names do not end in ``.eml`` are passed over. The record's line is the number of
-    the file among those read.
+    The label is the path of the folder. A message outside the label folders has no label, and a message in
+    several folders has several. Files whose names do not end in ``.eml`` are skipped. The line of a record is
+    the number of the message in the zip.
     """
     root = options.root.strip("/")
     prefix = root + "/" if root else ""
-    with open_zip_archive(source, limits) as archive:
-        found = [j for j, name in enumerate(archive.names) if name.lower().endswith(".eml")]
-        inside = [j for j in found if archive.names[j].startswith(prefix)]
+    with open_zip_archive(file, limits) as archive:
+        messages = [j for j, name in enumerate(archive.names) if name.lower().endswith(".eml")]
+        inside = [j for j in messages if archive.names[j].startswith(prefix)]
         if not inside:
-            where = f" under {root!r}" if root else ""
-            raise BadDataError(f"the zip holds no .eml file{where}")
+            where = f" in the folder {root!r}; check the option root" if root else ""
+            raise BadDataError(f"the zip contains no .eml file{where}")
         folders = {j: archive.names[j].removeprefix(prefix).rpartition("/")[0] for j in inside}
-        yield _declared(archive, found, folders, options)
+        yield _declarations(archive, messages, folders, options)
         inside.sort(key=archive.names.__getitem__)
         copies: dict[tuple[int, int], list[int]] = defaultdict(list)
         for j in inside:
@@ -53,47 +53,48 @@ def read_eml_zip(source: InputFile, options: EmlZipOptions, limits: IngestLimits
                 yield from _records(archive, same, folders, number, limits)
 
 
-def _declared(
-    archive: ZipArchive, found: list[int], folders: dict[int, str], options: EmlZipOptions
+def _declarations(
+    archive: ZipArchive, messages: list[int], folders: dict[int, str], options: EmlZipOptions
 ) -> Declarations:
-    remarks = []
-    others = len(archive.names) - len(found)
-    if others:
-        remarks.append(f"{others:,} files of the zip do not end in .eml and were passed over")
-    if len(folders) < len(found):
-        remarks.append(f"{len(found) - len(folders):,} messages do not lie under {options.root!r}")
+    warnings = []
+    n_others = len(archive.names) - len(messages)
+    if n_others:
+        warnings.append(f"files in the zip that do not end in .eml: {n_others:,}; they were skipped")
+    n_outside = len(messages) - len(folders)
+    if n_outside:
+        warnings.append(f"messages outside the folder {options.root!r}: {n_outside:,}; they were skipped")
     tops = {folder.partition("/")[0] for folder in folders.values()}
     if len(tops) == 1 and all("/" in folder for folder in folders.values()):
         (top,) = tops
-        remarks.append(
-            f"every label begins with {top}/; if that is only a folder around them, set root to it"
+        warnings.append(
+            f"every label begins with {top}/; if {top} is only an outer folder, set the option root to {top}"
         )
     parents: dict[str, str] = {}
     if options.tree:
         for folder in folders.values():
             parts = folder.split("/")
             parents |= {"/".join(parts[: d + 1]): "/".join(parts[:d]) for d in range(1, len(parts))}
-    return Declarations(parents=parents, remarks=remarks)
+    return Declarations(parents=parents, warnings=warnings)
 
 
-def _message(archive: ZipArchive, index: int, max_bytes: int) -> bytes:
+def _read_message(archive: ZipArchive, index: int, max_bytes: int) -> bytes:
     with archive.open(index) as member:
         raw = read_at_most(member, max_bytes + 1)
     if len(raw) > max_bytes:
-        raise RecordError(f"the message is longer than {max_bytes:,} bytes")
+        raise RecordError(f"the message is longer than the limit of {max_bytes:,} bytes")
     return raw
 
 
 def _records(
     archive: ZipArchive, same: list[int], folders: dict[int, str], number: int, limits: IngestLimits
 ) -> list[Item]:
-    """One record for files of equal size and checksum, or several in the odd case that they differ."""
+    """Return one record for files of equal size and checksum, or several if their bytes still differ."""
     labels: dict[bytes, list[str]] = {}
     items: list[Item] = []
     for j in same:
         name = archive.names[j]
         try:
-            raw = _message(archive, j, limits.record_bytes)
+            raw = _read_message(archive, j, limits.record_bytes)
             if folders[j]:
                 check_name(folders[j], "a label", name, limits.name_length)
             labels.setdefault(raw, []).extend([folders[j]] if folders[j] else [])

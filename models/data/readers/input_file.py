@@ -1,4 +1,8 @@
-"""The bytes of a file, decompressed on the way and never more of them than allowed."""
+"""Opens an uploaded file: decompresses gzip and zstd on the fly and enforces the limits on size.
+
+A decompression bomb is a small compressed file that expands to an enormous one. :class:`DecompressionGuard`
+counts the decompressed bytes and stops the reader at the limits.
+"""
 
 from __future__ import annotations
 
@@ -21,31 +25,31 @@ from models.errors import BadDataError
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_RATIO_COUNTS_FROM = 16 * 2**20
-_MAX_LAYERS = 2  # a compressed file sent under a compressing Content-Encoding
-_ZSTD_INPUT = 1024  # zstd makes at most 128 KiB of 4 bytes, so one read of this size stays at 32 MiB
-_ZSTD_WINDOW = 2**27  # what the zstd command accepts by default
+_RATIO_MIN_BYTES = 16 * 2**20
+_MAX_LAYERS = 2  # a compressed file that is sent with a Content-Encoding
+_ZSTD_INPUT = 1024  # zstd can expand 4 bytes to 128 KiB, so that one read of this size yields at most 32 MiB
+_ZSTD_WINDOW = 2**27  # the default maximum of the zstd command
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to read, once, from its beginning.
+    """A file to read once, from the beginning.
 
     Attributes:
         stream: its decompressed bytes.
-        scratch: folder for a temporary copy where a format cannot be read in order.
+        temp_folder: folder for a temporary copy, for formats that need random access.
     """
 
     stream: BinaryIO
-    scratch: Path
+    temp_folder: Path
 
     @contextmanager
-    def seekable(self) -> Iterator[BinaryIO]:
-        """The file with random access: itself where it has that, else a copy on disk."""
+    def open_seekable(self) -> Iterator[BinaryIO]:
+        """Open the file with random access: the stream itself if it is seekable, else a copy on disk."""
         if self.stream.seekable():
             yield self.stream
             return
-        with tempfile.TemporaryFile(dir=self.scratch) as copy:
+        with tempfile.TemporaryFile(dir=self.temp_folder) as copy:
             shutil.copyfileobj(self.stream, copy, 2**20)
             copy.seek(0)
             yield cast("BinaryIO", copy)
@@ -53,63 +57,61 @@ class InputFile:
 
 def open_input_file(
     stream: BinaryIO,
-    scratch: Path,
+    temp_folder: Path,
     limits: IngestLimits,
     progress: Callable[[int], None] | None = None,
 ) -> InputFile:
-    """A file whose gzip or zstd compression, told by its first bytes, is taken off while it is read.
+    """Open a file. Detects gzip and zstd from the first bytes and decompresses while reading.
 
     Args:
-        stream: the bytes as they came.
-        scratch: folder for temporary copies.
-        limits: caps on bytes and on the ratio of decompression.
-        progress: told how many bytes of ``stream`` have been read so far.
+        stream: the bytes of the file.
+        temp_folder: folder for temporary copies.
+        limits: limits on the decompressed bytes and the compression ratio.
+        progress: receives the number of bytes of ``stream`` read so far.
 
     Raises:
-        BadDataError: while reading: a damaged or cut off stream, or more bytes than allowed.
+        BadDataError: while reading: the stream is damaged or truncated, or exceeds a limit.
     """
-    counted = _CountingStream(stream, progress)
-    opened: io.BufferedReader[Any] = io.BufferedReader(counted, 2**18)
+    counting = _CountingStream(stream, progress)
+    opened: io.BufferedReader[Any] = io.BufferedReader(counting, 2**18)
     for _ in range(_MAX_LAYERS):
         magic = opened.peek(4)
         if magic.startswith(_GZIP):
-            unzipped = cast("ByteReader", gzip.GzipFile(fileobj=opened, mode="rb"))
-            plain = GuardedStream(
-                unzipped, "the gzip stream", DecompressionGuard(lambda: counted.n_read, limits)
-            )
+            decompressor, what = cast("ByteReader", gzip.GzipFile(fileobj=opened, mode="rb")), "gzip"
         elif magic.startswith(_ZSTD):
-            plain = GuardedStream(
-                _ZstdReader(opened), "the zstd stream", DecompressionGuard(lambda: counted.n_read, limits)
-            )
+            decompressor, what = _ZstdReader(opened), "zstd"
         else:
             break
-        opened = io.BufferedReader(plain, 2**18)
-    return InputFile(opened, scratch)
+        guard = DecompressionGuard(lambda: counting.n_read, limits)
+        opened = io.BufferedReader(GuardedStream(decompressor, f"the {what} stream", guard), 2**18)
+    return InputFile(opened, temp_folder)
 
 
-def read_at_most(stream: BinaryIO, most: int) -> bytes:
-    """The first bytes of a stream, in memory for them alone: streams make room for all that is asked for.
+def read_at_most(stream: BinaryIO, max_bytes: int) -> bytes:
+    """Read the first bytes of a stream in small steps, so that memory grows only with what is read.
+
+    A single ``read(max_bytes)`` would allocate ``max_bytes`` at once.
 
     >>> read_at_most(io.BytesIO(b"abc"), 2)
     b'ab'
     """
     parts = []
-    while most > 0 and (part := stream.read(min(most, 2**16))):
+    while max_bytes > 0 and (part := stream.read(min(max_bytes, 2**16))):
         parts.append(part)
-        most -= len(part)
+        max_bytes -= len(part)
     return b"".join(parts)
 
 
 class ByteReader(Protocol):
-    """Whatever bytes can be read from."""
+    """An object from which bytes can be read."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; none at the end."""
+        """Read up to ``size`` bytes; return no bytes at the end."""
         ...
 
 
 class _CountingStream(io.RawIOBase):
-    """Counts what has been read; keeps random access where there is some."""
+    """Counts the bytes that are read. Seekable if the wrapped stream is."""
 
     def __init__(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
         self._stream = stream
@@ -138,92 +140,95 @@ class _CountingStream(io.RawIOBase):
 
 
 class DecompressionGuard:
-    """How many bytes have come out of a compressed file, and how many may.
+    """Counts decompressed bytes and enforces the limits on them.
 
     Args:
-        compressed: bytes of the compressed file read so far.
-        limits: caps on bytes and ratio.
+        n_compressed: returns the number of compressed bytes read so far.
+        limits: limits on the decompressed bytes and the compression ratio.
     """
 
-    def __init__(self, compressed: Callable[[], int], limits: IngestLimits) -> None:
-        self._compressed = compressed
+    def __init__(self, n_compressed: Callable[[], int], limits: IngestLimits) -> None:
+        self._n_compressed = n_compressed
         self._limits = limits
         self._n_bytes = 0
 
-    def add(self, n_bytes: int) -> None:
-        """Count bytes that have come out.
+    def count(self, n_bytes: int) -> None:
+        """Count decompressed bytes.
 
         Raises:
-            BadDataError: more than ``limits.decompressed_bytes``, or past the first 16 MiB more than
-                ``limits.ratio`` bytes for one.
+            BadDataError: the total exceeds ``limits.decompressed_bytes``, or exceeds 16 MiB and
+                ``limits.compression_ratio`` times the compressed bytes.
         """
         self._n_bytes += n_bytes
         limits = self._limits
         if self._n_bytes > limits.decompressed_bytes:
             raise BadDataError(
-                f"the file has more than {limits.decompressed_bytes:,} bytes after decompression"
+                f"the file is larger than the limit of {limits.decompressed_bytes:,} bytes after "
+                "decompression; upload a smaller file"
             )
-        if self._n_bytes > _RATIO_COUNTS_FROM and self._n_bytes > limits.ratio * max(self._compressed(), 1):
+        ratio_limit = limits.compression_ratio * max(self._n_compressed(), 1)
+        if self._n_bytes > _RATIO_MIN_BYTES and self._n_bytes > ratio_limit:
             raise BadDataError(
-                f"the file grows more than {limits.ratio} times by decompression; upload it uncompressed"
+                f"the file expands to more than {limits.compression_ratio} times its compressed size; "
+                "upload it uncompressed"
             )
 
 
 class GuardedStream(io.RawIOBase):
-    """Decompressed bytes, counted; damage is told as bad data.
+    """A decompressed stream that enforces the limits and reports damage as :class:`BadDataError`.
 
     Args:
-        stream: what decompresses.
-        what: what it decompresses, for messages.
-        growth: counts for the whole file.
+        stream: the decompressor.
+        what: what is decompressed, for error texts.
+        guard: counts the bytes of the whole file.
     """
 
-    def __init__(self, stream: ByteReader, what: str, growth: DecompressionGuard) -> None:
+    def __init__(self, stream: ByteReader, what: str, guard: DecompressionGuard) -> None:
         self._stream = stream
         self._what = what
-        self._growth = growth
+        self._guard = guard
 
     def readable(self) -> bool:
-        """It is."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
         """Read the next bytes.
 
         Raises:
-            BadDataError: the stream is cut off or damaged, or grows out of bounds.
+            BadDataError: the stream is truncated or damaged, or exceeds a limit.
         """
         try:
             data = self._stream.read(len(buffer))
         except EOFError as error:
-            raise BadDataError(f"{self._what} is cut off; upload the whole file") from error
+            raise BadDataError(f"{self._what} is truncated; upload the complete file") from error
         except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, zstandard.ZstdError) as error:
             raise BadDataError(f"{self._what} is damaged: {error}") from error
-        self._growth.add(len(data))
+        self._guard.count(len(data))
         buffer[: len(data)] = data
         return len(data)
 
 
 class _ZstdReader:
-    """Reads zstd frames, one after another, and knows when the last is cut off."""
+    """Decompresses consecutive zstd frames, and detects a truncated last frame."""
 
-    def __init__(self, source: ByteReader) -> None:
-        self._source = source
+    def __init__(self, stream: ByteReader) -> None:
+        self._stream = stream
         self._frame: Any = None
-        self._ready = b""
+        self._buffer = b""
 
     def read(self, size: int) -> bytes:
-        while not self._ready:
-            chunk = self._source.read(_ZSTD_INPUT)
+        while not self._buffer:
+            chunk = self._stream.read(_ZSTD_INPUT)
             if not chunk:
                 if self._frame is not None:
                     raise EOFError
                 return b""
-            self._ready = self._decompressed(chunk)
-        data, self._ready = self._ready[:size], self._ready[size:]
+            self._buffer = self._decompress(chunk)
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
         return data
 
-    def _decompressed(self, chunk: bytes) -> bytes:
+    def _decompress(self, chunk: bytes) -> bytes:
         parts = []
         while chunk:
             if self._frame is None:

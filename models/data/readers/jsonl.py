@@ -1,4 +1,4 @@
-"""JSON Lines: one example an object, one object a line.
+"""Reads JSON Lines: each line is a JSON object with one example.
 
 An example is ``{"id"?, "text" | "features": {name: number} | "email": {"subject", "from", "to", "text",
 "html"} | "raw_email": base64, "labels": [str], "split"?: "train" | "test"}``.
@@ -11,6 +11,7 @@ import binascii
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, cast
@@ -19,7 +20,7 @@ from pydantic_core import from_json
 
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import InputFile
-from models.data.readers.lines import decode, numbered_lines
+from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.readers.options import FormatOptions
 from models.data.record import (
     Items,
@@ -28,8 +29,8 @@ from models.data.record import (
     check_name,
     check_number,
     check_split,
+    json_pointer,
     json_type,
-    pointer,
 )
 from models.errors import BadRecord
 from models.mail.email import Email
@@ -38,20 +39,20 @@ FIELDS = ("id", "text", "features", "email", "raw_email", "labels", "split")
 DOCUMENT_FIELDS = ("text", "features", "email", "raw_email")
 EMAIL_FIELDS = {"subject": "subject", "from": "from_", "to": "to", "text": "text", "html": "html"}
 
-_LARGE = 2**1000  # well within the range of a double, which whole numbers of JSON are not bound by
+_LARGE = 2**1000  # in the range of a double; integers in JSON can be larger
 _SPACED_COLON = re.compile(rb'"[ \t\r]+:')
 _PLACE = re.compile(r" at line \d+ column (\d+)$")
 
 
 class JSONLOptions(FormatOptions):
-    """JSON Lines leaves nothing to choose."""
+    """JSON Lines has no options."""
 
     format: Literal["jsonl"]
 
 
-def read_jsonl(source: InputFile, options: JSONLOptions, limits: IngestLimits) -> Items:  # noqa: ARG001
-    """The records of a JSON Lines file; blank lines are passed over."""
-    for item in numbered_lines(source.stream, limits.record_bytes):
+def read_jsonl(file: InputFile, options: JSONLOptions, limits: IngestLimits) -> Items:  # noqa: ARG001
+    """Yield the records of a JSON Lines file. Blank lines are skipped."""
+    for item in numbered_lines(file.stream, limits.record_bytes):
         if isinstance(item, BadRecord):
             yield item
             continue
@@ -61,74 +62,78 @@ def read_jsonl(source: InputFile, options: JSONLOptions, limits: IngestLimits) -
         try:
             yield record_from_json(parse_object(line), limits, line=number)
         except RecordError as error:
-            yield error.at(number)
+            yield error.at_line(number)
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """A line as a JSON object, strictly by RFC 8259: no NaN, no lone surrogates, no repeated keys.
+    """Parse a line as a JSON object, strictly by RFC 8259: no NaN, unpaired surrogates or repeated keys.
 
     Raises:
-        RecordError: not one JSON object in UTF-8; names the column.
+        RecordError: the line is not one JSON object in UTF-8; names the column.
     """
     try:
         value = from_json(line, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
-        decode(line)  # tells the character's column where the fault is in the encoding
+        decode_utf8(line)  # if the encoding is the fault, this error names the column
         message = str(error)
         place = _PLACE.search(message)
         reason = _PLACE.sub("", message)
         raise RecordError(f"column {place[1] if place else 1}: not valid JSON: {reason}") from error
     if type(value) is not dict:
-        raise RecordError(f"the line must hold a JSON object, not {json_type(value)}")
+        raise RecordError(f"the line must be a JSON object, not {json_type(value)}")
     _reject_repeated_keys(line, value)
     return value
 
 
 def _reject_repeated_keys(line: bytes, value: dict[str, Any]) -> None:
-    """Parsers keep the last of several equal keys; whoever wrote the file may have meant another.
+    """Reject an object with a repeated key, of which parsers silently keep only the last value.
 
-    Every pair of the source has a quote followed by a colon, perhaps with white space between. So where
-    that sequence occurs no more often than keys were parsed, no key was lost, and the slow way is spared.
+    Every key is followed by a colon, possibly after white space. If a quote and a colon occur only as often
+    as keys were parsed, no key was lost, and the slow check is not needed.
     """
     n_keys = len(value) + sum(len(nested) for nested in value.values() if type(nested) is dict)
     if line.count(b'":') == n_keys and not _SPACED_COLON.search(line):
         return
 
-    def refuse(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def reject(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise RecordError("the key stands twice in one object", pointer(twice))
+            counts = Counter(key for key, _ in pairs)
+            key = next(key for key, _ in pairs if counts[key] > 1)
+            raise RecordError("the key occurs twice in one object; remove one", json_pointer(key))
         return members
 
-    json.loads(line, object_pairs_hook=refuse)
+    json.loads(line, object_pairs_hook=reject)
 
 
 def record_from_json(value: Mapping[str, Any], limits: IngestLimits, *, line: int) -> Record:
-    """An example from its JSON object.
+    """Return the record of an example.
 
     Args:
-        value: the decoded object.
-        limits: caps on names.
-        line: where it stands, for reports.
+        value: the parsed JSON object.
+        limits: limits on names.
+        line: line number, for reports.
 
     Raises:
-        RecordError: names the field by its JSON pointer.
+        RecordError: a field is invalid; names it by its JSON pointer.
     """
     for name in value:
         if name not in FIELDS:
-            raise RecordError(f"unknown field; an example has {', '.join(FIELDS)}", pointer(name))
-    given = [name for name in DOCUMENT_FIELDS if name in value]
-    if len(given) != 1:
-        found = " and ".join(given) if given else "none of them"
-        raise RecordError(f"an example has exactly one of {', '.join(DOCUMENT_FIELDS)}; this has {found}")
+            raise RecordError(
+                f"unknown field; the fields of an example are {', '.join(FIELDS)}", json_pointer(name)
+            )
+    documents = [name for name in DOCUMENT_FIELDS if name in value]
+    if len(documents) != 1:
+        actual = " and ".join(documents) if documents else "none of them"
+        raise RecordError(
+            f"an example must have exactly one of {', '.join(DOCUMENT_FIELDS)}; this one has {actual}"
+        )
     record = Record(line=line, labels=_labels(value, limits))
     if "id" in value:
         record.id = check_name(value["id"], "the id", "/id", limits.name_length)
     if "split" in value:
         record.split = check_split(value["split"], "/split")
-    match given[0]:
+    match documents[0]:
         case "text":
             record.text = _string(value["text"], "/text")
         case "features":
@@ -142,7 +147,7 @@ def record_from_json(value: Mapping[str, Any], limits: IngestLimits, *, line: in
 
 def _labels(value: Mapping[str, Any], limits: IngestLimits) -> list[str]:
     if "labels" not in value:
-        raise RecordError("labels are missing; an example without a label says []", "/labels")
+        raise RecordError("the field labels is missing; use [] for an example without a label", "/labels")
     labels = value["labels"]
     if type(labels) is not list:
         raise RecordError(f"labels must be a list of strings, not {json_type(labels)}", "/labels")
@@ -158,20 +163,20 @@ def _string(value: object, field: str) -> str:
 def _features(value: object, limits: IngestLimits) -> dict[str, float]:
     if type(value) is not dict:
         raise RecordError(
-            f"features must be an object of numbers by name, not {json_type(value)}", "/features"
+            f"features must be an object that maps names to numbers, not {json_type(value)}", "/features"
         )
-    if _are_plain(value, limits):
+    if _pass_fast_check(value, limits):
         return value
     return {
-        check_name(name, "a feature name", pointer("features", name), limits.name_length): check_number(
-            number, "a feature", pointer("features", name)
+        check_name(name, "a feature name", json_pointer("features", name), limits.name_length): check_number(
+            number, "a feature", json_pointer("features", name)
         )
         for name, number in value.items()
     }
 
 
-def _are_plain(features: dict[str, Any], limits: IngestLimits) -> bool:
-    """Whether features are in order beyond doubt, told much sooner than by looking at one after another."""
+def _pass_fast_check(features: dict[str, Any], limits: IngestLimits) -> bool:
+    """Return whether all features are valid. Faster than checking them one by one, which names the fault."""
     numbers = features.values()
     return (
         set(map(type, numbers)) <= {float, int}
@@ -191,7 +196,8 @@ def _email(value: object) -> Email:
     for name in value:
         if name not in EMAIL_FIELDS:
             raise RecordError(
-                f"unknown field; an email has {', '.join(EMAIL_FIELDS)}", pointer("email", name)
+                f"unknown field; the fields of an email are {', '.join(EMAIL_FIELDS)}",
+                json_pointer("email", name),
             )
     parts = {EMAIL_FIELDS[name]: _string(part, f"/email/{name}") for name, part in value.items()}
     return replace(Email(), **cast("Any", parts))
@@ -201,4 +207,4 @@ def _base64(value: object) -> bytes:
     try:
         return base64.b64decode(_string(value, "/raw_email"), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RecordError(f"not base64: {error}", "/raw_email") from error
+        raise RecordError(f"must be base64: {error}", "/raw_email") from error

@@ -1,29 +1,30 @@
-"""A label tree from a file of pairs."""
+"""Reads a label tree from a file of ``child,parent`` lines."""
 
 from __future__ import annotations
 
 import csv
 from typing import BinaryIO
 
-from models.data.readers.lines import decode, numbered_lines
+from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.record import RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 from models.labels import LabelTree
 
-_MOST_LINE_BYTES = 2**16
-_MOST_NAME_LENGTH = 512
+_MAX_LINE_BYTES = 2**16
+_MAX_NAME_LENGTH = 512
 
 
 def read_label_tree(stream: BinaryIO) -> LabelTree:
-    r"""The tree of a file with a pair ``child,parent`` (or child, tab, parent) a line.
+    r"""Read a label tree from lines ``child,parent``, or child and parent separated by a tab.
 
-    A root may stand alone on a line. Where one does, all roots must: then a parent that is neither a child
-    of another label nor such a root is a slip of the pen. Names with commas are quoted as in CSV; empty
-    lines and lines that begin with ``#`` are passed over.
+    A line can also contain only a root. If any line does, the file must list all roots: a parent that is
+    neither a child in another line nor a listed root is an error. Quote names with commas as in CSV. Empty
+    lines and lines that begin with ``#`` are skipped.
 
     Raises:
-        BadDataError: a line that is not a pair, a label with two parents, or an unknown parent; by name.
-        ParameterError: a cycle, by name.
+        BadDataError: a line has no valid pair, a label has two parents, or a parent is unknown; names the
+            line and the label.
+        ParameterError: the tree has a cycle; names its labels.
 
     >>> import io
     >>> read_label_tree(io.BytesIO(b"C11,CCAT\nC12,CCAT\n")).parents
@@ -32,22 +33,23 @@ def read_label_tree(stream: BinaryIO) -> LabelTree:
     parents: dict[str, str] = {}
     lines: dict[str, int] = {}
     roots: set[str] = set()
-    for item in numbered_lines(stream, _MOST_LINE_BYTES):
+    for item in numbered_lines(stream, _MAX_LINE_BYTES):
         if isinstance(item, BadRecord):
-            raise _refusal(item.line, item.reason)
+            raise _bad_line(item.line, item.reason)
         number, line = item
         if not line.strip() or line.startswith(b"#"):
             continue
         try:
-            child, parent = _pair(decode(line))
+            child, parent = _parse_pair(decode_utf8(line))
         except RecordError as error:
-            raise _refusal(number, error.reason) from error
+            raise _bad_line(number, error.reason) from error
         if child in lines and (child in roots or parent is None or parents[child] != parent):
-            first = "no parent" if child in roots else repr(parents[child])
-            second = "no parent" if parent is None else repr(parent)
-            raise _refusal(
+            first = "no parent" if child in roots else f"the parent {quoted(parents[child])}"
+            second = "no parent" if parent is None else f"the parent {quoted(parent)}"
+            raise _bad_line(
                 number,
-                f"the label {quoted(child)} has two parents: {first} in line {lines[child]}, now {second}",
+                f"the label {quoted(child)} has {first} in line {lines[child]} and {second} here; "
+                "remove one of the lines",
             )
         lines[child] = number
         if parent is None:
@@ -56,25 +58,25 @@ def read_label_tree(stream: BinaryIO) -> LabelTree:
             parents[child] = parent
     for child, parent in parents.items():
         if roots and parent not in lines:
-            raise _refusal(
-                lines[child], f"the parent {quoted(parent)} is unknown; it is neither a root nor a child"
+            raise _bad_line(
+                lines[child], f"the parent {quoted(parent)} is neither a root nor a child; add a line for it"
             )
     return LabelTree(parents)
 
 
-def _pair(line: str) -> tuple[str, str | None]:
+def _parse_pair(line: str) -> tuple[str, str | None]:
     delimiter = "\t" if "\t" in line else ","
     try:
         names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter, strict=True))]
     except csv.Error as error:
-        raise RecordError(f"quotes are out of order: {error}") from error
+        raise RecordError(f"invalid quotes: {error}") from error
     if len(names) == 2 and not names[1]:
         names.pop()
     if len(names) > 2:
-        raise RecordError(f"a line holds a child and its parent, not {len(names)} names")
-    checked = [check_name(name, "a label", "", _MOST_NAME_LENGTH) for name in names]
+        raise RecordError(f"a line must contain a child and its parent, not {len(names)} names")
+    checked = [check_name(name, "a label", "", _MAX_NAME_LENGTH) for name in names]
     return checked[0], checked[1] if len(checked) == 2 else None
 
 
-def _refusal(line: int, reason: str) -> BadDataError:
+def _bad_line(line: int, reason: str) -> BadDataError:
     return BadDataError(f"line {line}: {reason}", [BadRecord(line, reason)])

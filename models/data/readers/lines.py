@@ -1,4 +1,4 @@
-"""Lines of a byte stream, numbered, in bounded memory."""
+"""Reads numbered lines from a byte stream in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ BOM = b"\xef\xbb\xbf"
 
 
 def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, bytes] | BadRecord]:
-    r"""The lines of a stream with their 1-based numbers, without line ends.
+    r"""Yield the lines of a stream with their 1-based numbers, without line ends.
 
-    A byte order mark of UTF-8 is dropped, and lines may end in LF or CRLF. A line of more than ``max_bytes``
-    is passed over without being held, and yields a :class:`BadRecord`.
+    A UTF-8 byte order mark is removed. Lines end in LF or CRLF. A line of more than ``max_bytes`` is skipped
+    without being kept in memory, and yields a :class:`BadRecord`.
 
     Raises:
-        BadDataError: the file is UTF-16.
+        BadDataError: the file is encoded in UTF-16.
 
     >>> import io
     >>> list(numbered_lines(io.BytesIO(b"a\r\nb"), 10))
@@ -30,31 +30,31 @@ def numbered_lines(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[int, byte
         if number == 1:
             reject_utf16(line)
             line = line.removeprefix(BOM)
-        ended = line.endswith(b"\n")
-        line = line.removesuffix(b"\n").removesuffix(b"\r") if ended else line
+        complete = line.endswith(b"\n")
+        line = line.removesuffix(b"\n").removesuffix(b"\r") if complete else line
         if len(line) > max_bytes:
-            while not ended and (rest := stream.readline(2**16)):
-                ended = rest.endswith(b"\n")
-            yield BadRecord(number, f"the line is longer than {max_bytes:,} bytes")
+            while not complete and (rest := stream.readline(2**16)):
+                complete = rest.endswith(b"\n")
+            yield BadRecord(number, f"the line is longer than the limit of {max_bytes:,} bytes")
         else:
             yield number, line
 
 
 def reject_utf16(line: bytes) -> None:
-    """Tell a file that begins with the byte order mark of UTF-16 from one that is merely damaged.
+    """Check that a file does not begin with a UTF-16 byte order mark.
 
     Raises:
-        BadDataError: it does.
+        BadDataError: the file is encoded in UTF-16.
     """
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadDataError("the file is UTF-16; save it as UTF-8")
+        raise BadDataError("the file is encoded in UTF-16; save it as UTF-8")
 
 
-def decode(line: bytes) -> str:
-    """A line of UTF-8.
+def decode_utf8(line: bytes) -> str:
+    """Decode a line of UTF-8.
 
     Raises:
-        RecordError: not UTF-8; names the column.
+        RecordError: the line is not UTF-8; names the column.
     """
     try:
         return line.decode()

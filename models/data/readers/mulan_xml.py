@@ -1,4 +1,4 @@
-"""Mulan's list of labels: ``<labels><label name="a"><label name="b"/></label></labels>``."""
+"""Reads the label list of a Mulan file: ``<labels><label name="a"><label name="b"/></label></labels>``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from models.data.readers.input_file import read_at_most
+from models.data.record import quoted
 from models.errors import BadDataError
 
-_MOST_BYTES = 16 * 2**20
+_MAX_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class MulanLabels:
     """The attributes that are labels.
 
     Attributes:
-        names: in the order of the file.
-        parents: child to parent, where labels are nested.
+        names: label names in the order of the file.
+        parents: child to parent for nested labels.
     """
 
     names: Sequence[str]
@@ -27,15 +28,17 @@ class MulanLabels:
 
 
 def read_mulan_xml(stream: BinaryIO) -> MulanLabels:
-    """The labels that an XML file lists.
+    """Return the labels that an XML file lists.
+
+    Entity declarations are rejected: a label list does not need them, and they can expand without limit.
 
     Raises:
-        BadDataError: not such a file, more than 16 MiB, a label twice or without a name, or entities (which
-            such a file has no need of and which can blow up).
+        BadDataError: the file is not such a list, is larger than 16 MiB, has a label twice or without a name,
+            or declares entities.
     """
-    content = read_at_most(stream, _MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise BadDataError("the XML file of labels has more than 16 MiB")
+    content = read_at_most(stream, _MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise BadDataError("the XML file of labels is larger than the limit of 16 MiB")
     names: dict[str, None] = {}
     parents: dict[str, str] = {}
     open_labels: list[str] = []
@@ -44,10 +47,10 @@ def read_mulan_xml(stream: BinaryIO) -> MulanLabels:
         if tag.rpartition(":")[2] != "label":
             return
         name = attributes.get("name", "")
-        if not name or name in names:
-            raise BadDataError(
-                f"the XML file lists the label {name!r} twice" if name else "a label has no name"
-            )
+        if not name:
+            raise BadDataError("the XML file of labels has a label without the attribute name")
+        if name in names:
+            raise BadDataError(f"the XML file of labels lists the label {quoted(name)} twice")
         names[name] = None
         if open_labels:
             parents[name] = open_labels[-1]
@@ -57,13 +60,13 @@ def read_mulan_xml(stream: BinaryIO) -> MulanLabels:
         if tag.rpartition(":")[2] == "label":
             open_labels.pop()
 
-    def refuse_entity(*_: object) -> None:
+    def reject_entity(*_: object) -> None:
         raise BadDataError("the XML file of labels declares entities; remove them")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.EntityDeclHandler = refuse_entity
+    parser.EntityDeclHandler = reject_entity
     try:
         parser.Parse(content, True)
     except (expat.ExpatError, LookupError, ValueError) as error:
@@ -71,5 +74,5 @@ def read_mulan_xml(stream: BinaryIO) -> MulanLabels:
             raise
         raise BadDataError(f"the XML file of labels cannot be read: {error}") from error
     if not names:
-        raise BadDataError("the XML file lists no label")
+        raise BadDataError("the XML file of labels lists no label; add an element <label name=...> for each")
     return MulanLabels(list(names), parents)

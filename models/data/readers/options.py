@@ -1,4 +1,4 @@
-"""Base of what a user can say about a file's format."""
+"""Base classes of the options of a file format."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class FormatOptions(BaseModel):
-    """Base of the options of one format; subclasses add a literal ``format`` and their fields."""
+    """Base of the options of one format. Subclasses add a literal ``format`` and their own fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
-"""A column, an attribute or a header, as it is called in the file."""
+"""The name of a column, an attribute or a header in the file."""
 
 
 class EmailColumns(BaseModel):
-    """The columns of a table that hold the parts of an e-mail."""
+    """The columns of a table that contain the parts of an e-mail."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -29,35 +29,35 @@ class EmailColumns(BaseModel):
     )
 
     subject: Name | None = None
-    """Column of the subject line."""
+    """The column of the subject line."""
     from_: Annotated[Name | None, Field(alias="from")] = None
-    """Column of the From line."""
+    """The column of the From line."""
     to: Name | None = None
-    """Column of the To line."""
+    """The column of the To line."""
     text: Name | None = None
-    """Column of the plain-text body."""
+    """The column of the plain-text body."""
     html: Name | None = None
-    """Column of the HTML body."""
+    """The column of the HTML body."""
 
 
 class TableOptions(FormatOptions):
-    """Which columns of a table are what.
+    """The roles of the columns of a table.
 
-    Without them a column ``text`` is the document where there is one (else all columns that are nothing
-    else are numeric features), and ``labels``, ``id`` and ``split`` are what they are called.
+    By default, the columns ``text``, ``labels``, ``id`` and ``split`` have the roles that their names state.
+    If there is no column ``text``, all columns without another role are numeric features.
     """
 
     text: Name | None = None
-    """The column that holds the text."""
+    """The column of the text."""
     features: Annotated[list[Name], Field(min_length=1)] | None = None
-    """The columns that are numeric features."""
+    """The columns of the numeric features."""
     email: EmailColumns | None = None
-    """The columns that hold the parts of an e-mail."""
+    """The columns of the parts of an e-mail."""
     labels: Name | Annotated[list[Name], Field(min_length=1)] | None = None
-    """Either the one column that holds all labels, or a list of columns that are each a label, 0 or 1."""
+    """Either one column that contains all labels, or a list of label columns, each with 0 or 1."""
     label_separator: Annotated[str, Field(min_length=1, max_length=10)] = ","
-    """What stands between two labels of a cell; white space around labels is dropped."""
+    """The separator between the labels in a cell. White space around labels is removed."""
     id: Name | None = None
-    """The column that holds the id."""
+    """The column of the id."""
     split: Name | None = None
-    """The column that holds ``train`` or ``test``; an empty cell is neither."""
+    """The column with ``train`` or ``test``. An empty cell means neither."""

@@ -1,4 +1,4 @@
-"""Parquet: a table whose columns are chosen as in CSV, with lists of labels and maps of features besides."""
+"""Reads Parquet: a table with the same column roles as CSV, and with lists of labels and maps of features."""
 
 from __future__ import annotations
 
@@ -20,71 +20,83 @@ from models.data.readers.table import (
     parse_split,
     split_labels,
 )
-from models.data.record import Declarations, Items, Record, RecordError, check_name, check_number, json_type
+from models.data.record import (
+    Declarations,
+    Items,
+    Record,
+    RecordError,
+    check_name,
+    check_number,
+    json_type,
+    quoted,
+)
 from models.errors import BadDataError, BadRecord
 from models.mail.email import Email
 
-_ROWS = 256
-_LARGEST_GROUP = 2**30
-_NO_RATIO = 2**40  # a column of equal values shrinks without bounds and means no harm
+_BATCH_ROWS = 256
+_MAX_GROUP_BYTES = 2**30
+_UNLIMITED_RATIO = 2**40  # a harmless column of equal values compresses by any ratio
 
 
 class ParquetOptions(TableOptions):
-    """How a Parquet file is to be read."""
+    """Options of a Parquet file."""
 
     format: Literal["parquet"]
     raw_email: Name | None = None
-    """The column of bytes that holds raw messages; ``raw_email`` where there is such a column."""
+    """The column of bytes with raw messages. By default, the column ``raw_email`` if there is one."""
 
 
-def read_parquet(source: InputFile, options: ParquetOptions, limits: IngestLimits) -> Items:
-    """The records of a Parquet file, numbered by row from 1.
+def read_parquet(file: InputFile, options: ParquetOptions, limits: IngestLimits) -> Items:
+    """Yield the records of a Parquet file, numbered by row from 1.
 
     Labels are a list of strings, a string with separators, or columns of 0 and 1. Features are all numeric
-    columns that are nothing else, or a column ``features`` that maps names to numbers.
+    columns without another role, or a column ``features`` that maps names to numbers.
     """
-    with source.seekable() as file, _arrow_errors_as_bad_data():
-        size = file.seek(0, 2)
-        growth = DecompressionGuard(lambda: size, replace(limits, ratio=_NO_RATIO))
-        with pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as table:
+    with file.open_seekable() as seekable, _arrow_errors_as_bad_data():
+        size = seekable.seek(0, 2)
+        guard = DecompressionGuard(lambda: size, replace(limits, compression_ratio=_UNLIMITED_RATIO))
+        with pq.ParquetFile(seekable, pre_buffer=False, buffer_size=2**20) as table:
             _reject_large_row_groups(table.metadata)
-            rows = _Rows(table.schema_arrow, options, limits)
-            yield rows.columns.declared()
+            rows = _RowReader(table.schema_arrow, options, limits)
+            yield rows.columns.declarations()
             number = 0
-            for batch in table.iter_batches(batch_size=_ROWS, columns=rows.needed, use_threads=False):
-                growth.add(batch.nbytes)
+            for batch in table.iter_batches(batch_size=_BATCH_ROWS, columns=rows.needed, use_threads=False):
+                guard.count(batch.nbytes)
                 for cells in _rows_of(batch):
                     number += 1
                     if cells is None:
-                        yield BadRecord(number, "a string of the row is not valid UTF-8")
+                        yield BadRecord(number, "a string in the row is not valid UTF-8")
                         continue
                     try:
                         yield rows.record(cells, number)
                     except RecordError as error:
-                        yield error.at(number)
-            yield rows.closing()
+                        yield error.at_line(number)
+            yield rows.final_declarations()
 
 
-class _arrow_errors_as_bad_data:  # noqa: N801 - reads as the statement it is
-    """Arrow tells of damaged files by several exceptions; a fault of the disk is not one of them."""
+class _arrow_errors_as_bad_data:  # noqa: N801 - a context manager that is used like a function
+    """Converts the exceptions that Arrow raises for a damaged file. Errors of the disk pass through.
+
+    Arrow raises OSError without an error number for damaged files.
+    """
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
-        told = isinstance(error, (pa.ArrowException, UnicodeDecodeError))
-        if told or (isinstance(error, OSError) and error.errno is None):
+        is_damage = isinstance(error, (pa.ArrowException, UnicodeDecodeError))
+        if is_damage or (isinstance(error, OSError) and error.errno is None):
             raise BadDataError(f"the Parquet file cannot be read: {error}") from error
 
 
 def _reject_large_row_groups(metadata: pq.FileMetaData) -> None:
     for i in range(metadata.num_row_groups):
-        if metadata.row_group(i).total_byte_size > _LARGEST_GROUP:
-            raise BadDataError("a row group has more than 1 GiB; write the file with smaller row groups")
+        if metadata.row_group(i).total_byte_size > _MAX_GROUP_BYTES:
+            raise BadDataError("a row group is larger than 1 GiB; write the file with smaller row groups")
 
 
 def _rows_of(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | None]:
-    """Each row by column name; None for one with a string that cannot be decoded."""
+    """Yield each row by column name; None for a row with a string that cannot be decoded."""
     try:
         yield from batch.to_pylist()
     except UnicodeDecodeError:
@@ -95,11 +107,11 @@ def _rows_of(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any] | None]:
                 yield None
 
 
-class _Rows:
+class _RowReader:
     """Turns rows into records.
 
     Attributes:
-        columns: the part that every column plays.
+        columns: the roles of the columns.
         needed: names of the columns to read.
     """
 
@@ -108,29 +120,26 @@ class _Rows:
         self._separator = options.label_separator
         self._n_missing = 0
         types = {field.name: field.type for field in schema}
-        self._raw = self._whole(options.raw_email, "raw_email", types, _is_bytes)
-        given = options.features[0] if options.features and len(options.features) == 1 else None
-        self._map = None if self._raw else self._whole(given, "features", types, pa.types.is_map)
-        whole = self._raw or self._map
-        if whole == self._map and whole is not None:
+        self._raw = _find_document_column(options.raw_email, "raw_email", types, _is_bytes)
+        name = options.features[0] if options.features and len(options.features) == 1 else None
+        self._map = None if self._raw else _find_document_column(name, "features", types, pa.types.is_map)
+        document_column = self._raw or self._map
+        if document_column == self._map and document_column is not None:
             options = options.model_copy(update={"features": None})
         self.columns: ColumnRoles = assign_columns(
-            schema.names, options, limits, whole=whole, may_be_feature=lambda name: _is_number(types[name])
+            schema.names,
+            options,
+            limits,
+            document_column=document_column,
+            can_be_feature=lambda name: _is_number(types[name]),
         )
         self.needed = [name for name in schema.names if name not in self.columns.unused]
 
-    def _whole(
-        self, given: str | None, default: str, types: Mapping[str, pa.DataType], is_right: Callable[..., bool]
-    ) -> str | None:
-        """The column that holds whole documents of a kind, if it is there and of the right type."""
-        name = given or default
-        return name if name in types and is_right(types[name]) else None
-
     def record(self, row: Mapping[str, Any], number: int) -> Record:
-        """The record of one row.
+        """Return the record of one row.
 
         Raises:
-            RecordError: names the column.
+            RecordError: a cell is invalid (names the column), or the document is too long.
         """
         columns, limits = self.columns, self._limits
         record = Record(line=number, labels=self._labels(row))
@@ -144,7 +153,7 @@ class _Rows:
             record.email = Email(raw=row[self._raw] or b"")
             size = len(row[self._raw] or b"")
         elif self._map is not None:
-            record.features = self._mapped(row[self._map] or [], self._map)
+            record.features = self._map_features(row[self._map] or [], self._map)
             size = 16 * len(record.features)
         elif columns.text is not None:
             record.text = _text(row, columns.text)
@@ -157,8 +166,14 @@ class _Rows:
             record.features = {name: self._number(row[name], name) for name in columns.features}
             size = 0
         if size > limits.record_bytes:
-            raise RecordError(f"the document is longer than {limits.record_bytes:,} bytes")
+            raise RecordError(f"the document is longer than the limit of {limits.record_bytes:,} bytes")
         return record
+
+    def final_declarations(self) -> Declarations:
+        """Return the warnings that are known only after the last row."""
+        if not self._n_missing:
+            return Declarations()
+        return Declarations(warnings=[f"missing feature values: {self._n_missing:,}; they were read as 0"])
 
     def _labels(self, row: Mapping[str, Any]) -> list[str]:
         column = self.columns.labels
@@ -173,12 +188,12 @@ class _Rows:
             )
         return [check_name(name, "a label", column, self._limits.name_length) for name in labels]
 
-    def _mapped(self, items: Any, column: str) -> dict[str, float]:
+    def _map_features(self, items: Any, column: str) -> dict[str, float]:
         features: dict[str, float] = {}
         for name, value in items:
             check_name(name, "a feature name", column, self._limits.name_length)
             if name in features:
-                raise RecordError(f"the feature {name!r} stands twice", column)
+                raise RecordError(f"the feature {quoted(name)} occurs twice", column)
             features[name] = self._number(value, column)
         return features
 
@@ -188,13 +203,13 @@ class _Rows:
             return 0.0
         return check_number(int(value) if type(value) is bool else value, "a feature", column)
 
-    def closing(self) -> Declarations:
-        """What is to be said after the last row."""
-        if not self._n_missing:
-            return Declarations()
-        return Declarations(
-            remarks=[f"{self._n_missing:,} values of features are missing and were read as 0"]
-        )
+
+def _find_document_column(
+    name: str | None, default: str, types: Mapping[str, pa.DataType], has_type: Callable[..., bool]
+) -> str | None:
+    """Return the column that contains whole documents, if it exists and has the right type."""
+    name = name or default
+    return name if name in types and has_type(types[name]) else None
 
 
 def _text(row: Mapping[str, Any], column: str) -> str:

@@ -1,4 +1,4 @@
-"""Multi-label svmlight (LIBSVM): ``label,label index:value index:value # comment``."""
+"""Reads multi-label svmlight (LIBSVM): ``label,label index:value index:value # comment``."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from pydantic import Field
 
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import InputFile
-from models.data.readers.lines import decode, numbered_lines
+from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.readers.options import FormatOptions, Name
 from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 
-_LARGEST_INDEX = 2**31 - 1
+_MAX_INDEX = 2**31 - 1
 _TOKEN = re.compile(rb"\S+")
 
 
 class SVMLightOptions(FormatOptions):
-    """What the numbers of a svmlight file mean; without names, labels and features are called by number."""
+    """Names for the numbers in a svmlight file. Without names, each number is its own name."""
 
     format: Literal["svmlight"]
     label_names: Annotated[list[Name], Field(min_length=1)] | None = None
-    """The labels' names, in the order of their numbers."""
+    """The names of the labels, in the order of their numbers."""
     feature_names: Annotated[list[Name], Field(min_length=1)] | None = None
-    """The features' names, in the order of their indices."""
+    """The names of the features, in the order of their indices."""
     first_label: Literal[0, 1] = 0
-    """The number of the first of ``label_names``."""
+    """The number of the first name in ``label_names``."""
     first_feature: Literal[0, 1] = 1
-    """The index of the first of ``feature_names``."""
+    """The index of the first name in ``feature_names``."""
 
 
-def read_svmlight(source: InputFile, options: SVMLightOptions, limits: IngestLimits) -> Items:
-    """The records of a multi-label svmlight file.
+def read_svmlight(file: InputFile, options: SVMLightOptions, limits: IngestLimits) -> Items:
+    """Yield the records of a multi-label svmlight file.
 
-    Indices may stand in any order; one that stands twice in a line is refused. Empty lines and lines of
-    comment are passed over; a document without a label begins with white space or with its first feature.
+    Indices can be in any order, but must not occur twice in a line. Empty lines and comments are skipped. The
+    line of a document without a label begins with white space or with its first feature.
     """
-    labels = _Names(options.label_names, options.first_label, "label", limits)
-    features = _Names(options.feature_names, options.first_feature, "feature", limits)
+    labels = _NameTable(options.label_names, options.first_label, "label", limits)
+    features = _NameTable(options.feature_names, options.first_feature, "feature", limits)
     yield Declarations(labels=options.label_names or (), features=options.feature_names or ())
-    for item in numbered_lines(source.stream, limits.record_bytes):
+    for item in numbered_lines(file.stream, limits.record_bytes):
         if isinstance(item, BadRecord):
             yield item
             continue
@@ -54,54 +54,54 @@ def read_svmlight(source: InputFile, options: SVMLightOptions, limits: IngestLim
         try:
             yield _record(line, number, labels, features)
         except RecordError as error:
-            yield error.at(number)
+            yield error.at_line(number)
 
 
-def _record(line: bytes, number: int, labels: _Names, features: _Names) -> Record:
+def _record(line: bytes, number: int, labels: _NameTable, features: _NameTable) -> Record:
     tokens = line.split()
-    labelled = not line[:1].isspace() and b":" not in tokens[0]
-    record = Record(line=number, labels=_labels(tokens[0], labels) if labelled else [])
-    pairs = tokens[1:] if labelled else tokens
-    record.features = _at_once(line, pairs, features) or _one_by_one(line, pairs, features)
+    has_labels = not line[:1].isspace() and b":" not in tokens[0]
+    record = Record(line=number, labels=_parse_labels(tokens[0], labels) if has_labels else [])
+    pairs = tokens[1:] if has_labels else tokens
+    record.features = _parse_fast(line, pairs, features) or _parse_strict(line, pairs, features)
     return record
 
 
-def _at_once(line: bytes, pairs: Sequence[bytes], features: _Names) -> dict[str, float] | None:
-    """The features of a line without faults or names not met before; None sends it the slow way."""
+def _parse_fast(line: bytes, pairs: Sequence[bytes], features: _NameTable) -> dict[str, float] | None:
+    """Return the features of a valid line whose indices are all known; None if ``_parse_strict`` must run."""
     known = features.known
     try:
         values = {known[index]: float(value) for index, _, value in (pair.partition(b":") for pair in pairs)}
     except (KeyError, ValueError):
         return None
-    is_plain = len(values) == len(pairs) and math.isfinite(sum(values.values())) and b"_" not in line
-    return values if is_plain else None
+    is_valid = len(values) == len(pairs) and math.isfinite(sum(values.values())) and b"_" not in line
+    return values if is_valid else None
 
 
-def _one_by_one(line: bytes, pairs: Sequence[bytes], features: _Names) -> dict[str, float]:
-    """The features of a line.
+def _parse_strict(line: bytes, pairs: Sequence[bytes], features: _NameTable) -> dict[str, float]:
+    """Return the features of a line.
 
     Raises:
-        RecordError: names the column.
+        RecordError: a pair is invalid; names the column.
     """
     values: dict[str, float] = {}
     for position, pair in enumerate(pairs):
         index, colon, value = pair.partition(b":")
         try:
-            name = features.of(index)
-            values[name] = _new_value(value if colon else b"", name, values)
+            name = features.name_of(index)
+            values[name] = _parse_value(value if colon else b"", name, values)
         except RecordError as error:
             column = list(_TOKEN.finditer(line))[position - len(pairs)].start() + 1
             raise RecordError(f"column {column}: {quoted(pair.decode('latin-1'))}: {error.reason}") from error
     return values
 
 
-def _labels(token: bytes, labels: _Names) -> list[str]:
-    return [labels.of(part) for part in token.split(b",") if part]
+def _parse_labels(token: bytes, labels: _NameTable) -> list[str]:
+    return [labels.name_of(part) for part in token.split(b",") if part]
 
 
-def _new_value(text: bytes, name: str, values: Mapping[str, float]) -> float:
+def _parse_value(text: bytes, name: str, values: Mapping[str, float]) -> float:
     if name in values:
-        raise RecordError("the index stands twice")
+        raise RecordError("the index occurs twice in the line")
     try:
         value = float(text)
     except ValueError:
@@ -111,17 +111,17 @@ def _new_value(text: bytes, name: str, values: Mapping[str, float]) -> float:
     return value
 
 
-class _Names:
-    """From what stands in the file to names.
+class _NameTable:
+    """Maps the numbers in the file to names.
 
     Attributes:
-        known: those met so far.
+        known: the names of the numbers so far.
 
     Args:
-        names: in the order of their numbers; None calls everything as it stands in the file.
+        names: the names in the order of their numbers; None uses each number as its own name.
         first: the number of the first name.
         what: ``"label"`` or ``"feature"``.
-        limits: caps on names.
+        limits: limits on names.
     """
 
     def __init__(self, names: Sequence[str] | None, first: int, what: str, limits: IngestLimits) -> None:
@@ -131,32 +131,35 @@ class _Names:
         self._limits = limits
         self.known: dict[bytes, str] = {}
         if names is not None and len(set(names)) < len(names):
-            raise BadDataError(f"two of the {what} names given are the same")
+            raise BadDataError(f"the option {what}_names contains the same name twice; rename one")
 
-    def of(self, text: bytes) -> str:
-        """The name that a number stands for.
+    def name_of(self, text: bytes) -> str:
+        """Return the name of a number.
 
         Raises:
-            RecordError: not a number, or one that has no name.
+            RecordError: the text is not a number, or the number has no name.
         """
         name = self.known.get(text)
         if name is None:
-            name = self.known[text] = self._find(text)
+            name = self.known[text] = self._look_up(text)
         return name
 
-    def _find(self, text: bytes) -> str:
+    def _look_up(self, text: bytes) -> str:
         if self._what == "label" and self._names is None:
-            return check_name(decode(text), "a label", "labels", self._limits.name_length)
+            return check_name(decode_utf8(text), "a label", "labels", self._limits.name_length)
         if not text.isdigit():
-            raise RecordError(f"a {self._what} must be a whole number, not {quoted(text.decode('latin-1'))}")
-        number = int(text) if len(text) <= 10 else _LARGEST_INDEX + 1
-        if number > _LARGEST_INDEX:
-            raise RecordError(f"a {self._what} number is at most {_LARGEST_INDEX:,}")
+            raise RecordError(
+                f"the {self._what} must be a whole number, not {quoted(text.decode('latin-1'))}"
+            )
+        number = int(text) if len(text) <= 10 else _MAX_INDEX + 1
+        if number > _MAX_INDEX:
+            raise RecordError(f"the {self._what} number must be at most {_MAX_INDEX:,}")
         if self._names is None:
             return str(number)
         if not 0 <= number - self._first < len(self._names):
             last = self._first + len(self._names) - 1
             raise RecordError(
-                f"{self._what} {number} has no name; the names given are for {self._first} to {last}"
+                f"{self._what} {number} has no name; the option {self._what}_names covers "
+                f"{self._first} to {last}"
             )
         return self._names[number - self._first]

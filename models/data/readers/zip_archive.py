@@ -1,4 +1,4 @@
-"""Zip files, read member by member and never further than their caps."""
+"""Reads the members of a zip within the limits on their number and size."""
 
 from __future__ import annotations
 
@@ -19,69 +19,74 @@ _MAGIC = b"PK\x03\x04"
 _END = b"PK\x05\x06"
 _END64 = b"PK\x06\x06"
 _END_SIZE = 22
-_LARGEST_COMMENT = 2**16
-_DIRECTORY_BYTES = 400  # of one member in the directory: 46, its name, and times or other extras
-_READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MAX_COMMENT_BYTES = 2**16
+_DIRECTORY_BYTES = 400  # for each member: a fixed part of 46 bytes, the name, and extras such as times
+_SUPPORTED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-def is_zip(source: InputFile) -> bool:
-    """Whether a file begins like a zip."""
-    return cast("io.BufferedReader", source.stream).peek(4).startswith(_MAGIC)
+def is_zip(file: InputFile) -> bool:
+    """Return whether a file begins like a zip. Does not consume any bytes."""
+    return cast("io.BufferedReader", file.stream).peek(4).startswith(_MAGIC)
 
 
 class ZipArchive:
-    """The members of an open zip that are files and not an operating system's litter.
+    """The files in an open zip, without folders, hidden files and ``__MACOSX``.
 
     Attributes:
-        names: of the members, in the order of the directory; a zip may hold two of the same name.
+        names: names of the members in the order of the directory; a name can occur more than once.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, growth: DecompressionGuard) -> None:
+    def __init__(self, archive: zipfile.ZipFile, guard: DecompressionGuard) -> None:
         self._archive = archive
-        self._growth = growth
+        self._guard = guard
         self._members = [info for info in archive.infolist() if not _is_system_file(info)]
         self.names = [info.filename for info in self._members]
 
     def signature(self, index: int) -> tuple[int, int]:
-        """Size and CRC-32 of a member, equal where two members are the same bytes."""
+        """Return the size and CRC-32 of a member. Members with the same bytes have the same signature."""
         info = self._members[index]
         return info.file_size, info.CRC
 
     def open(self, index: int) -> BinaryIO:
-        """The decompressed bytes of a member, counted against the caps of the whole zip.
+        """Open a member. Its decompressed bytes count towards the limits of the whole zip.
 
         Raises:
-            BadDataError: now or while reading: it is encrypted, compressed in a rare way, or damaged.
+            BadDataError: now or while reading: the member is encrypted or damaged, or its compression method
+                is not supported.
         """
         info = self._members[index]
-        name = quoted(info.filename)
+        what = f"the member {quoted(info.filename)} of the zip"
         if info.flag_bits & 1:
-            raise BadDataError(f"the member {name} of the zip is encrypted")
-        if info.compress_type not in _READABLE:
-            raise BadDataError(f"the member {name} of the zip is compressed otherwise than by deflate")
-        with _zip_errors_as_bad_data(f"the member {name} of the zip is damaged"):
+            raise BadDataError(f"{what} is encrypted; create the zip without a password")
+        if info.compress_type not in _SUPPORTED_METHODS:
+            raise BadDataError(f"{what} uses an unsupported compression method; use deflate")
+        with _zip_errors_as_bad_data(f"{what} is damaged"):
             member = self._archive.open(info)
-        plain = GuardedStream(cast("ByteReader", member), f"the member {name} of the zip", self._growth)
+        plain = GuardedStream(cast("ByteReader", member), what, self._guard)
         return cast("BinaryIO", io.BufferedReader(plain, 2**16))
 
 
 @contextmanager
-def open_zip_archive(source: InputFile, limits: IngestLimits) -> Iterator[ZipArchive]:
-    """A zip with random access.
+def open_zip_archive(file: InputFile, limits: IngestLimits) -> Iterator[ZipArchive]:
+    """Open a zip with random access.
 
     Raises:
-        BadDataError: not a zip, damaged, or with more members than allowed.
+        BadDataError: the file is not a zip, is damaged, or has more members than the limit.
     """
-    with source.seekable() as file:
-        size = file.seek(0, io.SEEK_END)
-        if _directory_bytes(file, size) > limits.zip_members * _DIRECTORY_BYTES:
-            raise BadDataError(f"the zip has more than {limits.zip_members:,} members")
-        with _zip_errors_as_bad_data("the zip is damaged or cut off"):
-            archive = zipfile.ZipFile(file)
+    with file.open_seekable() as seekable:
+        size = seekable.seek(0, io.SEEK_END)
+        if _directory_size(seekable, size) > limits.zip_members * _DIRECTORY_BYTES:
+            raise _too_many_members(limits)
+        with _zip_errors_as_bad_data("the zip is damaged or truncated"):
+            archive = zipfile.ZipFile(seekable)
         with archive:
             if len(archive.infolist()) > limits.zip_members:
-                raise BadDataError(f"the zip has more than {limits.zip_members:,} members")
+                raise _too_many_members(limits)
             yield ZipArchive(archive, DecompressionGuard(lambda: size, limits))
+
+
+def _too_many_members(limits: IngestLimits) -> BadDataError:
+    return BadDataError(f"the zip has more members than the limit of {limits.zip_members:,}")
 
 
 @contextmanager
@@ -93,17 +98,20 @@ def _zip_errors_as_bad_data(what: str) -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        raise BadDataError(f"{what}: it points to a place before the file") from error
+        raise BadDataError(f"{what}: an offset points before the beginning of the file") from error
 
 
-def _directory_bytes(file: BinaryIO, size: int) -> int:
-    """What the zip's end says of the size of its directory, which zipfile takes into memory as a whole."""
-    tail_size = min(size, _END_SIZE + _LARGEST_COMMENT)
+def _directory_size(file: BinaryIO, size: int) -> int:
+    """Return the size of the directory as the end record states it.
+
+    The zipfile module loads the whole directory into memory, so its size is checked first.
+    """
+    tail_size = min(size, _END_SIZE + _MAX_COMMENT_BYTES)
     file.seek(size - tail_size)
     tail = file.read(tail_size)
     end = tail.rfind(_END)
     if end < 0 or len(tail) - end < _END_SIZE:
-        raise BadDataError("the zip is cut off; upload the whole file")
+        raise BadDataError("the zip is truncated; upload the complete file")
     n_bytes = int.from_bytes(tail[end + 12 : end + 16], "little")
     end64 = tail.rfind(_END64, 0, end)
     if end64 >= 0 and len(tail) - end64 >= 48:
@@ -112,6 +120,7 @@ def _directory_bytes(file: BinaryIO, size: int) -> int:
 
 
 def _is_system_file(info: zipfile.ZipInfo) -> bool:
+    """Return whether a member is a folder, a hidden file or part of ``__MACOSX``."""
     parts = info.filename.split("/")
-    is_file = bool(parts[-1])  # ZipInfo.is_dir stumbles over an empty name
+    is_file = bool(parts[-1])  # ZipInfo.is_dir fails on an empty name
     return not is_file or "__MACOSX" in parts or any(part.startswith(".") for part in parts)

@@ -1,4 +1,4 @@
-"""The public corpora, counted exactly; skipped where they are absent."""
+"""Exact counts of the public corpora; skipped if the corpora are not installed."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_reuters(tmp_path: Path) -> None:
     assert report.n_labels == 118
     assert report.n_unlabelled == 1828 + 280
     stored = StoredExamples(tmp_path / "set.parquet")
-    parts: dict[str | None, set[str]] = {"train": set(), "test": set()}
-    bare = {"train": 0, "test": 0}
+    labels_by_split: dict[str | None, set[str]] = {"train": set(), "test": set()}
+    n_unlabelled = {"train": 0, "test": 0}
     for labels, split in zip(stored.label_sets(), stored.splits(), strict=True):
-        parts[split].update(labels)
-        bare[split or ""] += not labels
-    assert bare == {"train": 1828, "test": 280}
-    assert len(parts["train"]) == 115
-    assert len(parts["train"] & parts["test"]) == 90
+        labels_by_split[split].update(labels)
+        n_unlabelled[split or ""] += not labels
+    assert n_unlabelled == {"train": 1828, "test": 280}
+    assert len(labels_by_split["train"]) == 115
+    assert len(labels_by_split["train"] & labels_by_split["test"]) == 90
 
 
 def test_20newsgroups(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_spamassassin_lists(tmp_path: Path) -> None:
     assert sum(len(labels) > 1 for labels in StoredExamples(tmp_path / "set.parquet").label_sets()) == 406
 
 
-def test_rcv1_is_closed_under_its_tree(tmp_path: Path) -> None:
+def test_rcv1_label_sets_contain_all_ancestors(tmp_path: Path) -> None:
     parents = json.loads((FOLDER / "rcv1_topics_hierarchy.json").read_text())["parents"]
     tree = LabelTree({child: parent for child, parent in parents.items() if parent != "Root"})
     out = io.BytesIO()
@@ -67,14 +67,16 @@ def test_rcv1_is_closed_under_its_tree(tmp_path: Path) -> None:
             del example["tfidf500"]
             out.write(json.dumps(example).encode() + b"\n")
     reports = []
-    for given in (None, tree):
+    for label_tree in (None, tree):
         out.seek(0)
-        reports.append(ingest(out, "jsonl", tmp_path / "set.parquet", tree=given))
-    open_, closed = reports
-    assert open_.splits == {"train": 3000, "test": 3000, "none": 0}
-    assert open_.n_labels == 102
-    assert round(open_.label_cardinality, 1) == 3.2
-    assert {name: count for name, count in closed.label_counts.items() if count} == open_.label_counts
+        reports.append(ingest(out, "jsonl", tmp_path / "set.parquet", tree=label_tree))
+    without_tree, with_tree = reports
+    assert without_tree.splits == {"train": 3000, "test": 3000, "none": 0}
+    assert without_tree.n_labels == 102
+    assert round(without_tree.label_cardinality, 1) == 3.2
+    assert {
+        name: count for name, count in with_tree.label_counts.items() if count
+    } == without_tree.label_counts
 
 
 MULAN = {
@@ -100,7 +102,7 @@ def test_mulan_as_svmlight(name: str, part: str, tmp_path: Path) -> None:
     assert counts(report) == (n_train if part == "train" else n_test, n_features, n_labels)
 
 
-def zipped(*names: str) -> io.BytesIO:
+def make_zip(*names: str) -> io.BytesIO:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
@@ -112,13 +114,13 @@ def zipped(*names: str) -> io.BytesIO:
 
 
 def test_mulan_as_arff(tmp_path: Path) -> None:
-    yeast = ingest(zipped("yeast.arff.gz", "yeast.xml"), None, tmp_path / "set.parquet")
+    yeast = ingest(make_zip("yeast.arff.gz", "yeast.xml"), None, tmp_path / "set.parquet")
     assert counts(yeast) == (2417, 103, 14)
     assert round(yeast.label_cardinality, 3) == 4.237
-    medical = ingest(zipped("medical.arff.gz", "medical.xml"), None, tmp_path / "set.parquet")
+    medical = ingest(make_zip("medical.arff.gz", "medical.xml"), None, tmp_path / "set.parquet")
     assert counts(medical) == (978, 1449, 45)
     assert round(medical.label_cardinality, 3) == 1.245
-    genbase = ingest(zipped("genbase-train.arff", "genbase.xml"), None, tmp_path / "set.parquet")
+    genbase = ingest(make_zip("genbase-train.arff", "genbase.xml"), None, tmp_path / "set.parquet")
     assert genbase.splits["train"] == 463
     assert genbase.n_labels == 27
 
@@ -137,7 +139,7 @@ def test_funcat(part: str, tmp_path: Path) -> None:
     assert not any("not in the label tree" in warning for warning in report.warnings)
 
 
-def test_raw_messages_as_a_zip(tmp_path: Path) -> None:
+def test_a_zip_of_raw_messages(tmp_path: Path) -> None:
     paths = sorted(path for path in (FOLDER / "eml").rglob("*") if path.is_file())
     contents = {path.read_bytes() for path in paths}
     out = io.BytesIO()

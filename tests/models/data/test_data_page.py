@@ -1,4 +1,4 @@
-"""What docs/data.md shows is what is read."""
+"""The examples in docs/data.md work as the page states."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_the_first_file_is_read(tmp_path: Path) -> None:
+def test_the_first_example_file_is_valid(tmp_path: Path) -> None:
     first = blocks("json")[0].encode()
     report = ingest(io.BytesIO(first), "jsonl", tmp_path / "set.parquet")
     assert report.label_counts == {"billing": 2, "shipping": 1}
 
 
-def test_the_table_is_read(tmp_path: Path) -> None:
+def test_the_csv_example_is_valid(tmp_path: Path) -> None:
     (table,) = blocks("csv")
     report = ingest(io.BytesIO(table.encode()), "csv", tmp_path / "set.parquet")
     assert report.label_counts == {"billing": 2, "shipping": 1}
 
 
-def test_the_svmlight_lines_are_read(tmp_path: Path) -> None:
+def test_the_svmlight_example_is_valid(tmp_path: Path) -> None:
     (lines,) = re.findall(r"```\n(0,3 .*?)```", PAGE, re.DOTALL)
     report = ingest(io.BytesIO(lines.encode()), "svmlight", tmp_path / "set.parquet")
     assert (report.n_examples, report.n_unlabelled) == (2, 1)
 
 
-def test_options_are_valid_and_every_option_is_mentioned() -> None:
+def test_options_are_valid_and_every_option_is_documented() -> None:
     adapter: TypeAdapter[object] = TypeAdapter(OptionsUnion)
-    shown = [json.loads(found) for found in re.findall(r'"options": (\{"format".*?\})\}?[`\n]', PAGE)]
+    shown = [json.loads(match) for match in re.findall(r'"options": (\{"format".*?\})\}?[`\n]', PAGE)]
     assert len(shown) == 2
     for options in shown:
         adapter.validate_python(options)
-    for known in FORMATS.values():
-        for name in known.options.model_fields:
+    for format_ in FORMATS.values():
+        for name in format_.options.model_fields:
             assert f"`{name}" in PAGE, name

@@ -1,4 +1,4 @@
-"""Examples in memory and on disk answer alike."""
+"""Examples in memory and on disk behave the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.data.store import StoredExamples
 from models.errors import BadDataError
 
 
-def listed(examples: Examples) -> list[Any]:
+def documents_of(examples: Examples) -> list[Any]:
     return list(cast("list[Any]", examples.documents))
 
 
@@ -35,20 +35,22 @@ def in_memory() -> Examples:
 
 
 def on_disk(folder: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int) -> StoredExamples:
-    monkeypatch.setattr(store, "_GROUP_ROWS", group_rows)
+    monkeypatch.setattr(store, "_MAX_GROUP_ROWS", group_rows)
     examples = in_memory()
     rows = [
         {"text": text, "labels": labels} | ({"split": split} if split else {})
-        for text, labels, split in zip(listed(examples), examples.labels, examples.split_column, strict=True)
+        for text, labels, split in zip(
+            documents_of(examples), examples.labels, examples.split_column, strict=True
+        )
     ]
     content = "\n".join(map(json.dumps, rows)).encode()
     ingest(io.BytesIO(content), "jsonl", folder / "set.parquet")
     return StoredExamples(folder / "set.parquet")
 
 
-def everything(source: ExampleSource) -> list[Any]:
+def all_rows(source: ExampleSource) -> list[Any]:
     batches = list(source.batches())
-    documents = [document for batch in batches for document in listed(batch)]
+    documents = [document for batch in batches for document in documents_of(batch)]
     labels = [labels for batch in batches for labels in batch.labels]
     ids = [id_ for batch in batches for id_ in batch.ids]
     assert labels == source.label_sets()
@@ -59,35 +61,35 @@ def everything(source: ExampleSource) -> list[Any]:
 
 @pytest.mark.parametrize("group_rows", [1, 3, 4])
 @pytest.mark.parametrize("keep", [[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
-def test_memory_and_disk_agree(
+def test_memory_and_disk_give_the_same_rows(
     group_rows: int, keep: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, disk = in_memory(), on_disk(tmp_path, monkeypatch, group_rows)
-    assert everything(disk) == everything(memory)
+    assert all_rows(disk) == all_rows(memory)
     mask = np.array(keep, dtype=bool)
-    assert everything(disk.where(mask)) == everything(memory.where(mask))
-    assert everything(disk.where(mask)) == [
-        row for row, kept in zip(everything(disk), keep, strict=True) if kept
+    assert all_rows(disk.where(mask)) == all_rows(memory.where(mask))
+    assert all_rows(disk.where(mask)) == [
+        row for row, is_kept in zip(all_rows(disk), keep, strict=True) if is_kept
     ]
     assert disk.n_examples == 4
 
 
-def test_parts_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_subsets_of_subsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for source in (in_memory(), on_disk(tmp_path, monkeypatch, 3)):
-        part = source.where(np.array([True, False, True, True])).where(np.array([False, True, True]))
-        assert part.label_sets() == [("x", "y"), ("y",)]
+        subset = source.where(np.array([True, False, True, True])).where(np.array([False, True, True]))
+        assert subset.label_sets() == [("x", "y"), ("y",)]
         with pytest.raises(ValueError, match=r"shape \(3,\); there are 2"):
-            part.where(np.ones(3, dtype=bool))
+            subset.where(np.ones(3, dtype=bool))
 
 
-def test_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_reads_a_range_of_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = on_disk(tmp_path, monkeypatch, 3)
-    assert listed(disk.page(1, 3)) == ["b", "c", "d"]
+    assert documents_of(disk.page(1, 3)) == ["b", "c", "d"]
     assert list(disk.page(3, 9).ids) == ["4"]
     assert disk.page(9, 9).n_examples == 0
 
 
-def test_numeric_examples_can_be_cut_and_joined() -> None:
+def test_numeric_examples_can_be_subset_and_concatenated() -> None:
     matrix = csr_array(np.array([[1.0, 0], [0, 2], [3, 0]]))
     examples = Examples("features", FeatureRows(["a", "b"], matrix), [(), ("x",), ("y",)])
     first, rest = (
@@ -114,13 +116,13 @@ def test_numeric_examples_can_be_cut_and_joined() -> None:
     ),
     st.integers(1, 5),
 )
-def test_features_survive_any_row_group_size(
+def test_features_round_trip_with_any_row_group_size(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]], group_rows: int
 ) -> None:
     folder = tmp_path_factory.mktemp("features")
     content = "\n".join(json.dumps({"features": row, "labels": ["x"]}) for row in rows).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_GROUP_ROWS", group_rows)
+        patch.setattr(store, "_MAX_GROUP_ROWS", group_rows)
         ingest(io.BytesIO(content), "jsonl", folder / "set.parquet")
     stored = StoredExamples(folder / "set.parquet")
     batches = list(stored.batches())
@@ -135,7 +137,7 @@ def test_features_survive_any_row_group_size(
     np.testing.assert_array_equal(documents.matrix.toarray(), expected)
 
 
-def test_foreign_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "set.parquet"
     path.write_bytes(b"PAR1 no PAR1")
     with pytest.raises(BadDataError, match=r"set\.parquet is not a stored data set"):

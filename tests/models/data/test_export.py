@@ -1,4 +1,4 @@
-"""A data set that is exported and read again is the same."""
+"""A data set that is exported and ingested again is equal to the original."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOCUMENTS = {
 }
 
 
-def same(one: ExampleSource, other: ExampleSource) -> None:
+def assert_equal_sources(one: ExampleSource, other: ExampleSource) -> None:
     assert one.kind == other.kind
     assert one.label_sets() == other.label_sets()
     assert one.splits() == other.splits()
@@ -47,7 +47,7 @@ def same(one: ExampleSource, other: ExampleSource) -> None:
         assert first.documents == second.documents
 
 
-def stored_again(source: ExampleSource, folder: Path) -> StoredExamples:
+def export_and_ingest(source: ExampleSource, folder: Path) -> StoredExamples:
     out = io.BytesIO()
     assert export_jsonl(source, out) == source.n_examples
     out.seek(0)
@@ -57,7 +57,9 @@ def stored_again(source: ExampleSource, folder: Path) -> StoredExamples:
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_examples_of_any_kind(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_examples_of_every_kind_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     folder = tmp_path_factory.mktemp("export")
     field = data.draw(st.sampled_from(sorted(DOCUMENTS)))
     example = st.fixed_dictionaries(
@@ -69,7 +71,7 @@ def test_examples_of_any_kind(tmp_path_factory: pytest.TempPathFactory, data: st
     content = "\n".join(map(json.dumps, examples)).encode()
     ingest(io.BytesIO(content), "jsonl", folder / "set.parquet")
     stored = StoredExamples(folder / "set.parquet")
-    same(stored, stored_again(stored, folder))
+    assert_equal_sources(stored, export_and_ingest(stored, folder))
 
 
 def test_features_that_are_zero_everywhere_are_kept(tmp_path: Path) -> None:
@@ -77,17 +79,17 @@ def test_features_that_are_zero_everywhere_are_kept(tmp_path: Path) -> None:
     ingest(io.BytesIO(b"1 2:5\n1 2:4\n"), "svmlight", tmp_path / "set.parquet", options=options)
     stored = StoredExamples(tmp_path / "set.parquet")
     assert stored.feature_names == ["a", "b", "c"]
-    same(stored, stored_again(stored, tmp_path))
+    assert_equal_sources(stored, export_and_ingest(stored, tmp_path))
 
 
-def test_a_part_can_be_exported(tmp_path: Path) -> None:
+def test_a_subset_can_be_exported(tmp_path: Path) -> None:
     ingest(io.BytesIO(b"1 2:5\n2 3:4\n"), "svmlight", tmp_path / "set.parquet")
     part = StoredExamples(tmp_path / "set.parquet").where(np.array([False, True]))
-    same(part, stored_again(part, tmp_path))
+    assert_equal_sources(part, export_and_ingest(part, tmp_path))
 
 
-def test_examples_in_memory_without_ids(tmp_path: Path) -> None:
+def test_examples_without_ids_get_running_numbers(tmp_path: Path) -> None:
     memory = Examples("text", ["a", "b"], [("x",), ()])
-    again = stored_again(memory, tmp_path)
+    again = export_and_ingest(memory, tmp_path)
     assert list(Examples.concatenate(list(again.batches())).ids) == ["1", "2"]
     assert again.label_sets() == memory.label_sets()

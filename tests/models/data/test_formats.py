@@ -1,4 +1,4 @@
-"""Formats are told by content, and options go with their format."""
+"""Formats are detected from the content, and options belong to one format."""
 
 from __future__ import annotations
 
@@ -54,41 +54,41 @@ CONTENTS = [
 
 @pytest.mark.parametrize(("name", "content"), CONTENTS)
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lambda c: zstandard.ZstdCompressor().compress(c)])
-def test_told_by_content_and_read_whether_compressed_or_not(
+def test_a_detected_format_gives_the_same_data_set_as_a_named_one(
     name: str, content: bytes, compress: type[bytes], tmp_path: Path
 ) -> None:
-    told = ingest(io.BytesIO(compress(content)), None, tmp_path / "told.parquet")
+    detected = ingest(io.BytesIO(compress(content)), None, tmp_path / "detected.parquet")
     named = ingest(io.BytesIO(compress(content)), name, tmp_path / "named.parquet")
-    assert told == named
-    assert told.n_examples == 1
-    assert (tmp_path / "told.parquet").read_bytes() == (tmp_path / "named.parquet").read_bytes()
+    assert detected == named
+    assert detected.n_examples == 1
+    assert (tmp_path / "detected.parquet").read_bytes() == (tmp_path / "named.parquet").read_bytes()
     assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "cannot be told from the content; name one of jsonl, csv"),
-        (b"some words\n", "cannot be told from the content"),
-        (b'[{"text": "a"}]', "looks like one JSON array"),
+        (b"", "cannot be detected from the content; set format to one of jsonl, csv"),
+        (b"some words\n", "cannot be detected from the content"),
+        (b'[{"text": "a"}]', "looks like a JSON array"),
         ('{"text": "a"}'.encode("utf-16"), "UTF-16"),
     ],
 )
-def test_what_cannot_be_told(content: bytes, reason: str, tmp_path: Path) -> None:
+def test_unknown_content_is_rejected(content: bytes, reason: str, tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match=reason):
         ingest(io.BytesIO(content), None, tmp_path / "set.parquet")
 
 
-def test_unknown_formats_and_options_of_another_one(tmp_path: Path) -> None:
+def test_unknown_formats_and_options_of_another_format_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="unknown format 'xls'") as caught:
         ingest(io.BytesIO(b""), "xls", tmp_path / "set.parquet")
     assert caught.value.pointer == "/format"
-    with pytest.raises(ParameterError, match="options are not of the format jsonl") as caught:
+    with pytest.raises(ParameterError, match="submit the options of the format jsonl") as caught:
         ingest(io.BytesIO(b""), "jsonl", tmp_path / "set.parquet", options=CSVOptions(format="csv"))
     assert caught.value.pointer == "/options"
 
 
-def test_options_are_a_union_told_apart_by_format() -> None:
+def test_the_field_format_selects_the_options() -> None:
     adapter: TypeAdapter[object] = TypeAdapter(OptionsUnion)
     for name, known in FORMATS.items():
         assert type(adapter.validate_python({"format": name})) is known.options

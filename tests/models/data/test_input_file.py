@@ -1,4 +1,4 @@
-"""Compressed files: recognised by content, capped while they are read."""
+"""Compressed files: detected by content, and limited while they are read."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def read(content: bytes, folder: Path, limits: IngestLimits | None = None) -> by
         zstd(gzip.compress(TEXT)),
     ],
 )
-def test_compression_is_taken_off(content: bytes, tmp_path: Path) -> None:
+def test_files_are_decompressed(content: bytes, tmp_path: Path) -> None:
     assert read(content, tmp_path) == TEXT
 
 
 @pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_cut_off_and_damaged_streams_are_told(name: str, tmp_path: Path) -> None:
+def test_truncated_and_damaged_streams_are_rejected(name: str, tmp_path: Path) -> None:
     whole = gzip.compress(TEXT) if name == "gzip" else zstd(TEXT)
     for length in (5, 12, len(whole) // 2, len(whole) - 1):
         with pytest.raises(BadDataError, match=f"{name} stream is"):
@@ -57,7 +57,7 @@ def test_cut_off_and_damaged_streams_are_told(name: str, tmp_path: Path) -> None
 
 
 def bomb(name: str, n_bytes: int) -> bytes:
-    """Zeros, compressed a mebibyte at a time."""
+    """Return compressed zeros, compressed one mebibyte at a time."""
     out = io.BytesIO()
     if name == "gzip":
         with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as file:
@@ -71,36 +71,36 @@ def bomb(name: str, n_bytes: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_bombs_do_not_go_off(name: str, tmp_path: Path) -> None:
+def test_decompression_bombs_are_stopped(name: str, tmp_path: Path) -> None:
     content = bomb(name, 256 * 2**20)
-    source = open_input_file(io.BytesIO(content), tmp_path, IngestLimits())
+    file = open_input_file(io.BytesIO(content), tmp_path, IngestLimits())
     n_read = 0
-    with pytest.raises(BadDataError, match="grows more than 200 times"):  # noqa: PT012 - counts what came before
-        while data := source.stream.read(2**16):
+    with pytest.raises(BadDataError, match="expands to more than 200 times"):  # noqa: PT012 - counts the bytes before the error
+        while data := file.stream.read(2**16):
             n_read += len(data)
     assert n_read <= 2**26
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
-def test_decompressed_bytes_are_capped(compress: object, tmp_path: Path) -> None:
+def test_decompressed_bytes_are_limited(compress: object, tmp_path: Path) -> None:
     content = compress(TEXT)  # type: ignore[operator]
     assert read(content, tmp_path, IngestLimits(decompressed_bytes=len(TEXT))) == TEXT
-    with pytest.raises(BadDataError, match="more than 1,000 bytes after decompression"):
+    with pytest.raises(BadDataError, match="limit of 1,000 bytes after decompression"):
         read(content, tmp_path, IngestLimits(decompressed_bytes=1000))
 
 
-def test_random_access_by_copy_only_where_needed(tmp_path: Path) -> None:
+def test_random_access_copies_only_streams_that_are_not_seekable(tmp_path: Path) -> None:
     for content in (TEXT, gzip.compress(TEXT)):
-        source = open_input_file(io.BytesIO(content), tmp_path, IngestLimits())
-        with source.seekable() as file:
-            file.seek(-5, io.SEEK_END)
-            assert file.read() == TEXT[-5:]
-            file.seek(0)
-            assert file.read(6) == TEXT[:6]
+        file = open_input_file(io.BytesIO(content), tmp_path, IngestLimits())
+        with file.open_seekable() as seekable:
+            seekable.seek(-5, io.SEEK_END)
+            assert seekable.read() == TEXT[-5:]
+            seekable.seek(0)
+            assert seekable.read(6) == TEXT[:6]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_few_bytes_take_the_memory_of_a_few(tmp_path: Path) -> None:
+def test_read_at_most_allocates_only_what_it_reads(tmp_path: Path) -> None:
     stream = open_input_file(io.BytesIO(gzip.compress(b"few")), tmp_path, IngestLimits()).stream
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""CSV: columns chosen by name, and rows refused by line and column."""
+"""CSV: columns get roles by name, and bad rows are reported by line and column."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from models.mail.email import Email
 
 def read(content: str | bytes, folder: Path, **options: Any) -> tuple[DatasetReport, Examples]:
     limits = options.pop("limits", None)
-    allowed = options.pop("max_bad_records", 0)
+    max_bad_records = options.pop("max_bad_records", 0)
     report = ingest(
         io.BytesIO(content.encode() if isinstance(content, str) else content),
         "csv",
         folder / "set.parquet",
         options=CSVOptions.model_validate({"format": "csv", **options}),
         limits=limits,
-        max_bad_records=allowed,
+        max_bad_records=max_bad_records,
     )
     return report, Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
 
 
-def test_text_labels_id_and_split_by_their_names(tmp_path: Path) -> None:
+def test_columns_have_roles_by_their_names(tmp_path: Path) -> None:
     content = 'id,split,labels,text\r\n7,train,"a, b",eins\r\n8,,,"zwei, \r\n""drei"""\r\n'
     report, examples = read(content, tmp_path)
     assert list(examples.documents) == ["eins", 'zwei, \r\n"drei"']  # type: ignore[arg-type]
@@ -45,32 +45,32 @@ def test_text_labels_id_and_split_by_their_names(tmp_path: Path) -> None:
     assert report.n_unlabelled == 1
 
 
-def test_columns_chosen_by_the_options(tmp_path: Path) -> None:
+def test_the_options_assign_columns(tmp_path: Path) -> None:
     content = "Ticket;Body;Team;Mood\n1;Hallo;Sales|Support;good\n"
     report, examples = read(content, tmp_path, text="Body", labels="Team", label_separator="|", id="Ticket")
     assert list(examples.documents) == ["Hallo"]  # type: ignore[arg-type]
     assert list(examples.labels) == [("Sales", "Support")]
-    assert report.warnings[:1] == ["columns that are not used: 'Mood'"]
+    assert report.warnings[:1] == ["unused columns: 'Mood'"]
 
 
-def test_one_column_a_label_and_the_rest_features(tmp_path: Path) -> None:
+def test_label_columns_with_all_other_columns_as_features(tmp_path: Path) -> None:
     content = "height\twidth\tred\tgreen, dark\n1.5\t\t1\t0\n-2e1\t0\tno\tYES\n"
     report, examples = read(content, tmp_path, labels=["red", "green, dark"])
     assert isinstance(examples.documents, FeatureRows)
     assert list(examples.documents.names) == ["height", "width"]
     np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[1.5, 0], [-20, 0]])
     assert list(examples.labels) == [("red",), ("green, dark",)]
-    assert report.warnings[:1] == ["1 cells of features are empty and were read as 0"]
+    assert report.warnings[:1] == ["empty feature cells: 1; they were read as 0"]
     assert report.label_counts == {"green, dark": 1, "red": 1}
 
 
-def test_a_column_without_a_name_is_no_feature(tmp_path: Path) -> None:
+def test_a_column_without_a_name_is_not_a_feature(tmp_path: Path) -> None:
     report, _ = read(",a,labels\n0,1,x\n1,2,x\n", tmp_path)
     assert report.n_features == 1
-    assert report.warnings[:1] == ["columns that are not used: ''"]
+    assert report.warnings[:1] == ["unused columns: ''"]
 
 
-def test_parts_of_mail(tmp_path: Path) -> None:
+def test_columns_of_an_email(tmp_path: Path) -> None:
     content = "Subject,Sender,Body,labels\nhi,me@example.org,text,x\n"
     _, examples = read(content, tmp_path, email={"subject": "Subject", "from": "Sender", "text": "Body"})
     assert examples.kind == "email"
@@ -84,17 +84,17 @@ def test_label_names_with_quotes_and_emoji(name: str, tmp_path: Path) -> None:
     assert report.label_counts == {name: 1}
 
 
-def test_a_byte_order_mark_and_other_encodings(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_other_encodings_are_read(tmp_path: Path) -> None:
     report, _ = read(b"\xef\xbb\xbflabels,text\nx,t\n", tmp_path)
     assert report.n_examples == 1
     _, examples = read("text,labels\nGrüße €,x\n".encode("cp1252"), tmp_path, encoding="cp1252")
     assert list(examples.documents) == ["Grüße €"]  # type: ignore[arg-type]
-    with pytest.raises(BadDataError, match="UTF-16; save it as UTF-8"):
+    with pytest.raises(BadDataError, match="encoded in UTF-16; save it as UTF-8"):
         read("text,labels\nt,x\n".encode("utf-16"), tmp_path)
 
 
 BAD_ROWS = {
-    "too few cells": (b"only", None, "the row has 1 cells, the head line 4"),
+    "too few cells": (b"only", None, "the row has 1 cells, but the header row has 4"),
     "too many cells": (b"a,b,train,1,2", None, "the row has 5 cells"),
     "not a number": (b"1x,x,,q", "a", "'1x' is not a finite number"),
     "decimal comma": (b'"1,5",x,,q', "a", "'1,5' is not a finite number"),
@@ -105,13 +105,13 @@ BAD_ROWS = {
     "split": (b"1,x,dev,q", "split", "'dev'"),
     "id empty": (b"1,x,,", "id", "must not be empty"),
     "label control": (b"1,x\x01y,,1", "labels", "control characters"),
-    "quotes": (b'1,"x"y,,1', None, "quotes are out of order"),
-    "not utf-8": ("1,é".encode() + b"\xff,,1", "labels", "line 3, column 4: byte 0xff is not utf-8"),
+    "quotes": (b'1,"x"y,,1', None, "invalid quotes"),
+    "not utf-8": ("1,é".encode() + b"\xff,,1", "labels", "line 3, column 4: byte 0xff is not valid utf-8"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_ROWS)
-def test_a_bad_row_is_named_by_line_column_and_reason(case: str, tmp_path: Path) -> None:
+def test_a_bad_row_is_reported_by_line_column_and_reason(case: str, tmp_path: Path) -> None:
     row, field, reason = BAD_ROWS[case]
     with pytest.raises(BadDataError) as caught:
         read(b"a,labels,split,id\n1,x,,good\n" + row + b"\n2,y,,better\n", tmp_path)
@@ -122,15 +122,15 @@ def test_a_bad_row_is_named_by_line_column_and_reason(case: str, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_after_a_bad_one_are_still_read(tmp_path: Path) -> None:
+def test_rows_after_a_bad_row_are_read(tmp_path: Path) -> None:
     content = b'text,labels\n"a"b,x\n\xff,x\nshort\n"two\nlines",y\n'
     report, examples = read(content, tmp_path, max_bad_records=3)
     assert [record.line for record in report.bad_records] == [2, 3, 4]
     assert list(examples.documents) == ["two\nlines"]  # type: ignore[arg-type]
 
 
-def test_label_cells_are_yes_or_no(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match="line 2, b: a label column holds 0 or 1, not '2'"):
+def test_cells_of_a_label_column_must_be_yes_or_no(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="line 2, b: a label column must contain 0 or 1, not '2'"):
         read("text,b\nt,2\n", tmp_path, labels=["b"])
 
 
@@ -138,41 +138,45 @@ def test_label_cells_are_yes_or_no(tmp_path: Path) -> None:
     ("content", "options", "reason"),
     [
         ("", {}, "the file is empty"),
-        ("text,labels\n", {}, "holds no examples"),
-        ("text,labels\na,\n", {}, "no example of the file has a label"),
-        ("text,tags\na,x\n", {}, "there is no column labels.*the columns are 'text', 'tags'"),
-        ("text,labels,text\na,x,b\n", {}, "two columns are called 'text'"),
-        ("text,labels\na,x\n", {"text": "body"}, r"no column 'body' \(option text\)"),
-        ("text,labels\na,x\n", {"labels": ["text", "y"]}, "no column 'y'"),
-        ("text,labels\na,x\n", {"features": ["text"], "text": "text"}, "the options name text and features"),
+        ("text,labels\n", {}, "contains no examples"),
+        ("text,labels\na,\n", {}, "no example in the file has a label"),
+        ("text,tags\na,x\n", {}, "there is no column 'labels'.*the columns are 'text', 'tags'"),
+        ("text,labels,text\na,x,b\n", {}, "two columns have the name 'text'"),
+        (
+            "text,labels\na,x\n",
+            {"text": "body"},
+            r"the option text names the column 'body', which does not exist",
+        ),
+        ("text,labels\na,x\n", {"labels": ["text", "y"]}, "names the column 'y'"),
+        ("text,labels\na,x\n", {"features": ["text"], "text": "text"}, "the options set text and features"),
         ("id,labels\na,x\n", {}, "no column is left for the document"),
-        ("a,labels\n1,x\n", {"features": ["labels"]}, "cannot be a feature and something else"),
-        ("a, \x01,labels\n1,2,x\n", {}, "a column name must not have control characters"),
-        ('"a,labels\n1,x\n', {}, "head line cannot be read"),
-        (b"a\xff,labels\n1,x\n", {}, "head line is not utf-8"),
+        ("a,labels\n1,x\n", {"features": ["labels"]}, "is a feature and has another role"),
+        ("a, \x01,labels\n1,2,x\n", {}, "a column name must not contain control characters"),
+        ('"a,labels\n1,x\n', {}, "header row cannot be read"),
+        (b"a\xff,labels\n1,x\n", {}, "header row is not valid utf-8"),
     ],
 )
-def test_files_that_cannot_be_read_as_asked(
+def test_unusable_files_are_rejected(
     content: str | bytes, options: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadDataError, match=reason):
         read(content, tmp_path, **options)
 
 
-def test_a_quote_that_is_never_closed_is_not_held_for_ever(tmp_path: Path) -> None:
+def test_a_missing_closing_quote_is_found_in_bounded_memory(tmp_path: Path) -> None:
     content = 'text,labels\n"' + "a line\n" * 100_000
-    with pytest.raises(BadDataError, match="record that begins in line 2 is longer than 1,000 bytes"):
+    with pytest.raises(BadDataError, match="line 2: the record is longer than the limit of 1,000 bytes"):
         read(content, tmp_path, limits=IngestLimits(record_bytes=1000))
 
 
-def test_cells_may_be_long(tmp_path: Path) -> None:
+def test_cells_can_be_long(tmp_path: Path) -> None:
     _, examples = read("text,labels\n" + "a" * 300_000 + ",x\n", tmp_path)
     assert len(examples.documents[0]) == 300_000  # type: ignore[arg-type, index]
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200) | st.text(alphabet='a,"\n\r;\t1.', max_size=60).map(str.encode))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
     good = b"a,labels\n1,x\n"
     report, examples = read(good + content.replace(b'"', b"'"), folder, max_bad_records=1000)
@@ -181,4 +185,4 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
         try:
             read(whole, folder)
         except BadDataError as error:
-            assert str(error)  # noqa: PT017 - either way is right
+            assert str(error)  # noqa: PT017 - both outcomes are valid

@@ -1,4 +1,4 @@
-"""JSON Lines: what is read, and what is refused, by line and field."""
+"""JSON Lines: valid lines, and bad lines reported by line and field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lines(*examples: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(example).encode() + b"\n" for example in examples)
 
 
-def test_text_examples_come_back_as_they_were(tmp_path: Path) -> None:
+def test_text_examples_round_trip(tmp_path: Path) -> None:
     report, stored = read(
         lines(
             {"id": "a", "text": "eins", "labels": ["y", "x", "y"], "split": "train"},
@@ -44,7 +44,7 @@ def test_text_examples_come_back_as_they_were(tmp_path: Path) -> None:
         tmp_path,
     )
     (batch,) = stored.batches()
-    assert listed(batch) == ["eins", "zwei", "drei"]
+    assert documents_of(batch) == ["eins", "zwei", "drei"]
     assert list(batch.labels) == stored.label_sets() == [("x", "y"), (), ("x",)]
     assert list(batch.ids) == ["a", "2", "3"]
     assert stored.splits() == ["train", "test", None]
@@ -75,7 +75,7 @@ def test_features_are_sorted_by_name_and_sparse(tmp_path: Path) -> None:
     assert report.n_features == 3
 
 
-def test_raw_and_parsed_mail_are_of_one_kind(tmp_path: Path) -> None:
+def test_raw_and_parsed_mail_are_the_same_kind(tmp_path: Path) -> None:
     raw = b"Subject: \xff\r\n\r\nbody"
     report, stored = read(
         lines(
@@ -86,22 +86,22 @@ def test_raw_and_parsed_mail_are_of_one_kind(tmp_path: Path) -> None:
     )
     (batch,) = stored.batches()
     assert report.kind == "email"
-    assert listed(batch) == [Email(raw=raw), Email(None, "s", "f", "t", "b", "<p>")]
+    assert documents_of(batch) == [Email(raw=raw), Email(None, "s", "f", "t", "b", "<p>")]
 
 
 @pytest.mark.parametrize("name", ["a,b", 'say "hi"', "👩‍🚀 crew", "ÄÖ/ü", " padded ", "'", "a\\b"])
-def test_label_names_are_kept_as_they_are(name: str, tmp_path: Path) -> None:
+def test_label_names_are_not_changed(name: str, tmp_path: Path) -> None:
     report, stored = read(lines({"text": "t", "labels": [name]}), tmp_path)
     assert report.label_counts == {name: 1}
     assert stored.label_sets() == [(name,)]
 
 
-def test_crlf_blank_lines_and_a_byte_order_mark_do_not_matter(tmp_path: Path) -> None:
+def test_crlf_blank_lines_and_a_byte_order_mark_are_accepted(tmp_path: Path) -> None:
     report, _ = read(b"\xef\xbb\xbf" + GOOD.replace(b"\n", b"\r\n") + b"\r\n  \n" + GOOD.rstrip(), tmp_path)
     assert report.n_examples == 2
 
 
-def listed(batch: Examples) -> list[Any]:
+def documents_of(batch: Examples) -> list[Any]:
     return list(cast("list[Any]", batch.documents))
 
 
@@ -115,7 +115,7 @@ BAD_LINES = {
     "label blank": (b'{"text": "b", "labels": [" "]}', "/labels/0", "must not be empty"),
     "label control": (b'{"text": "b", "labels": ["a\\u0000"]}', "/labels/0", "control characters"),
     "label long": (b'{"text": "b", "labels": ["' + b"x" * 513 + b'"]}', "/labels/0", "513 characters"),
-    "labels missing": (b'{"text": "b"}', "/labels", "labels are missing"),
+    "labels missing": (b'{"text": "b"}', "/labels", "the field labels is missing"),
     "no document": (b'{"labels": []}', None, "none of them"),
     "two documents": (b'{"text": "", "email": {}, "labels": []}', None, "text and email"),
     "text number": (b'{"text": 3, "labels": []}', "/text", "not a number"),
@@ -145,8 +145,8 @@ BAD_LINES = {
     "email string": (b'{"email": "b", "labels": []}', "/email", "not a string"),
     "email field": (b'{"email": {"cc": "b"}, "labels": []}', "/email/cc", "unknown field"),
     "email null": (b'{"email": {"to": null}, "labels": []}', "/email/to", "not null"),
-    "base64": (b'{"raw_email": "%%%%", "labels": []}', "/raw_email", "not base64"),
-    "base64 not ascii": ('{"raw_email": "é", "labels": []}'.encode(), "/raw_email", "not base64"),
+    "base64": (b'{"raw_email": "%%%%", "labels": []}', "/raw_email", "must be base64"),
+    "base64 not ascii": ('{"raw_email": "é", "labels": []}'.encode(), "/raw_email", "must be base64"),
     "split": (b'{"text": "b", "labels": [], "split": "dev"}', "/split", "'dev'"),
     "split list": (b'{"text": "b", "labels": [], "split": []}', "/split", "not a list"),
     "id number": (b'{"text": "b", "labels": [], "id": 3}', "/id", "must be a string"),
@@ -157,7 +157,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("case", BAD_LINES)
-def test_a_bad_line_is_named_by_line_field_and_reason(case: str, tmp_path: Path) -> None:
+def test_a_bad_line_is_reported_by_line_field_and_reason(case: str, tmp_path: Path) -> None:
     line, field, reason = BAD_LINES[case]
     with pytest.raises(BadDataError, match=r"^1 record cannot be used: line 3") as caught:
         read(GOOD + b"\n" + line + b"\n" + GOOD, tmp_path)
@@ -168,35 +168,35 @@ def test_a_bad_line_is_named_by_line_field_and_reason(case: str, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_colons_inside_a_text_are_no_repeated_keys(tmp_path: Path) -> None:
+def test_colons_in_a_text_are_not_repeated_keys(tmp_path: Path) -> None:
     report, _ = read(lines({"text": 'he said "labels": and "text" : "x":', "labels": ["x"]}), tmp_path)
     assert report.n_examples == 1
 
 
-def test_kinds_do_not_mix(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match=r"line 2: this is an example of kind features.*kind text"):
+def test_mixed_kinds_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match=r"line 2: the example is of kind features.*kind text"):
         read(GOOD + lines({"features": {}, "labels": []}), tmp_path)
 
 
-def test_ids_are_distinct_also_from_running_numbers(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match="line 2, /id: the id 'a' is that of an earlier example"):
+def test_ids_must_differ_from_each_other_and_from_running_numbers(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="line 2, /id: an earlier example has the same id 'a'"):
         read(lines(*[{"id": "a", "text": "", "labels": ["x"]}] * 2), tmp_path)
     with pytest.raises(BadDataError, match="'1'"):
         read(GOOD + lines({"id": "1", "text": "", "labels": ["x"]}), tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n", b"\xef\xbb\xbf"])
-def test_a_file_without_examples_is_refused(content: bytes, tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match="holds no examples"):
+def test_a_file_without_examples_is_rejected(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="contains no examples"):
         read(content, tmp_path)
 
 
-def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match="no example of the file has a label"):
+def test_a_file_without_labels_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="no example in the file has a label"):
         read(lines(*[{"text": "", "labels": []}] * 3), tmp_path)
 
 
-def test_up_to_twenty_bad_records_are_told(tmp_path: Path) -> None:
+def test_up_to_twenty_bad_records_are_reported(tmp_path: Path) -> None:
     with pytest.raises(BadDataError) as caught:
         read(GOOD + b"{}\n" * 7, tmp_path)
     assert [record.line for record in caught.value.records] == list(range(2, 9))
@@ -209,11 +209,11 @@ def test_some_bad_records_can_be_allowed(tmp_path: Path) -> None:
     report, stored = read(GOOD + b"{}\n" * 30 + GOOD, tmp_path, max_bad_records=30)
     assert (report.n_examples, report.n_bad_records, len(report.bad_records)) == (2, 30, 20)
     assert stored.n_examples == 2
-    with pytest.raises(BadDataError, match="31 records or more cannot be used; the first is line 2"):
+    with pytest.raises(BadDataError, match="at least 31 records cannot be used; the first: line 2"):
         read(GOOD + b"{}\n" * 31 + GOOD, tmp_path, max_bad_records=30)
 
 
-def test_a_failed_file_leaves_an_earlier_data_set_alone(tmp_path: Path) -> None:
+def test_a_rejected_file_does_not_change_an_earlier_data_set(tmp_path: Path) -> None:
     read(GOOD, tmp_path)
     with pytest.raises(BadDataError):
         read(b"{}", tmp_path)
@@ -221,7 +221,7 @@ def test_a_failed_file_leaves_an_earlier_data_set_alone(tmp_path: Path) -> None:
     assert StoredExamples(tmp_path / "set.parquet").n_examples == 1
 
 
-def test_whatever_progress_raises_ends_the_reading(tmp_path: Path) -> None:
+def test_an_exception_in_progress_stops_the_ingestion(tmp_path: Path) -> None:
     def stop(n_bytes: int) -> None:
         if n_bytes:
             raise KeyboardInterrupt
@@ -231,7 +231,7 @@ def test_whatever_progress_raises_ends_the_reading(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_counts_the_bytes_of_the_file(tmp_path: Path) -> None:
+def test_progress_receives_the_bytes_of_the_file(tmp_path: Path) -> None:
     counts: list[int] = []
     read(GOOD * 20_000, tmp_path, progress=counts.append)
     assert counts == sorted(counts)
@@ -239,7 +239,7 @@ def test_progress_counts_the_bytes_of_the_file(tmp_path: Path) -> None:
     assert len(counts) > 2
 
 
-def test_labels_are_closed_under_the_tree(tmp_path: Path) -> None:
+def test_label_sets_get_the_ancestors_in_the_tree(tmp_path: Path) -> None:
     tree = LabelTree({"C11": "C1", "C1": "C", "D1": "D"})
     report, stored = read(lines({"text": "t", "labels": ["C11"]}), tmp_path, tree=tree)
     assert stored.label_sets() == [("C", "C1", "C11")]
@@ -254,10 +254,10 @@ def test_labels_are_closed_under_the_tree(tmp_path: Path) -> None:
         (IngestLimits(examples=2), "more than 2 examples"),
         (IngestLimits(labels=2), "more than 2 labels"),
         (IngestLimits(features=2), "more than 2 features"),
-        (IngestLimits(record_bytes=10), "longer than 10 bytes"),
+        (IngestLimits(record_bytes=10), "longer than the limit of 10 bytes"),
     ],
 )
-def test_caps(limits: IngestLimits, reason: str, tmp_path: Path) -> None:
+def test_limits_are_enforced(limits: IngestLimits, reason: str, tmp_path: Path) -> None:
     content = lines(*({"features": {f"f{i}": 1}, "labels": [f"l{i}"]} for i in range(3)))
     read(content, tmp_path)
     with pytest.raises(BadDataError, match=reason):
@@ -265,7 +265,7 @@ def test_caps(limits: IngestLimits, reason: str, tmp_path: Path) -> None:
 
 
 class EndlessLine(io.RawIOBase):
-    """A gibibyte of the letter a that is never all there; remembers how much was asked for at once."""
+    """A stream of 1 GiB of the letter a, generated on the fly. Records the largest read."""
 
     def __init__(self) -> None:
         self.left = 2**30
@@ -282,7 +282,7 @@ class EndlessLine(io.RawIOBase):
         return n
 
 
-def test_a_line_of_a_gibibyte_is_never_held(tmp_path: Path) -> None:
+def test_a_line_of_a_gibibyte_is_read_in_bounded_memory(tmp_path: Path) -> None:
     stream = EndlessLine()
     with pytest.raises(BadDataError, match="line 1: the line is longer than"):
         ingest(
@@ -297,7 +297,9 @@ def test_a_line_of_a_gibibyte_is_never_held(tmp_path: Path) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_rejected_without_a_crash(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
     with pytest.raises(BadDataError):
         read(GOOD + b"{" + content, folder)
@@ -320,7 +322,7 @@ JSON = st.recursive(
         max_size=4,
     )
 )
-def test_any_object_is_read_or_refused(
+def test_any_object_is_read_or_rejected(
     tmp_path_factory: pytest.TempPathFactory, examples: list[dict[str, Any]]
 ) -> None:
     folder = tmp_path_factory.mktemp("fuzz")

@@ -1,4 +1,4 @@
-"""Parquet files as other tools write them."""
+"""Parquet files that other tools write."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from models.errors import BadDataError
 from models.mail.email import Email
 
 
-def written(columns: dict[str, Any]) -> bytes:
+def write_table(columns: dict[str, Any]) -> bytes:
     out = io.BytesIO()
     pq.write_table(pa.table(columns), out)
     return out.getvalue()
 
 
 def read(content: bytes, folder: Path, **options: Any) -> tuple[DatasetReport, Examples]:
-    given = {name: options.pop(name) for name in ("limits", "max_bad_records") if name in options}
+    arguments = {name: options.pop(name) for name in ("limits", "max_bad_records") if name in options}
     report = ingest(
         io.BytesIO(content),
         "parquet",
         folder / "set.parquet",
         options=ParquetOptions.model_validate({"format": "parquet", **options}),
-        **given,
+        **arguments,
     )
     return report, Examples.concatenate(list(StoredExamples(folder / "set.parquet").batches()))
 
 
 def test_text_with_lists_of_labels(tmp_path: Path) -> None:
-    content = written(
+    content = write_table(
         {
             "id": [7, 8, 9],
             "text": pa.array(["a", None, "c"], pa.large_string()),
@@ -56,11 +56,11 @@ def test_text_with_lists_of_labels(tmp_path: Path) -> None:
     assert list(examples.labels) == [("x", "y"), (), ("x",)]
     assert list(examples.ids) == ["7", "8", "9"]
     assert examples.splits() == ["train", None, "test"]
-    assert report.warnings[:1] == ["columns that are not used: 'more'"]
+    assert report.warnings[:1] == ["unused columns: 'more'"]
 
 
 def test_numeric_columns_and_label_columns(tmp_path: Path) -> None:
-    content = written(
+    content = write_table(
         {
             "b": [1.5, None],
             "a": pa.array([2, 0], pa.int8()),
@@ -76,14 +76,14 @@ def test_numeric_columns_and_label_columns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[2, 1.5, 1], [0, 0, 0]])
     assert list(examples.labels) == [("x", "y"), ()]
     assert report.warnings[:2] == [
-        "columns that are not used: 'name'",
-        "1 values of features are missing and were read as 0",
+        "unused columns: 'name'",
+        "missing feature values: 1; they were read as 0",
     ]
 
 
 def test_maps_of_features(tmp_path: Path) -> None:
     type_ = pa.map_(pa.string(), pa.float64())
-    content = written(
+    content = write_table(
         {"features": pa.array([[("b", 2.0)], [("a", 1.0), ("b", 0.0)]], type_), "labels": ["x", "x,y"]}
     )
     report, examples = read(content, tmp_path)
@@ -91,16 +91,16 @@ def test_maps_of_features(tmp_path: Path) -> None:
     assert list(examples.documents.names) == ["a", "b"]
     np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[0, 2], [1, 0]])
     assert report.label_counts == {"x": 2, "y": 1}
-    twice = written({"features": pa.array([[("b", 2.0), ("b", 1.0)]], type_), "labels": ["x"]})
-    with pytest.raises(BadDataError, match="line 1, features: the feature 'b' stands twice"):
+    twice = write_table({"features": pa.array([[("b", 2.0), ("b", 1.0)]], type_), "labels": ["x"]})
+    with pytest.raises(BadDataError, match="line 1, features: the feature 'b' occurs twice"):
         read(twice, tmp_path)
 
 
 def test_raw_and_parsed_mail(tmp_path: Path) -> None:
-    content = written({"message": [b"Subject: \xff\n\n", None], "labels": [["x"], ["y"]]})
+    content = write_table({"message": [b"Subject: \xff\n\n", None], "labels": [["x"], ["y"]]})
     _, examples = read(content, tmp_path, raw_email="message")
     assert list(cast("list[Email]", examples.documents)) == [Email(raw=b"Subject: \xff\n\n"), Email(raw=b"")]
-    content = written({"s": ["hi"], "h": ["<p>"], "labels": ["x"]})
+    content = write_table({"s": ["hi"], "h": ["<p>"], "labels": ["x"]})
     _, examples = read(content, tmp_path, email={"subject": "s", "html": "h"})
     assert list(cast("list[Email]", examples.documents)) == [Email(subject="hi", html="<p>")]
 
@@ -123,52 +123,52 @@ BAD_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "not utf-8": (
         {"text": pa.array([b"a", b"\xff"], pa.binary()).view(pa.string()), "labels": ["x", "x"]},
-        "line 2: a string of the row is not valid UTF-8",
+        "line 2: a string in the row is not valid UTF-8",
     ),
-    "no labels": ({"text": ["a"]}, "there is no column labels"),
+    "no labels": ({"text": ["a"]}, "there is no column 'labels'"),
     "no rows": (
         {"text": pa.array([], pa.string()), "labels": pa.array([], pa.string())},
-        "holds no examples",
+        "contains no examples",
     ),
-    "no label": ({"text": ["a"], "labels": [""]}, "no example of the file has a label"),
+    "no label": ({"text": ["a"], "labels": [""]}, "no example in the file has a label"),
     "no document": ({"name": ["a"], "labels": ["x"]}, "no column is left for the document"),
-    "two columns": ({"raw_email": [b"a"], "text": ["a"], "labels": ["x"]}, "leave text out"),
+    "two columns": ({"raw_email": [b"a"], "text": ["a"], "labels": ["x"]}, "omit the option text"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_COLUMNS)
-def test_bad_tables(case: str, tmp_path: Path) -> None:
+def test_unusable_tables_are_rejected(case: str, tmp_path: Path) -> None:
     columns, reason = BAD_COLUMNS[case]
     options = {"text": "text"} if case == "two columns" else {}
     with pytest.raises(BadDataError, match=reason):
-        read(written(columns), tmp_path, **options)
+        read(write_table(columns), tmp_path, **options)
 
 
-def test_long_documents_are_refused(tmp_path: Path) -> None:
-    content = written({"text": ["a" * 2000, "b"], "labels": ["x", "x"]})
+def test_documents_over_the_limit_are_rejected(tmp_path: Path) -> None:
+    content = write_table({"text": ["a" * 2000, "b"], "labels": ["x", "x"]})
     report, _ = read(content, tmp_path, limits=IngestLimits(record_bytes=1000), max_bad_records=1)
     assert report.n_examples == 1
-    with pytest.raises(BadDataError, match="more than 1,000 bytes after decompression"):
+    with pytest.raises(BadDataError, match="limit of 1,000 bytes after decompression"):
         read(content, tmp_path, limits=IngestLimits(decompressed_bytes=1000))
 
 
-GOOD = written({"text": ["some text"] * 50, "labels": [["x", "y"]] * 50})
+GOOD = write_table({"text": ["some text"] * 50, "labels": [["x", "y"]] * 50})
 
 
-def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
+def test_column_names_that_are_not_utf8_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match="the Parquet file cannot be read"):
         read(GOOD.replace(b"labels", b"label\xff"), tmp_path)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, len(GOOD)), st.binary(min_size=1, max_size=20), st.booleans())
-def test_any_damage_is_read_or_refused(
+def test_damaged_files_are_read_or_rejected(
     tmp_path_factory: pytest.TempPathFactory, place: int, junk: bytes, cut: bool
 ) -> None:
     damaged = GOOD[:place] + (b"" if cut else junk + GOOD[place + len(junk) :])
     try:
         report, examples = read(damaged, tmp_path_factory.mktemp("fuzz"), max_bad_records=99)
     except BadDataError as error:
-        assert str(error)  # noqa: PT017 - either way is right
+        assert str(error)  # noqa: PT017 - both outcomes are valid
     else:
         assert report.n_examples == examples.n_examples >= 1

@@ -1,4 +1,4 @@
-"""Multi-label svmlight: what is read, and what is refused by line and column."""
+"""Multi-label svmlight: valid lines, and bad lines reported by line and column."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_labels_features_comments_and_order(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows.matrix.toarray(), [[-0.2, 0, 1.5], [0, 4, 0], [0, 5, 0], [0, 0, 0]])
 
 
-def test_names(tmp_path: Path) -> None:
+def test_names_replace_numbers(tmp_path: Path) -> None:
     report, examples, rows = read(
         b"1 1:2 3:4\n", tmp_path, label_names=["x", "y"], feature_names=["c", "b", "a"]
     )
@@ -55,17 +55,17 @@ def test_names(tmp_path: Path) -> None:
     )
     assert list(examples.labels) == [("x",)]
     assert list(rows.names) == ["a"]
-    with pytest.raises(BadDataError, match="two of the label names given are the same"):
+    with pytest.raises(BadDataError, match="label_names contains the same name twice"):
         read(b"0 1:1\n", tmp_path, label_names=["x", "x"])
 
 
 BAD_LINES = {
-    "repeated": (b"1 2:1 3:1 2:1", "column 11: '2:1': the index stands twice"),
-    "repeated, spelled otherwise": (b"1 2:1 02:1", "column 7: '02:1': the index stands twice"),
+    "repeated": (b"1 2:1 3:1 2:1", "column 11: '2:1': the index occurs twice"),
+    "repeated, with a leading zero": (b"1 2:1 02:1", "column 7: '02:1': the index occurs twice"),
     "huge": (b"1 2147483648:1", "column 3: .*at most 2,147,483,647"),
     "gigantic": (b"1 " + b"9" * 5000 + b":1", "column 3: .*at most"),
-    "negative": (b"1 -1:1", "column 3: '-1:1': a feature must be a whole number"),
-    "word": (b"1 qid:1", "column 3: 'qid:1': a feature must be a whole number"),
+    "negative": (b"1 -1:1", "column 3: '-1:1': the feature must be a whole number"),
+    "word": (b"1 qid:1", "column 3: 'qid:1': the feature must be a whole number"),
     "no colon": (b"1 2:1 3", "column 7: '3': the value after the colon must be a finite number"),
     "no value": (b"1 2:", "column 3: '2:': the value"),
     "not a number": (b"1  2:x", "column 4: '2:x': the value"),
@@ -81,7 +81,7 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("case", BAD_LINES)
 @pytest.mark.parametrize("known", [b"7 2:1 3:1\n", b"7 8:1\n"])
-def test_a_bad_line_is_named_by_line_column_and_reason(case: str, known: bytes, tmp_path: Path) -> None:
+def test_a_bad_line_is_reported_by_line_column_and_reason(case: str, known: bytes, tmp_path: Path) -> None:
     line, reason = BAD_LINES[case]
     with pytest.raises(BadDataError, match=reason) as caught:
         read(known + line + b"\n1 1:1\n", tmp_path)
@@ -91,21 +91,21 @@ def test_a_bad_line_is_named_by_line_column_and_reason(case: str, known: bytes, 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"2 1:1", "label 2 has no name; the names given are for 0 to 1"),
-        (b"+1 1:1", r"a label must be a whole number, not '\+1'"),
-        (b"1 0:1", "column 3: '0:1': feature 0 has no name; the names given are for 1 to 2"),
+        (b"2 1:1", "label 2 has no name; the option label_names covers 0 to 1"),
+        (b"+1 1:1", r"the label must be a whole number, not '\+1'"),
+        (b"1 0:1", "column 3: '0:1': feature 0 has no name; the option feature_names covers 1 to 2"),
         (b"1 3:1", "feature 3 has no name"),
     ],
 )
-def test_numbers_without_a_name(line: bytes, reason: str, tmp_path: Path) -> None:
+def test_numbers_without_a_name_are_rejected(line: bytes, reason: str, tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match=reason):
         read(line, tmp_path, label_names=["x", "y"], feature_names=["a", "b"])
 
 
-def test_empty_files_and_files_without_labels(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match="holds no examples"):
+def test_files_without_examples_or_labels_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="contains no examples"):
         read(b"# nothing\n", tmp_path)
-    with pytest.raises(BadDataError, match="no example of the file has a label"):
+    with pytest.raises(BadDataError, match="no example in the file has a label"):
         read(b"1:1\n 2:1\n", tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_empty_files_and_files_without_labels(tmp_path: Path) -> None:
         max_size=10,
     )
 )
-def test_what_is_written_is_read(
+def test_written_lines_round_trip(
     tmp_path_factory: pytest.TempPathFactory, examples: list[tuple[list[int], dict[int, float]]]
 ) -> None:
     lines = [
@@ -128,8 +128,8 @@ def test_what_is_written_is_read(
         for labels, features in [*examples, ([9], {})]
     ]
     _, read_back, rows = read("\n".join(lines).encode(), tmp_path_factory.mktemp("svm"))
-    kept = [example for example in examples if example[0] or example[1]]  # an empty line is no example
-    for i, (labels, features) in enumerate(kept):
+    non_empty = [example for example in examples if example[0] or example[1]]  # empty lines are skipped
+    for i, (labels, features) in enumerate(non_empty):
         assert list(read_back.labels[i]) == sorted(map(str, labels))
         values = dict(zip(rows.names, rows.matrix[[i]].toarray()[0], strict=True))
         assert {int(name): v for name, v in values.items() if v} == {k: v for k, v in features.items() if v}
@@ -137,6 +137,6 @@ def test_what_is_written_is_read(
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=100) | st.text(alphabet="0123:,. #\n-e", max_size=60).map(str.encode))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     report, examples, _ = read(b"1 1:1\n" + content, tmp_path_factory.mktemp("fuzz"), max_bad_records=100)
     assert report.n_examples == examples.n_examples >= 1

@@ -1,4 +1,4 @@
-"""The report of a data set: each warning names what a person should look at."""
+"""The report on a data set: its counts and warnings."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def report_on(folder: Path, *examples: dict[str, Any], **options: Any) -> Datase
     return ingest(io.BytesIO(content), "jsonl", folder / "set.parquet", **options)
 
 
-def many(n: int, **example: Any) -> list[dict[str, Any]]:
+def repeat(n: int, **example: Any) -> list[dict[str, Any]]:
     return [{"text": f"text {i} of {example}", **example} for i in range(n)]
 
 
-def test_nothing_to_say_of_a_good_set(tmp_path: Path) -> None:
-    report = report_on(tmp_path, *many(6, labels=["a"]), *many(6, labels=["b"]))
+def test_a_good_data_set_has_no_warnings(tmp_path: Path) -> None:
+    report = report_on(tmp_path, *repeat(6, labels=["a"]), *repeat(6, labels=["b"]))
     assert report.warnings == []
     assert report.by_frequency() == [("a", 6), ("b", 6)]
 
@@ -38,15 +38,15 @@ def test_nothing_to_say_of_a_good_set(tmp_path: Path) -> None:
 def test_unlabelled_and_empty_documents(tmp_path: Path) -> None:
     report = report_on(
         tmp_path,
-        *many(9, labels=["a"]),
-        *many(2, labels=[]),
+        *repeat(9, labels=["a"]),
+        *repeat(2, labels=[]),
         {"text": " \n", "labels": ["a"]},
-        *many(6, labels=["b"]),
+        *repeat(6, labels=["b"]),
     )
     assert (report.n_unlabelled, report.n_empty) == (2, 1)
     assert report.warnings == [
-        "2 of 18 examples have no label; they count against every label",
-        "1 documents are empty: line 12",
+        "examples without a label: 2 of 18; they are negative examples of every label",
+        "empty documents: 1 (line 12)",
     ]
 
 
@@ -54,11 +54,11 @@ def test_unlabelled_and_empty_documents(tmp_path: Path) -> None:
     "empty",
     [{"text": ""}, {"features": {"a": 0}}, {"email": {"to": "me"}}, {"raw_email": "DQo="}, {"features": {}}],
 )
-def test_what_is_empty(empty: dict[str, Any], tmp_path: Path) -> None:
+def test_each_kind_of_empty_document_is_counted(empty: dict[str, Any], tmp_path: Path) -> None:
     assert report_on(tmp_path, {**empty, "labels": ["a"]}).n_empty == 1
 
 
-def test_duplicates_conflicts_and_shared_documents(tmp_path: Path) -> None:
+def test_duplicates_conflicts_and_documents_in_both_splits(tmp_path: Path) -> None:
     report = report_on(
         tmp_path,
         {"text": "same", "labels": ["a"], "split": "train"},
@@ -68,9 +68,12 @@ def test_duplicates_conflicts_and_shared_documents(tmp_path: Path) -> None:
     )
     assert (report.n_duplicates, report.n_conflicting) == (2, 1)
     assert report.warnings[:3] == [
-        "2 documents are the same as an earlier one",
-        "1 of those have other labels than the earlier one: lines 1 and 4",
-        "1 documents of the test part are also in the training part; measures will be too good",
+        "documents that are equal to an earlier document: 2",
+        "equal documents with different labels: 1 (lines 1 and 4)",
+        (
+            "documents of the test split that are also in the training split: 1; "
+            "measures on the test split will be too high"
+        ),
     ]
 
 
@@ -81,27 +84,29 @@ def test_duplicates_conflicts_and_shared_documents(tmp_path: Path) -> None:
         max_size=12,
     )
 )
-def test_duplicates_are_those_of_a_plain_comparison(examples: list[tuple[str, str, Any]]) -> None:
+def test_duplicate_counts_equal_a_naive_comparison(examples: list[tuple[str, str, Any]]) -> None:
     finder = DuplicateFinder()
     for i, (text, label, split) in enumerate(examples):
         finder.add(Record(line=i + 1, labels=[label], text=text, split=split), [label])
-    found = finder.found()
+    summary = finder.summary()
     first: dict[str, int] = {}
-    repeated, conflicts = 0, []
+    n_duplicates, conflicts = 0, []
     for i, (text, label, _) in enumerate(examples):
         if text in first:
-            repeated += 1
+            n_duplicates += 1
             if examples[first[text]][1] != label:
                 conflicts.append((first[text] + 1, i + 1))
         first.setdefault(text, i)
-    trained = {text for text, _, split in examples if split == "train"}
-    assert found.n_duplicates == repeated
-    assert found.n_conflicting == len(conflicts)
-    assert found.conflicts == sorted(conflicts)[:3]
-    assert found.n_in_both_splits == sum(split == "test" and text in trained for text, _, split in examples)
+    in_train = {text for text, _, split in examples if split == "train"}
+    assert summary.n_duplicates == n_duplicates
+    assert summary.n_conflicting == len(conflicts)
+    assert summary.conflicting_lines == sorted(conflicts)[:3]
+    assert summary.n_in_both_splits == sum(
+        split == "test" and text in in_train for text, _, split in examples
+    )
 
 
-def test_features_and_mail_are_compared_as_wholes(tmp_path: Path) -> None:
+def test_features_and_mail_are_compared_as_a_whole(tmp_path: Path) -> None:
     numeric = report_on(
         tmp_path,
         {"features": {"a": 1, "b": 2}, "labels": ["x"]},
@@ -117,78 +122,79 @@ def test_features_and_mail_are_compared_as_wholes(tmp_path: Path) -> None:
     assert numeric.n_duplicates == mail.n_duplicates == 1
 
 
-def test_labels_that_differ_by_case_or_spaces(tmp_path: Path) -> None:
+def test_labels_that_differ_only_in_case_or_spaces(tmp_path: Path) -> None:
     report = report_on(
-        tmp_path, *many(5, labels=["Help Desk", "help  desk ", "helpdesk", "Straße", "other", "STRASSE"])
+        tmp_path, *repeat(5, labels=["Help Desk", "help  desk ", "helpdesk", "Straße", "other", "STRASSE"])
     )
     assert report.warnings[0] == (
-        "labels that differ only by case or spaces: 'Help Desk' and 'help  desk ' and 'helpdesk'; "
+        "labels that differ only in case or spaces: 'Help Desk' and 'help  desk ' and 'helpdesk'; "
         "'STRASSE' and 'Straße'"
     )
 
 
 @pytest.mark.parametrize("text", ["GrÃ¼ÃŸe", "itâ€™s", "what \ufffd is", "a \x92 b"])
-def test_wrongly_decoded_documents(text: str, tmp_path: Path) -> None:
-    report = report_on(tmp_path, *many(6, labels=["a"]), {"text": text, "labels": ["b"]})
-    assert "1 documents look as if they were decoded wrongly once" in report.warnings[0]
-    assert report.warnings[0].endswith(": line 7")
+def test_wrongly_decoded_documents_get_a_warning(text: str, tmp_path: Path) -> None:
+    report = report_on(tmp_path, *repeat(6, labels=["a"]), {"text": text, "labels": ["b"]})
+    assert "documents with signs of a wrong character encoding" in report.warnings[0]
+    assert report.warnings[0].endswith(": 1 (line 7)")
     mail = report_on(tmp_path, {"email": {"subject": text}, "labels": ["b"]})
-    assert any("decoded wrongly" in warning for warning in mail.warnings)
+    assert any("wrong character encoding" in warning for warning in mail.warnings)
 
 
 @pytest.mark.parametrize("text", ["Grüße", "São Paulo, ÃO", "«été» – 100 €", "日本語", "👩‍🚀"])
-def test_rightly_decoded_documents(text: str, tmp_path: Path) -> None:
+def test_correctly_decoded_documents_get_no_warning(text: str, tmp_path: Path) -> None:
     report = report_on(
-        tmp_path, *many(6, labels=["a"]), *many(6, labels=["b"]), {"text": text, "labels": ["b"]}
+        tmp_path, *repeat(6, labels=["a"]), *repeat(6, labels=["b"]), {"text": text, "labels": ["b"]}
     )
     assert report.warnings == []
 
 
-def test_rare_frequent_and_unbalanced_labels(tmp_path: Path) -> None:
+def test_rare_frequent_and_imbalanced_labels(tmp_path: Path) -> None:
     report = report_on(
         tmp_path,
-        *many(396, labels=["all", "most"]),
-        *many(4, labels=["all", "rare"]),
+        *repeat(396, labels=["all", "most"]),
+        *repeat(4, labels=["all", "rare"]),
         tree=LabelTree({"most": "all", "rare": "all", "none": "all"}),
     )
     assert report.warnings == [
         "labels without an example: 'none'",
-        "labels with fewer than 5 examples, too few to learn or to measure: 'rare'",
-        "labels that every example has, which tell nothing: 'all'",
-        "labels are far from balanced: 'all' has 400 examples, 'rare' 4; look at macro measures",
+        "labels with fewer than 5 examples, too few for training and evaluation: 'rare'",
+        "labels that every example has, which carry no information: 'all'",
+        "the labels are imbalanced: 'all' has 400 examples, 'rare' has 4; use macro-averaged measures",
     ]
-    report = report_on(tmp_path, *many(19, labels=["most"]), *many(1, labels=[]))
-    assert "the label 'most' stands on 95% of all examples" not in report.warnings  # the only one
-    report = report_on(tmp_path, *many(95, labels=["most"]), *many(5, labels=["b"]))
-    assert "the label 'most' stands on 95% of all examples" in report.warnings
+    report = report_on(tmp_path, *repeat(19, labels=["most"]), *repeat(1, labels=[]))
+    assert "the label 'most' applies to 95% of all examples" not in report.warnings  # it is the only label
+    report = report_on(tmp_path, *repeat(95, labels=["most"]), *repeat(5, labels=["b"]))
+    assert "the label 'most' applies to 95% of all examples" in report.warnings
 
 
-def test_parts(tmp_path: Path) -> None:
+def test_splits(tmp_path: Path) -> None:
     report = report_on(
         tmp_path,
-        *many(5, labels=["a"], split="train"),
-        *many(5, labels=["a", "b"], split="test"),
-        *many(2, labels=["a"]),
+        *repeat(5, labels=["a"], split="train"),
+        *repeat(5, labels=["a", "b"], split="test"),
+        *repeat(2, labels=["a"]),
     )
     assert report.splits == {"train": 5, "test": 5, "none": 2}
     assert report.warnings[:2] == [
-        "2 examples are in neither part, the others in train or test",
-        "labels without an example in the training part, which no model can learn: 'b'",
+        "examples without a split: 2; the others are in train or test",
+        "labels without an example in the training split, which no model can learn: 'b'",
     ]
-    report = report_on(tmp_path, *many(5, labels=["a"], split="test"))
+    report = report_on(tmp_path, *repeat(5, labels=["a"], split="test"))
     assert (
-        report.warnings[0] == "every example with a split is in the test part; there is nothing to train from"
+        report.warnings[0]
+        == "every example with a split is in the test split; there are no training examples"
     )
 
 
 def test_labels_outside_the_tree(tmp_path: Path) -> None:
-    report = report_on(tmp_path, *many(5, labels=["a", "z"]), tree=LabelTree({"a": "r"}))
+    report = report_on(tmp_path, *repeat(5, labels=["a", "z"]), tree=LabelTree({"a": "r"}))
     assert "labels that are not in the label tree: 'z'" in report.warnings
 
 
-def test_refused_records_are_mentioned(tmp_path: Path) -> None:
-    report = report_on(tmp_path, *many(5, labels=["a"]), {}, {}, max_bad_records=2)
-    assert report.warnings[-1] == "2 records were refused and left out"
+def test_rejected_records_are_counted(tmp_path: Path) -> None:
+    report = report_on(tmp_path, *repeat(5, labels=["a"]), {}, {}, max_bad_records=2)
+    assert report.warnings[-1] == "rejected records: 2; they are not in the data set"
 
 
 def test_inspecting_gives_the_same_report_and_leaves_nothing(tmp_path: Path) -> None:

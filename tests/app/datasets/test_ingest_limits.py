@@ -1,0 +1,11 @@
+"""``covey data inspect`` uses the limits of a service with default settings."""
+
+from __future__ import annotations
+
+from app.datasets.work import limits_of
+from app.settings import Settings
+from models.data.limits import IngestLimits
+
+
+def test_the_default_limits_equal_the_default_settings() -> None:
+    assert limits_of(Settings()) == IngestLimits()
