@@ -170,7 +170,7 @@ class Experiment(Answer):
     state: JobState
     """State of the experiment. It succeeds when every cell has ended and at least one has succeeded."""
     counts: CellCounts
-    """Number of cells in each state."""
+    """How many of its cells are in each state."""
     created_at: Timestamp
     """When the experiment was created."""
     finished_at: Timestamp | None = None
