@@ -1,4 +1,4 @@
-"""The flat support vector machine: one linear SVM a label, each learned alone."""
+"""The flat support vector machine: one independent linear SVM for each label."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class SVMParameters(LearnerParameters):
 
     algorithm: Literal["svm"]
     C: float = Field(1.0, gt=0)
-    """Cost of the squared hinge losses against the norm of the weights."""
+    """Cost of the squared hinge losses, relative to the norm of the weights."""
 
 
 @dataclass(frozen=True)
-class LinearMargin:
-    """One linear SVM: the margin of x is x·weights + intercept.
+class LinearSVM:
+    """A trained linear SVM. The margin of x is x·weights + intercept.
 
     Attributes:
         weights: (r,) weights.
-        intercept: the constant part.
+        intercept: the intercept.
         converged: whether liblinear reached its tolerance.
     """
 
@@ -42,41 +42,41 @@ class LinearMargin:
     converged: bool = True
 
 
-def linear_margin(X: Matrix, positive: Bools, C: float, seed: int) -> LinearMargin:
-    """Train a linear SVM with squared hinge and intercept, as scikit-learn's LinearSVC does.
+def fit_linear_svm(X: Matrix, positive: Bools, C: float, seed: int) -> LinearSVM:
+    """Train a linear SVM with squared hinge loss and an intercept, by scikit-learn's LinearSVC.
 
     Args:
         X: (g, r) examples.
-        positive: (g,) which of them have the label.
+        positive: (g,) whether each example has the label.
         C: cost of the losses.
-        seed: of liblinear's order of coordinates (where it works in the dual).
+        seed: of liblinear's order of coordinates, if it solves the dual problem.
 
     Returns:
-        the margin; constant +1 where every example is positive, -1 where none is.
+        The SVM. Its margin is constant, +1 if all examples are positive and -1 if none is.
     """
     if positive.all() or not positive.any():
-        return LinearMargin(np.zeros(X.shape[1]), 1.0 if len(positive) and positive.all() else -1.0)
-    machine = LinearSVC(C=C, dual="auto", random_state=seed)
+        return LinearSVM(np.zeros(X.shape[1]), 1.0 if len(positive) and positive.all() else -1.0)
+    svc = LinearSVC(C=C, dual="auto", random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        machine.fit(X, positive)
+        svc.fit(X, positive)
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return LinearMargin(machine.coef_[0], float(machine.intercept_[0]), converged)
+    return LinearSVM(svc.coef_[0], float(svc.intercept_[0]), converged)
 
 
 class SVM(Learner):
-    """One linear SVM a label, with squared hinge loss and intercept (scikit-learn's LinearSVC).
+    """One linear SVM for each label, with squared hinge loss and an intercept (scikit-learn's LinearSVC).
 
-    The papers' flat baseline. The score of a label is the inner product plus the intercept; a label that
-    every training example has, has the constant score +1.
+    This is the flat baseline of the papers. The score of a label is the inner product plus the intercept. A
+    label of every training example has the constant score +1.
 
     Args:
-        C: cost of the losses against the norm of the weights.
+        C: cost of the losses, relative to the norm of the weights.
         random_state: seed of liblinear's order of coordinates.
 
     Attributes:
         coef_: (r, k) weights.
-        intercept_: (k,) constants.
+        intercept_: (k,) intercepts.
 
     >>> SVM(C=10).fit([[1.0, 0], [0, 1], [1, 1]], [[1, 0], [0, 1], [1, 1]]).predict([[0.9, 0.1]])
     array([[1, 0]])
@@ -101,26 +101,26 @@ class SVM(Learner):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self._train_machines(X, Y, parameters.C, lambda _: None, context, monitor, resume)
+        self._fit_svms(X, Y, parameters.C, lambda _: None, context, monitor, resume)
 
-    def _train_machines(
+    def _fit_svms(
         self,
         X: Matrix,
         Y: Labels,
         C: float,
-        rows: Callable[[int], Ints | None],
+        rows_of: Callable[[int], Ints | None],
         context: Context,
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        """Train a machine a label, each on the examples that ``rows`` names (None: all)."""
+        """Train an SVM for each label j, on the examples ``rows_of(j)`` (None: all examples)."""
         k = Y.shape[1]
         start, converged = 0, np.ones(k, dtype=np.bool_)
         self.coef_, self.intercept_ = np.zeros((X.shape[1], k)), np.zeros(k)
         if resume is not None:
             start, converged = int(resume["completed"]), resume["converged"].copy()
             self.coef_, self.intercept_ = resume["coef"].copy(), resume["intercept"].copy()
-        X, columns = _with_short_indices(X), Y.tocsc()
+        X, columns = _with_int32_indices(X), Y.tocsc()
 
         def snapshot(completed: int) -> State:
             fitted = {name: array.copy() for name, array in SVM.get_state(self).items()}
@@ -129,43 +129,43 @@ class SVM(Learner):
         for j in range(start, k):
             positive = np.zeros(X.shape[0], dtype=np.bool_)
             positive[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
-            chosen = rows(j)
-            machine = (
-                linear_margin(X, positive, C, self.random_state)
-                if chosen is None
-                else linear_margin(X[chosen], positive[chosen], C, self.random_state)
+            rows = rows_of(j)
+            svm = (
+                fit_linear_svm(X, positive, C, self.random_state)
+                if rows is None
+                else fit_linear_svm(X[rows], positive[rows], C, self.random_state)
             )
-            self.coef_[:, j], self.intercept_[j] = machine.weights, machine.intercept
-            converged[j] = machine.converged
+            self.coef_[:, j], self.intercept_[j] = svm.weights, svm.intercept
+            converged[j] = svm.converged
             monitor(Step(j + 1, k, "labels", {}, partial(snapshot, j + 1)))
         if not converged.all():
             names = context.labels or [str(j) for j in range(k)]
             listed = ", ".join(names[j] for j in np.flatnonzero(~converged).tolist())
             self.summary_.warnings.append(
-                f"liblinear stopped before its tolerance for {listed}; try a smaller C"
+                f"liblinear did not reach its tolerance for {listed}; try a smaller C"
             )
 
     def _scores(self, X: Matrix) -> Floats:
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The terms of the inner product; the score is their sum plus the label's intercept."""
+        """Terms w_f·x_f of the inner product. The score is their sum plus the intercept of the label."""
         return x.indices.astype(np.int64), x.data * self.coef_[x.indices, label]
 
     def get_state(self) -> State:
-        """Weights and intercepts."""
+        """Arrays of the weights and intercepts."""
         return {"coef": self.coef_, "intercept": self.intercept_}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the learner with these weights and intercepts."""
+        """Restore the learner from the arrays of ``get_state``."""
         self.coef_ = read_array(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         self.intercept_ = read_array(state, "intercept", "float64", (self.n_labels_,))
         return self
 
 
-def _with_short_indices(X: Matrix) -> Matrix:
-    """The same matrix with the 32-bit indices that liblinear wants, where they suffice."""
+def _with_int32_indices(X: Matrix) -> Matrix:
+    """The same matrix with 32-bit indices, which liblinear requires, if they are large enough."""
     if X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
         return X
     return csr_array(

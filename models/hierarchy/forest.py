@@ -1,4 +1,4 @@
-"""The label forest as numbers: levels, and how much a mistake at each node costs."""
+"""The label forest as arrays: levels, paths, and the cost of a mistake at each node."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ Scaling: TypeAlias = Literal["uniform", "sibling", "subtree"]
 
 
 class Forest:
-    """A forest over k labels, ready for passes up and down that treat a whole level at once.
+    """A forest over k labels, with passes up and down that process a whole level at once.
 
-    Nodes are renumbered level by level, the children of a parent side by side, so that a level is a slice
-    and what a parent gathers from its children is one reduction. ``positions`` are those numbers.
+    The forest numbers the nodes level by level, with the children of a parent next to each other. So a level
+    is a slice, and the sum over the children of every parent is a single reduction. These numbers are called
+    *positions*.
 
     Args:
-        parents: for each of the k labels the index of its parent, -1 for a root.
+        parents: (k,) for each label the index of its parent, -1 for a root.
 
     Attributes:
-        parents: (k,) the same, by label.
+        parents: (k,) the argument, as an array.
         order: (k,) the label at each position.
-        inverse: (k,) the position of each label.
-        parent_positions: (k,) for each position that of its parent, -1 for a root.
+        positions: (k,) the position of each label; the inverse of ``order``.
+        parent_positions: (k,) for each position the position of its parent, -1 for a root.
         levels: slices of positions, the roots first.
 
     Raises:
-        ParameterError: an index out of range, or a cycle.
+        ParameterError: An index is out of range, or there is a cycle.
 
     >>> forest = Forest(np.array([2, 2, -1, 0]))
     >>> forest.order.tolist(), forest.levels
@@ -41,7 +42,7 @@ class Forest:
         n_labels = self.parents.size
         if self.parents.ndim != 1 or ((self.parents < -1) | (self.parents >= n_labels)).any():
             raise ParameterError(
-                "a label tree of k labels has k parents: indices, or -1 for a root", "/label_tree"
+                "a label tree of k labels needs k parents: indices of labels, or -1 for a root", "/label_tree"
             )
         order: list[int] = []
         self.levels: list[slice] = []
@@ -57,61 +58,63 @@ class Forest:
         if len(order) < n_labels:
             raise ParameterError("the label tree has a cycle; remove one of its edges", "/label_tree")
         self.order: Ints = np.array(order, dtype=np.int64)
-        self.inverse: Ints = np.argsort(self.order)
-        above = self.parents[self.order]
-        self.parent_positions: Ints = np.where(above >= 0, self.inverse[above], -1)
-        # For each level but the first: where its runs of siblings begin, and the positions of their parents.
-        self._runs: list[tuple[Ints, Ints]] = []
-        for below in self.levels[1:]:
-            owners = self.parent_positions[below]
-            starts = np.flatnonzero(np.diff(owners, prepend=-2))
-            self._runs.append((starts, owners[starts]))
+        self.positions: Ints = np.argsort(self.order)
+        parent_labels = self.parents[self.order]
+        self.parent_positions: Ints = np.where(parent_labels >= 0, self.positions[parent_labels], -1)
+        # For each level but the first: where each group of siblings starts, and the position of its parent.
+        self._siblings: list[tuple[Ints, Ints]] = []
+        for level_slice in self.levels[1:]:
+            parent_of = self.parent_positions[level_slice]
+            starts = np.flatnonzero(np.diff(parent_of, prepend=-2))
+            self._siblings.append((starts, parent_of[starts]))
 
     @property
     def n_labels(self) -> int:
         """Number k of labels."""
         return self.parents.size
 
-    def gather(self, depth: int, messages: Floats) -> tuple[Ints, Floats]:
-        """Sum what the nodes of a level say to their parents.
+    def sum_over_siblings(self, depth: int, values: Floats) -> tuple[Ints, Floats]:
+        """Sum the values of the nodes of a level for each parent.
 
         Args:
-            depth: the children's level, at least 1.
-            messages: (..., size of that level) by position.
+            depth: the level, at least 1.
+            values: (..., size of the level) by position.
 
         Returns:
-            positions of the parents, and (..., number of these parents) sums.
+            The positions of the parents, and (..., number of these parents) sums.
         """
-        starts, owners = self._runs[depth - 1]
-        return owners, np.add.reduceat(messages, starts, axis=-1)
+        starts, parent_of = self._siblings[depth - 1]
+        return parent_of, np.add.reduceat(values, starts, axis=-1)
 
-    def on_path_minimum(self, margins: Floats) -> Floats:
-        """The smallest margin on each node's path from its root.
+    def path_minimum(self, margins: Floats) -> Floats:
+        """Smallest margin on the path from the root to each node.
 
         Args:
             margins: (n, k) by label.
 
         Returns:
-            (n, k) by label: positive exactly where the node and all its ancestors are positive.
+            (n, k) by label: positive if and only if the margins of the node and all its ancestors are
+            positive.
         """
         smallest = margins[:, self.order]
         for level in self.levels[1:]:
             np.minimum(smallest[:, level], smallest[:, self.parent_positions[level]], out=smallest[:, level])
-        return np.ascontiguousarray(smallest[:, self.inverse])
+        return np.ascontiguousarray(smallest[:, self.positions])
 
     def path(self, label: int) -> list[int]:
-        """The labels from a root down to ``label``, both included."""
+        """Labels on the path from a root to ``label``, both included."""
         labels = [label]
         while (parent := int(self.parents[labels[-1]])) >= 0:
             labels.append(parent)
         return labels[::-1]
 
     def coefficients(self, scaling: Scaling) -> Floats:
-        """What a mistake at each label costs, c_j ("Scaling the loss").
+        """Cost c_j of a mistake at each label (H-M3 paper, "Scaling the loss").
 
         Args:
-            scaling: ``uniform``: 1. ``sibling``: the parent's coefficient shared equally among its children,
-                the roots sharing 1. ``subtree``: size of the subtree over the number of all nodes.
+            scaling: ``uniform``: every cost is 1. ``sibling``: the cost of a parent is divided equally among
+                its children, and the roots share 1. ``subtree``: the size of the subtree divided by the
+                number of all nodes.
 
         Returns:
             (k,) by label.
@@ -121,11 +124,11 @@ class Forest:
         """
         costs = np.ones(self.n_labels)
         if scaling == "sibling":
-            siblings = np.bincount(self.parents + 1, minlength=self.n_labels + 1)[self.parents + 1]
+            n_siblings = np.bincount(self.parents + 1, minlength=self.n_labels + 1)[self.parents + 1]
             for level in self.levels:
                 labels = self.order[level]
-                above = self.parents[labels]
-                costs[labels] = np.where(above >= 0, costs[above], 1.0) / siblings[labels]
+                parents = self.parents[labels]
+                costs[labels] = np.where(parents >= 0, costs[parents], 1.0) / n_siblings[labels]
         elif scaling == "subtree":
             for level in reversed(self.levels[1:]):
                 labels = self.order[level]

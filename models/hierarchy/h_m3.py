@@ -13,27 +13,27 @@ from threadpoolctl import threadpool_limits
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.errors import UnsuitableDataError
-from models.hierarchy.ascent import Ascent, Check
+from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
 from models.hierarchy.decoding import best_labelings, indicators, max_marginals
 from models.hierarchy.forest import Forest, Scaling
+from models.hierarchy.from_context import forest_from_context
 from models.hierarchy.kernels import (
     AnyKernel,
-    DualWeights,
     Kernel,
     LinearKernel,
     PolynomialKernel,
-    PrimalWeights,
     RBFKernel,
-    kernel_named,
+    default_kernel,
 )
 from models.hierarchy.losses import EdgeLoss
-from models.hierarchy.problem import forest_of
+from models.hierarchy.weights import DualWeights, PrimalWeights
 from models.serialization.state import read_array, read_csr, read_integer, require
 
 TRAINING_BYTES = 4 * 2**30
-"""What a training keeps may take this much memory."""
+"""Memory that the weights, marginals and kernel matrix of a training may use."""
 
-ROWS_OF_A_BLOCK = 1024
+BLOCK_ROWS = 1024
+"""Examples that are scored at once."""
 
 
 class HM3Parameters(LearnerParameters):
@@ -41,55 +41,56 @@ class HM3Parameters(LearnerParameters):
 
     algorithm: Literal["h_m3"]
     C: float = Field(1.0, gt=0)
-    """Cost of the slacks against the norm of the weights."""
+    """Cost of the slacks, relative to the norm of the weights."""
     loss: EdgeLoss = "simplified_hierarchical"
-    """Loss by which the margins are scaled."""
+    """Loss that scales the margins."""
     scaling: Scaling = "uniform"
-    """What a mistake costs by its place in the tree; symmetric_difference knows no scaling."""
+    """How the cost of a mistake depends on its place in the tree; no effect on symmetric_difference."""
     kernel: Kernel = "linear"
-    """Kernel between examples, by name or with its parameters."""
+    """Kernel between examples, by name or as an object with its parameters."""
     gap: float = Field(1e-2, gt=0, lt=1)
-    """Relative duality gap at which training ends."""
+    """Relative duality gap at which training stops."""
     passes: int = Field(50, ge=1)
-    """Passes over the examples at most."""
+    """Maximum number of passes over the examples."""
 
 
 class HM3(Learner):
-    """Maximum margin Markov network over the label tree, trained through its marginalised dual problem.
+    """Maximum margin Markov network over the label tree, trained through its marginalized dual problem.
 
-    A labeling y of an example is worth Σ_e w_e^{y_e}·φ(x) over the edges e of the tree, each with a weight
-    vector for its four labelings ("Feature vectors"); a root has an edge from a parent that is always on.
-    Training solves
+    The value of a labeling y of an example is Σ_e w_e^{y_e}·φ(x) over the edges e of the tree. Each edge has
+    a weight vector for each of its four labelings ("Feature vectors"); a root has an edge from a parent that
+    is always on. Training solves
 
-        min ½‖w‖² + C Σ_i ξ_i   with   w·Δφ(x_i, y) ≥ ℓ(y_i, y) − ξ_i for all y ("Primal optimization
-        problem")
+        min ½‖w‖² + C Σ_i ξ_i   subject to   w·Δφ(x_i, y) ≥ ℓ(y_i, y) − ξ_i for all y
+        ("Primal optimization problem")
 
-    by conditional gradient ascent on the edge marginals, example by example (``ascent``), until the
-    relative duality gap is small. The loss ℓ is the symmetric difference or the simplified hierarchical
-    loss.
+    by conditional gradient ascent on the edge marginals, example by example, until the relative duality gap
+    is small (see ``conditional_gradient``). The loss ℓ is the symmetric difference or the simplified
+    hierarchical loss.
 
-    The score of a label is a max-marginal: the worth of the best labeling with the label on, minus that of
-    the best with it off. So the sign rule gives the best labeling; it need not be closed under ancestors.
-    Without a label tree every label is a root.
+    The score of a label is a max-marginal: the value of the best labeling with the label on, minus the value
+    of the best labeling with it off. So the sign rule gives the best labeling. A best labeling is not always
+    closed under ancestors. Without a label tree, every label is a root.
 
-    A linear kernel keeps 4k weights a feature; other kernels keep the kernel matrix of the g examples. All
-    that a training keeps, 32·k·(g + r) or 8·g·(g + 4k) bytes, may take 4 GiB; more is refused.
+    The linear kernel needs 4k weights for each feature. Other kernels need the kernel matrix of the g
+    training examples. Training uses 32·k·(g + r) or 8·g·(g + 4k) bytes and is rejected above 4 GiB.
 
     Args:
         C: cost of the slacks.
         loss: ``simplified_hierarchical`` or ``symmetric_difference``.
-        scaling: ``uniform``, ``sibling`` or ``subtree``; scales only the hierarchical loss.
-        kernel: ``linear``, ``polynomial`` or ``rbf``, or one with its parameters, ``{"kind": "rbf",
-            "gamma": 2.0}``.
-        gap: relative duality gap at which training ends.
-        passes: passes at most.
-        random_state: seed of the examples' order.
+        scaling: ``uniform``, ``sibling`` or ``subtree``; only for the hierarchical loss.
+        kernel: ``linear``, ``polynomial`` or ``rbf``, or an object with parameters, such as
+            ``{"kind": "rbf", "gamma": 2.0}``.
+        gap: relative duality gap at which training stops.
+        passes: maximum number of passes.
+        random_state: seed of the order of the examples.
 
     Attributes:
         forest_: the label forest.
-        edge_weights_: (r, 4, k) for a linear kernel w by feature, edge labeling (2·parent + child) and
-            position in the forest; (s, 4, k) for another the weights ν of the s support examples.
-        support_: (s, r) the examples with a weight, None for a linear kernel.
+        edge_weights_: with the linear kernel, (r, 4, k) w by feature, edge labeling (2·parent + child) and
+            position in the forest; with other kernels, (s, 4, k) the coefficients ν of the s support
+            examples.
+        support_: (s, r) the examples with a coefficient other than 0; None with the linear kernel.
 
     >>> from models.base import Context
     >>> tree = Context(parents=np.array([-1, 0]))
@@ -133,15 +134,15 @@ class HM3(Learner):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self.forest_ = forest_of(context, Y.shape[1], self.summary_)
-        given = parameters.kernel
-        self.kernel_ = kernel_named(given) if isinstance(given, str) else given
+        self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
+        kernel = parameters.kernel
+        self.kernel_ = default_kernel(kernel) if isinstance(kernel, str) else kernel
         if parameters.loss == "symmetric_difference" and parameters.scaling != "uniform":
             self.summary_.warnings.append(
-                f"symmetric_difference counts labels, so the scaling {parameters.scaling} has no effect"
+                f"the scaling {parameters.scaling} has no effect on the loss symmetric_difference"
             )
-        self._refuse_too_large(*X.shape)
-        with threadpool_limits(1, user_api="blas"):  # bits must not depend on the number of threads
+        self._check_memory(*X.shape)
+        with threadpool_limits(1, user_api="blas"):  # the result must not depend on threads
             self._train(X, Y, parameters, monitor, resume)
 
     def _train(
@@ -155,7 +156,7 @@ class HM3(Learner):
             else DualWeights(self.kernel_, X, width)
         )
         scaling: Scaling = parameters.scaling if parameters.loss == "simplified_hierarchical" else "uniform"
-        ascent = Ascent(
+        optimizer = ConditionalGradient(
             forest,
             Y.toarray()[:, forest.order].astype(np.bool_),
             parameters.loss,
@@ -165,74 +166,86 @@ class HM3(Learner):
             None if resume is None else resume["marginals"],
         )
         completed = 0 if resume is None else int(resume["completed"])
-        check = ascent.check()
-        while completed < parameters.passes and check.relative_gap > parameters.gap:
-            ascent.run_pass(check, np.random.default_rng([self.random_state, completed]))
+        objectives = optimizer.evaluate()
+        while completed < parameters.passes and objectives.relative_gap > parameters.gap:
+            optimizer.run_pass(objectives, np.random.default_rng([self.random_state, completed]))
             completed += 1
-            check = ascent.check()
+            objectives = optimizer.evaluate()
             monitor(
                 Step(
                     completed,
                     parameters.passes,
                     "passes",
-                    {"primal": check.primal, "dual": check.dual, "gap": check.relative_gap},
-                    partial(_snapshot, ascent, completed),
-                    partial(self._scores_so_far, X, weights, ascent),
+                    {
+                        "primal": objectives.primal,
+                        "dual": objectives.dual,
+                        "gap": objectives.relative_gap,
+                    },
+                    partial(_snapshot, optimizer, completed),
+                    partial(self._current_scores, X, weights, optimizer),
                 )
             )
-        self._become(X, weights, ascent)
-        self._note(check, completed, parameters)
+        self._set_weights(X, weights, optimizer)
+        self._summarize(objectives, completed, parameters)
 
-    def _become(self, X: Matrix, weights: PrimalWeights | DualWeights, ascent: Ascent) -> None:
-        """Be the learner of these weights, as a check has just left them."""
+    def _set_weights(
+        self, X: Matrix, weights: PrimalWeights | DualWeights, optimizer: ConditionalGradient
+    ) -> None:
+        """Set the fitted attributes from the weights that the last evaluation computed."""
         if isinstance(weights, PrimalWeights):
             self.support_ = None
-            kept = weights.w
+            flat = weights.w
         else:
-            nu = ascent.nu().reshape(X.shape[0], -1)
-            supporting = np.flatnonzero(nu.any(axis=1))
-            self.support_, kept = X[supporting], nu[supporting]
-        self.edge_weights_ = kept.reshape(len(kept), 4, self.forest_.n_labels)
+            nu = optimizer.nu().reshape(X.shape[0], -1)
+            support = np.flatnonzero(nu.any(axis=1))
+            self.support_, flat = X[support], nu[support]
+        self.edge_weights_ = flat.reshape(len(flat), 4, self.forest_.n_labels)
 
-    def _scores_so_far(
-        self, training: Matrix, weights: PrimalWeights | DualWeights, ascent: Ascent, X: Matrix
+    def _current_scores(
+        self,
+        training: Matrix,
+        weights: PrimalWeights | DualWeights,
+        optimizer: ConditionalGradient,
+        X: Matrix,
     ) -> Floats:
-        self._become(training, weights, ascent)
+        """Scores that a training would give if it stopped now."""
+        self._set_weights(training, weights, optimizer)
         return self._scores(X)
 
-    def _note(self, check: Check, completed: int, parameters: HM3Parameters) -> None:
+    def _summarize(self, objectives: Objectives, completed: int, parameters: HM3Parameters) -> None:
         self.summary_.facts |= {
             "passes": completed,
-            "primal": check.primal,
-            "dual": check.dual,
-            "gap": check.relative_gap,
+            "primal": objectives.primal,
+            "dual": objectives.dual,
+            "gap": objectives.relative_gap,
         }
         if self.support_ is not None:
             self.summary_.facts["support_examples"] = self.support_.shape[0]
-        if check.relative_gap > parameters.gap:
+        if objectives.relative_gap > parameters.gap:
             self.summary_.warnings.append(
-                f"the relative duality gap is {check.relative_gap:.2g} after {completed} passes, above the "
-                f"{parameters.gap:g} asked for; allow more passes"
+                f"the relative duality gap is {objectives.relative_gap:.2g} after {completed} passes, above "
+                f"the requested {parameters.gap:g}; allow more passes"
             )
 
-    def _refuse_too_large(self, g: int, r: int) -> None:
+    def _check_memory(self, g: int, r: int) -> None:
+        """Raise an error if a training on g examples with r features needs too much memory."""
         width = 4 * self.n_labels_
         linear = isinstance(self.kernel_, LinearKernel)
         needed = 8 * (width * (g + r) if linear else g * (g + width))
         if needed > TRAINING_BYTES:
-            what = "weights and marginals" if linear else f"the kernel matrix of {g} examples"
+            purpose = "weights and marginals" if linear else f"the kernel matrix of {g} examples"
             raise UnsuitableDataError(
-                f"h_m3 would need {needed / 2**30:.1f} GiB for {what}, and the limit is "
+                f"h_m3 would need {needed / 2**30:.1f} GiB for {purpose}, and the limit is "
                 f"{TRAINING_BYTES / 2**30:.0f} GiB; "
                 + ("select fewer features" if linear else "train on fewer examples or with the linear kernel")
             )
 
     def _scores(self, X: Matrix) -> Floats:
         scores = np.empty((X.shape[0], self.n_labels_))
-        for start in range(0, X.shape[0], ROWS_OF_A_BLOCK):
-            rows = slice(start, start + ROWS_OF_A_BLOCK)
+        for start in range(0, X.shape[0], BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
             marginals = max_marginals(self.forest_, self._potentials(X[rows]))
-            scores[rows] = marginals[:, self.forest_.inverse]
+            scores[rows] = marginals[:, self.forest_.positions]
         return scores
 
     def _potentials(self, X: Matrix) -> Floats:
@@ -242,37 +255,37 @@ class HM3(Learner):
             flat = X @ weights
         else:
             with threadpool_limits(1, user_api="blas"):  # as in training
-                flat = self.kernel_.of(X, self.support_) @ weights
+                flat = self.kernel_(X, self.support_) @ weights
         return np.asarray(flat).reshape(X.shape[0], 4, self.n_labels_)
 
     @property
     def can_explain(self) -> bool:
-        """Whether the kernel is linear."""
+        """Whether ``explain`` is available: only with the linear kernel."""
         return self.support_ is None
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """What each feature adds to the score, which is their exact sum, for a linear kernel.
+        """Contribution of each feature to the score, for the linear kernel; they add up to the score.
 
-        With y⁺ the best labeling that has the label and y⁻ the best that has not, a feature adds x_f times
-        the difference of its edge weights, Σ_e w_e^{y⁺_e} − w_e^{y⁻_e}. The two labelings depend on x, so
-        the reading holds for this example.
+        With y⁺ the best labeling that has the label and y⁻ the best labeling that does not, a feature
+        contributes x_f·Σ_e (w_e^{y⁺_e} − w_e^{y⁻_e}). The two labelings depend on x, so the explanation is
+        valid for this example only.
 
         Raises:
-            ParameterError: the kernel is not linear.
+            ParameterError: The kernel is not linear.
         """
         if self.support_ is not None:
             return super().explain(x, label)
         forest = self.forest_
-        node = forest.inverse[label]
+        node = forest.positions[label]
         clamped = np.repeat(self._potentials(x), 2, axis=0)
-        clamped[0, [0, 2], node] = -np.inf  # on: the labelings of its edge with the child off are forbidden
+        clamped[0, [0, 2], node] = -np.inf  # on: forbid the edge labelings with the child off
         clamped[1, [1, 3], node] = -np.inf
         on, off = indicators(forest, best_labelings(forest, clamped))
         weights = np.tensordot(self.edge_weights_[x.indices], on - off, axes=2)
         return x.indices.astype(np.int64), x.data * weights
 
     def get_state(self) -> State:
-        """The forest, the edge weights, and for kernels other than the linear one the support examples."""
+        """Arrays of the forest, the edge weights and, except with the linear kernel, the support examples."""
         state: State = {"parents": self.forest_.parents, "edge_weights": self.edge_weights_}
         if self.support_ is not None:
             state |= {
@@ -288,7 +301,7 @@ class HM3(Learner):
         return state
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the learner with these weights."""
+        """Restore the learner from the arrays of ``get_state``."""
         self.forest_ = Forest(read_array(state, "parents", "int64", (None,)))
         self.n_labels_ = self.forest_.n_labels
         self.edge_weights_ = read_array(state, "edge_weights", "float64", (None, 4, self.n_labels_))
@@ -296,7 +309,7 @@ class HM3(Learner):
         self.support_, self.kernel_ = None, LinearKernel()
         if "support.data" in state:
             s, self.n_features_in_ = read_array(state, "support.shape", "int64", (2,)).tolist()
-            require(s == len(self.edge_weights_), "there are not as many weights as support examples")
+            require(s == len(self.edge_weights_), "the numbers of weights and of support examples differ")
             self.support_ = read_csr(state, "support", self.n_features_in_, n_rows=s)
             self.kernel_ = (
                 PolynomialKernel(degree=read_integer(state, "degree"))
@@ -306,5 +319,5 @@ class HM3(Learner):
         return self
 
 
-def _snapshot(ascent: Ascent, completed: int) -> State:
-    return {"marginals": ascent.marginals.copy(), "completed": np.array(completed)}
+def _snapshot(optimizer: ConditionalGradient, completed: int) -> State:
+    return {"marginals": optimizer.marginals.copy(), "completed": np.array(completed)}

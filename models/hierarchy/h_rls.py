@@ -1,4 +1,4 @@
-"""H-RLS: hierarchical regularised least squares (Cesa-Bianchi et al. 2004, as the H-M3 paper compares it)."""
+"""H-RLS: hierarchical regularized least squares (Cesa-Bianchi et al. 2004, a baseline of the H-M3 paper)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.errors import UnsuitableDataError
 from models.hierarchy.forest import Forest
-from models.hierarchy.problem import forest_of
+from models.hierarchy.from_context import forest_from_context
 from models.serialization.state import read_array, read_csr, read_integer, require, require_index_range
 
 FACTOR_BYTES = 2 * 2**30
-"""The triangular factors of one training together may take this much memory."""
+"""Memory that all triangular factors of a training may use together."""
 
 BLOCK_ENTRIES = 2**22
-"""Numbers in a dense block of scoring (32 MiB)."""
+"""Entries of a dense block while scoring (32 MiB)."""
 
 
 class HRLSParameters(LearnerParameters):
@@ -31,23 +31,23 @@ class HRLSParameters(LearnerParameters):
 
     algorithm: Literal["h_rls"]
     ridge: float = Field(1.0, gt=0)
-    """Weight of the identity in the regularised least squares."""
+    """Weight of the identity matrix in the regularized least squares."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """All that the nodes with one parent share.
+    """The regression of sibling nodes, which train on the same examples.
 
-    With S the family's examples (n_S rows, those that have the parent), the factor is the lower Cholesky
-    factor of ridge·I + Sᵀ S over features (primal), or of ridge·I + S Sᵀ over examples (dual), whichever is
-    smaller.
+    Let S be the examples that have the parent (n_S rows). The factor is the lower Cholesky factor of
+    ridge·I + Sᵀ S over the features (primal form) or of ridge·I + S Sᵀ over the examples (dual form),
+    whichever is smaller.
 
     Attributes:
-        children: labels of the family, in label order.
-        factor: (f, f) lower triangle; f is r in the primal form and n_S in the dual.
-        solution: (f, number of children) the factored matrix's inverse times Sᵀy (primal) or y (dual), y in
-            ±1.
-        support: the rows of S where the form is dual, else None.
+        children: labels of the siblings, in label order.
+        factor: (f, f) lower triangular; f is r in the primal form and n_S in the dual form.
+        solution: (f, number of children) the inverse of the factored matrix times Sᵀy (primal) or y (dual),
+            with y in ±1.
+        support: the rows of S in the dual form, else None.
     """
 
     children: Ints
@@ -57,25 +57,25 @@ class Family:
 
 
 class HRLS(Learner):
-    """Regularised least squares a node of the label tree, with the current example inside the inverse.
+    """Regularized least squares for each node of the label tree, with the current example inside the inverse.
 
-    The margin of a node at x is w·x with w = (ridge·I + S Sᵀ + x xᵀ)⁻¹ S y, where the columns of S are the
-    training examples that have the node's parent (all, for a root) and y their labels at the node as ±1; no
-    such example gives 0. The score of a label is the smallest margin on the path from its root, so that the
-    sign rule reads the tree top-down. Without a label tree every label is a root.
+    The margin of a node at x is w·x with w = (ridge·I + S Sᵀ + x xᵀ)⁻¹ S y. The columns of S are the training
+    examples that have the parent of the node (for a root, all examples), and y are their labels at the node
+    as ±1. If there are no such examples, the margin is 0. The score of a label is the smallest margin on the
+    path from its root, so the sign rule decides top-down. Without a label tree, every label is a root.
 
-    With A = ridge·I + S Sᵀ, Sherman and Morrison give the margin as xᵀA⁻¹Sy / (1 + xᵀA⁻¹x), so one
-    factorisation a family (the nodes of one parent share S) serves every x. It is of A where there are no
-    more features than examples, else of ridge·I + SᵀS: with κ = Sᵀx, xᵀA⁻¹Sy = κᵀ(ridge·I + SᵀS)⁻¹y and
-    xᵀA⁻¹x = (x·x − κᵀ(ridge·I + SᵀS)⁻¹κ) / ridge. All factors of a training may take 2 GiB together; more
-    is refused.
+    With A = ridge·I + S Sᵀ, the Sherman-Morrison formula gives the margin as xᵀA⁻¹Sy / (1 + xᵀA⁻¹x). So one
+    factorization serves every x and all nodes that share a parent, because they share S. The learner factors
+    A if there are at most as many features as examples, else ridge·I + SᵀS: with κ = Sᵀx,
+    xᵀA⁻¹Sy = κᵀ(ridge·I + SᵀS)⁻¹y and xᵀA⁻¹x = (x·x − κᵀ(ridge·I + SᵀS)⁻¹κ) / ridge. Training is rejected if
+    all factors together use more than 2 GiB.
 
     Args:
-        ridge: weight of the identity.
+        ridge: weight of the identity matrix.
 
     Attributes:
         forest_: the label forest.
-        families_: one for each parent that has examples, roots first.
+        families_: one for each parent that has examples; the family of the roots comes first.
 
     >>> from models.base import Context
     >>> learner = HRLS(ridge=1.0).fit([[1.0], [2.0]], [[1], [1]], context=Context(parents=np.array([-1])))
@@ -102,7 +102,7 @@ class HRLS(Learner):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self.forest_ = forest_of(context, Y.shape[1], self.summary_)
+        self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
         self.ridge_ = parameters.ridge
         columns = Y.tocsc()
         rows_of: dict[int, Ints] = {
@@ -112,16 +112,16 @@ class HRLS(Learner):
         }
         rows_of = {-1: np.arange(X.shape[0]), **rows_of}
         rows_of = {parent: rows for parent, rows in rows_of.items() if len(rows)}
-        _refuse_too_large([min(X.shape[1], len(rows)) for rows in rows_of.values()])
+        _check_memory([min(X.shape[1], len(rows)) for rows in rows_of.values()])
         self.families_ = []
         if resume is not None:
             self._set_families(resume)
-        for done, (parent, rows) in list(enumerate(rows_of.items(), 1))[len(self.families_) :]:
+        for completed, (parent, rows) in list(enumerate(rows_of.items(), 1))[len(self.families_) :]:
             children = np.flatnonzero(self.forest_.parents == parent)
             signs = np.where(Y[rows][:, children].toarray() > 0, 1.0, -1.0)
             with threadpool_limits(1, user_api="blas"):
-                self.families_.append(_learn_family(X[rows], signs, children, parameters.ridge))
-            monitor(Step(done, len(rows_of), "families", {}, partial(dict, self._family_arrays())))
+                self.families_.append(_fit_family(X[rows], signs, children, parameters.ridge))
+            monitor(Step(completed, len(rows_of), "families", {}, partial(dict, self._family_arrays())))
         self.summary_.facts["factor_bytes"] = sum(family.factor.nbytes for family in self.families_)
 
     def _scores(self, X: Matrix) -> Floats:
@@ -132,51 +132,51 @@ class HRLS(Learner):
                 for start in range(0, X.shape[0], rows):
                     block = slice(start, start + rows)
                     margins[block, family.children] = self._margins(X[block], family)
-        return self.forest_.on_path_minimum(margins)
+        return self.forest_.path_minimum(margins)
 
     def _margins(self, X: Matrix, family: Family) -> Floats:
         """(n, number of children) margins of one family at a block of examples."""
-        seen = X.toarray() if family.support is None else np.asarray((X @ family.support.T).toarray())
-        return np.asarray(seen @ family.solution / (1.0 + self._leverage(X, seen, family)[:, None]))
+        inputs = _inputs(X, family)
+        return np.asarray(inputs @ family.solution / (1.0 + self._leverages(X, inputs, family)[:, None]))
 
-    def _leverage(self, X: Matrix, seen: Floats, family: Family) -> Floats:
-        """(n,) xᵀA⁻¹x; ``seen`` is x itself in the primal form and Sᵀx in the dual."""
-        half = solve_triangular(family.factor, seen.T, lower=True, check_finite=False)
-        within = np.einsum("ij,ij->j", half, half)
+    def _leverages(self, X: Matrix, inputs: Floats, family: Family) -> Floats:
+        """(n,) xᵀA⁻¹x of each example."""
+        half = solve_triangular(family.factor, inputs.T, lower=True, check_finite=False)
+        quadratic_forms = np.einsum("ij,ij->j", half, half)
         if family.support is None:
-            return np.asarray(within)
-        squares = np.asarray(X.multiply(X).sum(axis=1))
-        return np.asarray(np.maximum(squares - within, 0.0) / self.ridge_)
+            return np.asarray(quadratic_forms)
+        squared_norms = np.asarray(X.multiply(X).sum(axis=1))
+        return np.asarray(np.maximum(squared_norms - quadratic_forms, 0.0) / self.ridge_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The terms w_f·x_f of the smallest margin on the path to the label, which add up to the score.
+        """Terms w_f·x_f of the smallest margin on the path to the label; they add up to the score.
 
-        w is the node's weight vector with x inside its inverse, so it is another one for every x. Among equal
-        margins it is the node nearest the root.
+        w is the weight vector of the node with x inside the inverse, so it differs for every x. Among equal
+        margins, the node nearest the root counts.
         """
         path = self.forest_.path(label)
-        owners = {int(child): family for family in self.families_ for child in family.children}
+        family_of = {int(child): family for family in self.families_ for child in family.children}
         margins = [
-            float(self._margins(x, owners[node])[0, np.searchsorted(owners[node].children, node)])
-            if node in owners
+            float(self._margins(x, family_of[node])[0, np.searchsorted(family_of[node].children, node)])
+            if node in family_of
             else 0.0
             for node in path
         ]
         node = path[int(np.argmin(margins))]
-        if node not in owners:
+        if node not in family_of:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        family = owners[node]
+        family = family_of[node]
         solution = family.solution[:, np.searchsorted(family.children, node)]
-        seen = x.toarray() if family.support is None else np.asarray((x @ family.support.T).toarray())
         weights = (
             solution[x.indices]
             if family.support is None
             else np.asarray(family.support[:, x.indices].T @ solution)
         )
-        return x.indices.astype(np.int64), x.data * weights / (1.0 + self._leverage(x, seen, family)[0])
+        leverage = self._leverages(x, _inputs(x, family), family)[0]
+        return x.indices.astype(np.int64), x.data * weights / (1.0 + leverage)
 
     def get_state(self) -> State:
-        """The forest and, for each family, its children, factor, solution and (dual) examples."""
+        """Arrays of the forest, and the children, factor, solution and support of each family."""
         return {
             "parents": self.forest_.parents,
             "ridge": np.array(self.ridge_),
@@ -185,7 +185,7 @@ class HRLS(Learner):
         }
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the learner with this forest and these families."""
+        """Restore the learner from the arrays of ``get_state``."""
         self.forest_ = Forest(read_array(state, "parents", "int64", (None,)))
         self.ridge_ = float(read_array(state, "ridge", "float64", ()))
         require(self.ridge_ > 0, "the ridge is not positive")
@@ -211,7 +211,7 @@ class HRLS(Learner):
         for number in range(read_integer(state, "families")):
             children = read_array(state, f"{number}.children", "int64", (None,))
             require_index_range(children, self.forest_.n_labels, f"{number}.children")
-            require(bool((np.diff(children) > 0).all()), f"the children of family {number} are not in order")
+            require(bool((np.diff(children) > 0).all()), f"the children of family {number} are not sorted")
             support, order = None, self.n_features_in_
             if f"{number}.data" in state:
                 support = read_csr(state, str(number), self.n_features_in_)
@@ -222,14 +222,19 @@ class HRLS(Learner):
             self.families_.append(Family(children, factor, solution, support))
 
 
-def _learn_family(S: Matrix, signs: Floats, children: Ints, ridge: float) -> Family:
-    """Factor the smaller of the two regularised Gram matrices and solve for every child at once.
+def _inputs(X: Matrix, family: Family) -> Floats:
+    """What the factor of a family applies to: x itself in the primal form, Sᵀx in the dual form, as rows."""
+    return X.toarray() if family.support is None else np.asarray((X @ family.support.T).toarray())
+
+
+def _fit_family(S: Matrix, signs: Floats, children: Ints, ridge: float) -> Family:
+    """Factor the smaller of the two regularized Gram matrices and solve for all children at once.
 
     Args:
-        S: (n_S, r) the family's examples, as rows.
+        S: (n_S, r) the examples that have the parent.
         signs: (n_S, number of children) their labels as ±1.
         children: labels of the columns of ``signs``.
-        ridge: weight of the identity.
+        ridge: weight of the identity matrix.
     """
     dual = S.shape[1] > S.shape[0]
     gram = np.asarray((S @ S.T if dual else S.T @ S).toarray())
@@ -240,10 +245,11 @@ def _learn_family(S: Matrix, signs: Floats, children: Ints, ridge: float) -> Fam
     return Family(children, np.tril(factor), solution, S if dual else None)
 
 
-def _refuse_too_large(orders: list[int]) -> None:
+def _check_memory(orders: list[int]) -> None:
+    """Raise an error if triangular factors of these orders need too much memory."""
     needed = sum(8 * order**2 for order in orders)
     if needed > FACTOR_BYTES:
         raise UnsuitableDataError(
-            f"h_rls would keep {needed / 2**30:.1f} GiB of triangular factors, and the limit is "
+            f"h_rls would need {needed / 2**30:.1f} GiB for triangular factors, and the limit is "
             f"{FACTOR_BYTES / 2**30:.0f} GiB; select fewer features or train on fewer examples"
         )

@@ -1,4 +1,4 @@
-"""H-SVM: the hierarchically trained support vector machine."""
+"""H-SVM: hierarchically trained support vector machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, LearnerParameters, Monitor, State
 from models.baselines.svm import SVM
 from models.hierarchy.forest import Forest
-from models.hierarchy.problem import forest_of
+from models.hierarchy.from_context import forest_from_context
 from models.serialization.state import read_array
 
 
@@ -21,25 +21,25 @@ class HSVMParameters(LearnerParameters):
 
     algorithm: Literal["h_svm"]
     C: float = Field(1.0, gt=0)
-    """Cost of the squared hinge losses against the norm of the weights."""
+    """Cost of the squared hinge losses, relative to the norm of the weights."""
 
 
 class HSVM(SVM):
-    """A linear SVM a node of the label tree, trained on the examples of its parent (a root's on all).
+    """One linear SVM for each node of the label tree, trained on the examples of the node's parent.
 
     "Train a node j with examples (x, y) that belong to the parent, i.e. y_pa(j) = 1" (Rousu et al., "Two
-    simple strategies"). A node whose examples are all positive has the constant margin +1; all negative, or
-    none at all, -1. The score of a label is the smallest margin on the path from its root, so that the sign
-    rule reads the tree top-down and predicts only label sets that are closed under ancestors. Without a
-    label tree every label is a root: the flat SVM.
+    simple strategies"). A root is trained on all examples. A node has the constant margin +1 if all its
+    training examples are positive, and -1 if all are negative or there are none. The score of a label is the
+    smallest margin on the path from its root. So the sign rule decides top-down, and predicted label sets are
+    closed under ancestors. Without a label tree, every label is a root, as in the flat SVM.
 
     Args:
-        C: cost of the losses against the norm of the weights.
+        C: cost of the losses, relative to the norm of the weights.
         random_state: seed of liblinear's order of coordinates.
 
     Attributes:
         coef_: (r, k) weights of the nodes.
-        intercept_: (k,) their constants.
+        intercept_: (k,) intercepts of the nodes.
         forest_: the label forest.
 
     >>> from models.base import Context
@@ -63,7 +63,7 @@ class HSVM(SVM):
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self.forest_ = forest_of(context, Y.shape[1], self.summary_)
+        self.forest_ = forest_from_context(context, Y.shape[1], self.summary_)
         columns = Y.tocsc()
 
         def examples_of_parent(j: int) -> Ints | None:
@@ -72,27 +72,27 @@ class HSVM(SVM):
                 return None
             return columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
 
-        self._train_machines(X, Y, parameters.C, examples_of_parent, context, monitor, resume)
+        self._fit_svms(X, Y, parameters.C, examples_of_parent, context, monitor, resume)
 
     def _scores(self, X: Matrix) -> Floats:
-        return self.forest_.on_path_minimum(super()._scores(X))
+        return self.forest_.path_minimum(super()._scores(X))
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The terms of the smallest margin on the path to the label: that node's inner product.
+        """Terms w_f·x_f of the smallest margin on the path to the label.
 
-        The score is their sum plus that node's intercept. Among equal margins it is the node nearest the
-        root.
+        The score is their sum plus the intercept of that node. Among equal margins, the node nearest the root
+        counts.
         """
         margins = super()._scores(x)[0]
         path = self.forest_.path(label)
         return super().explain(x, path[int(np.argmin(margins[path]))])
 
     def get_state(self) -> State:
-        """Weights, intercepts and the forest's parents."""
+        """Arrays of the weights, the intercepts and the parents of the labels."""
         return {**super().get_state(), "parents": self.forest_.parents}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the learner with these weights, intercepts and parents."""
+        """Restore the learner from the arrays of ``get_state``."""
         super().set_state(state)
         self.forest_ = Forest(read_array(state, "parents", "int64", (self.n_labels_,)))
         return self

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
+from sparse_cases import features, frozen, noncanonical
 
-from models.arrays import AnyArray, Matrix
+from models.arrays import AnyArray, Floats, Matrix
 from models.base import State, Step
 from models.base.validation import as_feature_matrix
 from models.baselines.svm import SVM
@@ -20,12 +23,33 @@ def problem() -> tuple[Matrix, AnyArray]:
     return csr_array(X), (rng.random((60, 4)) < [0.5, 0.1, 1.0, 0.3]).astype(int)
 
 
-def test_scores_are_those_of_one_linear_svc_a_label() -> None:
+def literal_scores(X: Floats, Y: AnyArray, C: float) -> Floats:
+    """One LinearSVC for each label that is neither on nor off in every example."""
+    scores = np.empty(Y.shape)
+    for j in range(Y.shape[1]):
+        if len(np.unique(Y[:, j])) == 1:
+            scores[:, j] = 1.0 if Y[0, j] else -1.0
+        else:
+            svm = LinearSVC(C=C, dual="auto", random_state=0).fit(X, Y[:, j])
+            scores[:, j] = svm.decision_function(X)
+    return scores
+
+
+def test_scores_are_those_of_one_linear_svc_per_label() -> None:
     X, Y = problem()
     scores = SVM(C=3.0).fit(X, Y).decision_function(X)
-    for j in (0, 1, 3):
-        machine = LinearSVC(C=3.0, dual="auto", random_state=0).fit(X, Y[:, j])
-        np.testing.assert_allclose(scores[:, j], machine.decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(scores, literal_scores(X.toarray(), Y, 3.0), atol=1e-9)
+
+
+@given(st.data(), st.integers(1, 10), st.integers(1, 6), st.integers(0, 999))
+@settings(max_examples=25)
+def test_rare_equal_and_unsorted_columns(data: st.DataObject, g: int, r: int, seed: int) -> None:
+    X = data.draw(features(g, r))
+    Y = (np.random.default_rng(seed).random((g, 3)) < 0.4).astype(int)
+    learner = SVM().fit(frozen(noncanonical(X, seed)), frozen(noncanonical(Y, seed, duplicates=False)))
+    expected = literal_scores(X, Y, 1.0)
+    np.testing.assert_allclose(learner.decision_function(X), expected, atol=1e-9)
+    np.testing.assert_allclose(learner.decision_function(frozen(noncanonical(X, seed))), expected, atol=1e-9)
 
 
 def test_a_label_on_everywhere_scores_1_and_one_off_everywhere_minus_1() -> None:
@@ -76,7 +100,7 @@ def test_labels_where_liblinear_gives_up_are_named() -> None:
     rng = np.random.default_rng(2)
     X = 1 + 1e-3 * rng.normal(size=(40, 60))  # nearly equal examples with labels by chance
     learner = SVM(C=1e6).fit(X, rng.integers(0, 2, (40, 2)))
-    assert learner.summary_.warnings == ["liblinear stopped before its tolerance for 0, 1; try a smaller C"]
+    assert learner.summary_.warnings == ["liblinear did not reach its tolerance for 0, 1; try a smaller C"]
 
 
 def test_bad_cost_is_refused() -> None:

@@ -18,7 +18,7 @@ from models.base import Context, State, Step
 from models.base.validation import as_feature_matrix
 from models.errors import ParameterError, StopTraining, UnsuitableDataError
 from models.hierarchy import h_m3
-from models.hierarchy.ascent import line_searches
+from models.hierarchy.conditional_gradient import line_searches
 from models.hierarchy.forest import Forest
 from models.hierarchy.h_m3 import HM3, HM3Parameters
 from models.measures.tree import simplified_hierarchical_loss
@@ -68,7 +68,7 @@ def test_the_weights_are_those_of_the_marginals() -> None:
 def test_the_sign_rule_gives_the_best_labeling_by_edge_weights() -> None:
     X, Y, context = larger_problem()
     learner = HM3().fit(X, Y, context=context)
-    parents, node = learner.forest_.parents.tolist(), learner.forest_.inverse
+    parents, node = learner.forest_.parents.tolist(), learner.forest_.positions
     labelings = np.array(list(itertools.product([0, 1], repeat=7)))
     for x, predicted in zip(X.toarray()[:20], learner.predict(X[:20]), strict=True):
         worths = [
@@ -186,7 +186,7 @@ def test_a_gap_that_was_not_reached_is_told() -> None:
     X, Y, context = larger_problem()
     learner = HM3(passes=1, gap=1e-6).fit(X, Y, context=context)
     assert learner.summary_.facts["passes"] == 1
-    assert "after 1 passes, above the 1e-06 asked for" in learner.summary_.warnings[0]
+    assert "after 1 passes, above the requested 1e-06" in learner.summary_.warnings[0]
 
 
 def test_scaling_without_effect_is_told() -> None:

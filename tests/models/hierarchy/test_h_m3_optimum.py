@@ -14,6 +14,7 @@ import pytest
 from hierarchy_cases import KERNELS, StepLog, edge_labels, small_problem
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats
 from models.base import Context
@@ -137,7 +138,7 @@ def assert_trained_to(gap: float, program: Program, learner: HM3, log: StepLog, 
     """Assert that a training reported its true objectives and ended within a relative gap of the optimum."""
     bounds = []
     for state in log.states:
-        marginals = state["marginals"][:, :, learner.forest_.inverse]
+        marginals = state["marginals"][:, :, learner.forest_.positions]
         alpha = program.dual_variables(marginals)
         # α is feasible and has these marginals, so they lie on the marginal polytope.
         assert (alpha >= 0).all()
@@ -185,3 +186,29 @@ def test_a_tree_of_six_nodes_reaches_the_optimum(loss: str) -> None:
     learner = HM3(loss=loss, gap=1e-6, passes=3000)
     learner.fit(X, Y, context=Context(parents=np.array(parents)), monitor=log)
     assert_trained_to(1e-6, Program(X, Y, parents, "linear", 1.0, loss, "uniform"), learner, log, X)
+
+
+@given(
+    st.data(),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from(LOSSES),
+)
+@settings(max_examples=20)
+def test_rare_equal_and_unsorted_columns(
+    data: st.DataObject, seed: int, g: int, r: int, kernel: str, trained_for: tuple[str, str]
+) -> None:
+    _, Y, parents = small_problem(seed, 3, g)
+    X = data.draw(features(g, r))
+    loss, scaling = trained_for
+    log = StepLog()
+    learner = HM3(C=0.3, loss=loss, scaling=scaling, kernel=kernel, gap=1e-3, passes=500)
+    learner.fit(
+        frozen(noncanonical(X, seed)),
+        frozen(noncanonical(Y, seed, duplicates=False)),
+        context=Context(parents=np.array(parents)),
+        monitor=log,
+    )
+    assert_trained_to(1e-3, Program(X, Y, parents, kernel, 0.3, loss, scaling), learner, log, X)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
+from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
@@ -34,18 +35,26 @@ def literal_scores(X: Floats, Y: AnyArray, parents: list[int], ridge: float, tes
     return scores
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 8), st.sampled_from([0.1, 1.0, 7.0]))
-@settings(max_examples=40, deadline=None)
-def test_scores_are_those_of_the_literal_inverse(seed: int, g: int, r: int, ridge: float) -> None:
+@given(
+    st.data(), st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 8), st.sampled_from([0.1, 1, 7])
+)
+@settings(max_examples=40)
+def test_scores_are_those_of_the_literal_inverse(
+    data: st.DataObject, seed: int, g: int, r: int, ridge: float
+) -> None:
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 6))
     parents = [int(rng.integers(-1, j)) for j in range(k)]
-    X = rng.normal(size=(g, r)) * (rng.random((g, r)) < 0.6)
+    X = data.draw(features(g, r))
     Y = (rng.random((g, k)) < 0.4).astype(int)
     tests = rng.normal(size=(5, r)) * (rng.random((5, r)) < 0.6)
-    learner = HRLS(ridge=ridge).fit(csr_array(X), Y, context=Context(parents=np.array(parents)))
+    learner = HRLS(ridge=ridge).fit(
+        frozen(noncanonical(X, seed)),
+        frozen(noncanonical(Y, seed, duplicates=False)),
+        context=Context(parents=np.array(parents)),
+    )
     expected = literal_scores(X, Y, parents, ridge, tests)
-    np.testing.assert_allclose(learner.decision_function(csr_array(tests)), expected, atol=1e-9)
+    np.testing.assert_allclose(learner.decision_function(noncanonical(tests, seed)), expected, atol=1e-9)
     for label in range(k):
         columns, weights = learner.explain(csr_array(tests[:1]), label)
         assert weights.sum() == pytest.approx(expected[0, label], abs=1e-9)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
+from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
@@ -29,14 +30,18 @@ def literal_margins(X: Floats, Y: AnyArray, parents: list[int], tests: Floats) -
     return margins
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
-@settings(max_examples=30, deadline=None)
-def test_score_is_the_smallest_margin_on_the_path(seed: int, g: int) -> None:
+@given(st.data(), st.integers(0, 2**32 - 1), st.integers(1, 12))
+@settings(max_examples=30)
+def test_score_is_the_smallest_margin_on_the_path(data: st.DataObject, seed: int, g: int) -> None:
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 6))
     parents = [int(rng.integers(-1, j)) for j in range(k)]
-    X, Y, tests = rng.normal(size=(g, 3)), rng.integers(0, 2, (g, k)), rng.normal(size=(4, 3))
-    learner = HSVM().fit(X, Y, context=Context(parents=np.array(parents)))
+    X, Y, tests = data.draw(features(g, 4)), rng.integers(0, 2, (g, k)), rng.normal(size=(4, 4))
+    learner = HSVM().fit(
+        frozen(noncanonical(X, seed)),
+        frozen(noncanonical(Y, seed, duplicates=False)),
+        context=Context(parents=np.array(parents)),
+    )
     margins = literal_margins(X, Y, parents, tests)
     for j in range(k):
         path = [j]

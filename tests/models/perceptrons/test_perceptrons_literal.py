@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
@@ -20,19 +21,24 @@ Problem = tuple[Floats, AnyArray]
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    """Small problems with empty and repeated rows, and labels never, always or rarely on.
+    """Small problems with rare, equal and empty columns, repeated rows, and labels always or never on.
 
     Values are multiples of 1/4, so that ties are exact and common.
     """
-    g, r, k = draw(st.integers(1, 12)), draw(st.integers(1, 4)), draw(st.integers(1, 5))
-    values = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.0, 2.0, -0.5])
-    X = draw(arrays(np.float64, (g, r), elements=values))
+    g, r, k = draw(st.integers(1, 12)), draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    X = np.round(10 * draw(features(g, r))) / 4
     Y = draw(arrays(np.int64, (g, k), elements=st.integers(0, 1)))
     always = draw(st.sampled_from([None, 0, 1]))
     if always is not None:
         Y[:, draw(st.integers(0, k - 1))] = always
     again = draw(st.lists(st.integers(0, g - 1), max_size=6))
     return np.vstack([X, X[again]]), np.vstack([Y, Y[again]])
+
+
+def stored(problem: Problem) -> tuple[Any, Any]:
+    """The problem as read-only sparse matrices: unsorted, with explicit zeros and duplicate entries."""
+    X, Y = problem
+    return frozen(noncanonical(X, len(X))), frozen(noncanonical(Y, len(X), duplicates=False))
 
 
 def inner(w: list[float], x: Floats) -> float:
@@ -134,7 +140,7 @@ def literal_mlpp_scores(
 def test_mmp_is_figure_1(problem: Problem, loss: Any, penalty: Any, epochs: int) -> None:
     X, Y = problem
     weights, operations = literal_mmp(X, Y, epochs, loss, penalty)
-    learner = MMP(epochs=epochs, loss=loss, penalty=penalty).fit(X, Y)
+    learner = MMP(epochs=epochs, loss=loss, penalty=penalty).fit(*stored(problem))
     np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.decision_function(X), X @ weights, rtol=0, atol=1e-9)
     assert learner.operations_ == learner.summary_.facts["perceptron_operations"] == operations
@@ -146,7 +152,7 @@ def test_binary_relevance_is_equations_1_to_3(problem: Problem, epochs: int) -> 
     X, Y = problem
     literal = [literal_binary(X, 2 * Y[:, j] - 1, epochs) for j in range(Y.shape[1])]
     weights = np.array([w for w, _ in literal]).T
-    learner = BinaryRelevancePerceptron(epochs=epochs).fit(X, Y)
+    learner = BinaryRelevancePerceptron(epochs=epochs).fit(*stored(problem))
     np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
     expected = np.where(Y.all(axis=0), 1.0, X @ weights)
     np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
@@ -157,7 +163,7 @@ def test_binary_relevance_is_equations_1_to_3(problem: Problem, epochs: int) -> 
 @given(problems(), st.sampled_from(["max_wins", "weighted"]), st.booleans(), st.integers(1, 2))
 def test_mlpp_is_figure_3_and_the_vote(problem: Problem, voting: Any, calibrated: bool, epochs: int) -> None:
     X, Y = problem
-    learner = MLPP(epochs=epochs, voting=voting, calibrated=calibrated).fit(X, Y)
+    learner = MLPP(epochs=epochs, voting=voting, calibrated=calibrated).fit(*stored(problem))
     expected = literal_mlpp_scores(X, Y, X, epochs, voting, calibrated)
     np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
     k = Y.shape[1]
