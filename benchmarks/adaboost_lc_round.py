@@ -27,8 +27,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from models.boosting.covering import parse_covering
-from models.boosting.covering_weights import CoveringProblem
 from models.boosting.templates import Templates
+from models.boosting.weight_sums import CoveringTrainingSet
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 KINDS = ("hamming", "zero_one", "two_sets", "weighted_positive", "weighted_negative")
@@ -79,15 +79,15 @@ class Round:
     def __init__(self, X: Any, Y: Any, kind: str) -> None:
         labels = [str(label) for label in range(Y.shape[1])]
         covering = parse_covering({"kind": kind}).compile(labels)
-        self.problem = CoveringProblem(X, Y, covering, join_twins=True)
+        self.problem = CoveringTrainingSet(X, Y, covering, merge_equal=True)
         self.templates = Templates.of("parallel", X, [], self.problem.columns, self.problem.scale)
-        self.weights = np.zeros((len(self.problem.columns.first), Y.shape[1]))
-        self.found = self.problem.weigh(self.weights)
+        self.weights = np.zeros((len(self.problem.columns.first_feature), Y.shape[1]))
+        self.found = self.problem.sums(self.weights)
 
     def __call__(self) -> None:
         """Take a round."""
-        self.templates.advance(self.weights, self.found, None)
-        self.found = self.problem.weigh(self.weights)
+        self.templates.update(self.weights, self.found, None)
+        self.found = self.problem.sums(self.weights)
 
 
 def compare(name: str, X: Any, Y: Any, repeat: int) -> float:

@@ -31,9 +31,9 @@ from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import Step
 from models.base.validation import as_training_matrices
 from models.boosting.adaboost_mh import AdaBoostMH
+from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
 from models.boosting.mp_boost import MPBoost
-from models.boosting.own_pivots import OwnPivotsRounds
-from models.boosting.shared_pivot import SharedPivotRounds
+from models.boosting.mp_boost_rounds import MPBoostRounds
 from models.boosting.stumps import presence_stumps
 from models.features import TextFeatures, TextFeaturesParameters
 from models.text import AnalyzerParameters
@@ -83,7 +83,7 @@ def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bo
     """
     stumps = presence_stumps(X)
     smoothing = 1 / (Y.shape[0] * Y.shape[1])
-    engine = SharedPivotRounds if together else OwnPivotsRounds
+    engine = AdaBoostMHRounds if together else MPBoostRounds
     ours = engine(stumps, Y, "real", smoothing)
     plain = PlainRounds(X, Y, smoothing, together=together)
     quick: list[float] = []
@@ -97,9 +97,9 @@ def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bo
             theirs = plain.choose()
             choosing = time.process_time() - begun
         begun = time.process_time()
-        pivots = ours.choose()
+        pivots = ours.choose_pivots()
         assert pivots is not None
-        ours.take(pivots)
+        ours.boost(pivots)
         quick.append(time.process_time() - begun)
         if check:
             going = pivots >= 0

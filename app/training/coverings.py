@@ -29,7 +29,7 @@ def check_covering(
     Raises:
         Invalid: the covering names labels that the data set has not, or leaves labels uncovered.
     """
-    if not isinstance(learner, AdaBoostLCParameters) or not any(learner.covering.named()):
+    if not isinstance(learner, AdaBoostLCParameters) or not any(learner.covering.label_references()):
         return
     counts = datasets.label_counts(db, dataset.id)
     try:

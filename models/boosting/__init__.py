@@ -1,7 +1,12 @@
-"""Boosting: committees of one-question rules ("does the document hold this term?"), one a round.
+"""Boosting: AdaBoost.MH and MP-Boost with decision stumps, and AdaBoost.LC for label coverings.
 
-``adaboost_mh.py`` and ``mp_boost.py`` are the two learners; what they share is beside them: the questions
-(``stumps.py``), the formulas of the three variants (``variants.py``), the compressed committee
-(``hypothesis.py``) and early stopping (``stopping.py``). Each learner has a search of its own, because that
-is where the time goes: ``shared_pivot.py`` (one pivot for all labels) and ``own_pivots.py`` (one a label).
+``adaboost_mh.py``, ``mp_boost.py`` and ``adaboost_lc.py`` are the learners.
+
+The first two share the decision stumps (``stumps.py``), the formulas of the three variants
+(``variants.py``), the compressed final hypothesis (``hypothesis.py``) and early stopping
+(``early_stopping.py``). Most of the time goes into the search for pivots, so each has its own search: one
+pivot for all labels (``adaboost_mh_rounds.py``) or one for each label (``mp_boost_rounds.py``).
+
+AdaBoost.LC has coverings (``covering/``), templates (``templates.py``), and the sums W₊ and W₋
+(``weight_sums.py``) over the distinct columns of the features (``distinct_columns.py``).
 """

@@ -14,8 +14,8 @@ from pydantic import Field
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.boosting.covering import Covering, HammingCovering
-from models.boosting.covering_weights import CoveringProblem
-from models.boosting.templates import InfiniteWeightError, Templates, TemplateSpelling
+from models.boosting.templates import InfiniteWeightError, TemplateParameter, Templates
+from models.boosting.weight_sums import CoveringTrainingSet
 from models.errors import ParameterError
 from models.serialization.state import read_array
 
@@ -27,40 +27,40 @@ class AdaBoostLCParameters(LearnerParameters):
     rounds: Annotated[int, Field(ge=1, le=100_000)] = 50
     """Boosting rounds T."""
     covering: Covering = HammingCovering(kind="hamming")
-    """How mistakes are counted, and so what is minimised."""
-    template: TemplateSpelling = "parallel"
-    """Which features a round updates together: all of them (parallel), the best one for each label
-    (sequential), or the best for each label of these groups of feature names."""
+    """How mistakes are counted. The training minimises the loss of this covering."""
+    template: TemplateParameter = "parallel"
+    """Which features a round updates together: all of them (`parallel`), the best feature for each label
+    (`sequential`), or the best group for each label from a list of groups of feature names."""
     smoothing: Annotated[float, Field(ge=0, le=1e9)] | None = None
-    """Added to W₊ and W₋ in d. If left out, 1e-4 times the mean of W₊ + W₋ over the pairs of feature and
-    label where it is positive, anew each round."""
+    """Added to W₊ and W₋ in d. By default, 1e-4 times the mean of W₊ + W₋ over the pairs of feature and
+    label in which it is positive, computed in each round."""
 
 
 class AdaBoostLC(Learner):
-    """Boosting with a covering of the labels: the training decides which mistakes count together.
+    """Boosting for a covering of the labels: the covering states which mistakes count together.
 
     The score of label l is the sum over features j of α(j, l) h_j(x), where h_j(x) is x_j divided by the
-    largest absolute value in the training part. Each round weighs the examples by their share of the
-    covering loss, sums the weights that speak for and against every pair of feature and label, and moves
-    α by a template of features along d = ½ ln(W₊/W₋) (figure 2). Every round lowers the training loss, by
-    eq. 8 at least.
+    largest absolute value in the training part. In each round, an example's weight is its share of the
+    covering loss. For every pair of feature and label, W₊ sums the weights for the label and W₋ the weights
+    against it. Then α changes along d = ½ ln(W₊/W₋) for the features of a template (figure 2). Every round
+    lowers the training loss at least by the bound of eq. 8.
 
-    A round costs two sparse-dense products, X α and Xᵀ q, and little more: relevant labels are few, so that
-    W₊ and W₋ come apart for the price of one product. Beyond X, α and W a training holds the features of each
-    example once for each of its labels (up to 3 GiB; where that is not enough they are gathered anew each
-    round, which costs about a quarter of a product more) and a block of scores, never all scores.
+    A round costs two sparse-dense products, X α and Xᵀ q, and little more, because relevant labels are few.
+    In addition to X, α and W, a training stores a block of scores, and the features of each example once for
+    each of its labels. These features take at most 3 GiB: if they need more, each round gathers them again,
+    which costs about a quarter of a product.
 
     Args:
         rounds: boosting rounds T.
-        covering: a covering or its JSON spelling; None for ``{"kind": "hamming"}``. The label names in it
-            are those of ``context.labels``, or ``"0"``, ``"1"``, ... without a context.
+        covering: a covering or its JSON value; None for ``{"kind": "hamming"}``. Its label names are those of
+            ``context.labels``, or ``"0"``, ``"1"``, ... without a context.
         template: ``"parallel"``, ``"sequential"`` or groups of feature names (of ``context.features``, or
             ``"0"``, ``"1"``, ...).
-        smoothing: added to W₊ and W₋ in d; None for 1e-4 times the mean of W₊ + W₋ over the pairs where it
-            is positive, anew each round.
+        smoothing: added to W₊ and W₋ in d; None for 1e-4 times the mean of W₊ + W₋ over the pairs in which
+            it is positive, computed in each round.
 
     Attributes:
-        coef_: (r, k) α(j, l) over the scale of h, so that scores are X times it.
+        coef_: (r, k) α(j, l) over the scale of h, so that the scores are X times it.
 
     >>> X = [[1, 0], [1, 0], [0, 1], [1, 1]]
     >>> Y = [[1, 0], [1, 0], [0, 1], [1, 1]]
@@ -87,14 +87,14 @@ class AdaBoostLC(Learner):
         self.smoothing = smoothing
 
     def validated_parameters(self) -> AdaBoostLCParameters:
-        """The parameters, checked; a covering of None is the Hamming covering.
+        """The validated parameters; None as covering stands for the Hamming covering.
 
         Raises:
-            ParameterError: a parameter is of the wrong type or out of range.
+            ParameterError: a parameter has the wrong type or is out of range.
         """
         if self.covering is None:
-            given = {**self.get_params(deep=False), "covering": HammingCovering(kind="hamming")}
-            return type(self)(**given).validated_parameters()
+            arguments = {**self.get_params(deep=False), "covering": HammingCovering(kind="hamming")}
+            return type(self)(**arguments).validated_parameters()
         parameters: AdaBoostLCParameters = super().validated_parameters()
         return parameters
 
@@ -110,47 +110,48 @@ class AdaBoostLC(Learner):
         labels = _names(context.labels, Y.shape[1])
         features = _names(context.features, X.shape[1])
         parallel = parameters.template == "parallel"
-        problem = CoveringProblem(X, Y, parameters.covering.compile(labels), join_twins=parallel)
-        templates = Templates.of(parameters.template, X, features, problem.columns, problem.scale)
-        weights = np.zeros((len(problem.columns.first), Y.shape[1]))
+        training_set = CoveringTrainingSet(X, Y, parameters.covering.compile(labels), merge_equal=parallel)
+        columns = training_set.columns
+        templates = Templates.of(parameters.template, X, features, columns, training_set.scale)
+        weights = np.zeros((len(columns.first_feature), Y.shape[1]))
         completed = 0
         if resume is not None:
-            weights[...] = resume["coef"][problem.columns.first]
+            weights[...] = resume["coef"][columns.first_feature]
             completed = int(resume["completed"][0])
 
         def snapshot() -> State:
             return {
-                "coef": problem.columns.spread(weights),
+                "coef": columns.expand(weights),
                 "completed": np.array([completed], dtype=np.int64),
             }
 
         def scores(X: Matrix) -> Floats:
-            return np.asarray(X @ problem.columns.spread(weights))
+            return np.asarray(X @ columns.expand(weights))
 
-        found = problem.weigh(weights)
+        sums = training_set.sums(weights)
         try:
             while completed < parameters.rounds:
                 try:
-                    changed = templates.advance(weights, found, parameters.smoothing)
+                    changed = templates.update(weights, sums, parameters.smoothing)
                 except InfiniteWeightError as error:
-                    feature = features[problem.columns.first[error.column]]
-                    raise _infinite(feature, labels[error.label]) from None
+                    feature = features[columns.first_feature[error.column]]
+                    raise _infinite_weight(feature, labels[error.label]) from None
                 if not changed:
                     self.summary_.warnings.append(
                         f"training stopped after {completed} of {parameters.rounds} rounds: "
-                        "no feature speaks for or against a label any more"
+                        "another round would change no weight"
                     )
                     break
-                found = problem.weigh(weights)
+                sums = training_set.sums(weights)
                 completed += 1
-                measures = {"covering_loss": found.loss, "covering_error": found.error}
+                measures = {"covering_loss": sums.loss, "covering_error": sums.error}
                 monitor(Step(completed, parameters.rounds, "rounds", measures, snapshot, scores))
         finally:
-            self.coef_ = problem.columns.spread(weights)
+            self.coef_ = columns.expand(weights)
             self.summary_.facts.update(
                 rounds=completed,
-                covering_loss=found.loss,
-                covering_error=found.error,
+                covering_loss=sums.loss,
+                covering_error=sums.error,
                 distinct_features=int(self.coef_.any(axis=1).sum()),
             )
 
@@ -159,28 +160,28 @@ class AdaBoostLC(Learner):
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The features of one example and what each adds to a label's score; their sum is the score."""
-        weights = x.data * self.coef_[x.indices, label]
-        counts = weights != 0
-        return x.indices[counts].astype(np.int64), weights[counts]
+        contributions = x.data * self.coef_[x.indices, label]
+        nonzero = contributions != 0
+        return x.indices[nonzero].astype(np.int64), contributions[nonzero]
 
     def get_state(self) -> State:
         """The fitted state: ``coef``, (r, k)."""
         return {"coef": self.coef_}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> AdaBoostLC:
-        """Become the fitted learner whose ``get_state`` this was."""
+        """Restores the state that ``get_state`` returned."""
         self.coef_ = read_array(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         return self
 
 
-def _infinite(feature: str, label: str) -> ParameterError:
+def _infinite_weight(feature: str, label: str) -> ParameterError:
     return ParameterError(
-        f"without smoothing, feature {feature!r} gets an infinite weight for label {label!r}: "
-        "all its training examples speak for the label, or all against it; give a smoothing above 0",
+        f"without smoothing, the weight of feature {feature!r} for label {label!r} is infinite, because the "
+        "feature occurs only with the label or only without it; give a smoothing above 0",
         "/learner/smoothing",
     )
 
 
-def _names(given: Sequence[str] | None, count: int) -> Sequence[str]:
-    return [str(index) for index in range(count)] if given is None else given
+def _names(names: Sequence[str] | None, count: int) -> Sequence[str]:
+    return [str(index) for index in range(count)] if names is None else names

@@ -1,4 +1,4 @@
-"""AdaBoost.MH (section 2 of the MP-Boost paper): one pivot a round, shared by all labels."""
+"""AdaBoost.MH (section 2 of the MP-Boost paper): one pivot in each round, shared by all labels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from models.arrays import Labels
 from models.base import Context
+from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
 from models.boosting.booster import Booster, Rounds
-from models.boosting.hypothesis import Rule
+from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.parameters import BoostingParameters
-from models.boosting.shared_pivot import SharedPivotRounds
 from models.boosting.stumps import Stumps
 from models.boosting.variants import Variant
 from models.errors import ParameterError
 
 FIRST_PIVOTS = 100
-"""Rounds of which a version tells the pivot."""
+"""Number of rounds whose pivots a version lists."""
 
 
 class AdaBoostMHParameters(BoostingParameters):
@@ -28,23 +28,23 @@ class AdaBoostMHParameters(BoostingParameters):
 
 
 class AdaBoostMH(Booster):
-    """AdaBoost.MH with one-question weak hypotheses.
+    """AdaBoost.MH with decision stumps as weak hypotheses.
 
-    Each round takes the feature whose question minimises Z_s (equation 6), predicts a₀ or a₁ for each label
-    (equation 4) and multiplies the weights D of all pairs by exp(−Φ Φ̂_s)/Z_s (equations 1 and 2). The
-    score is the sum of all predictions (equation 7). On the training examples the Hamming loss is at most Π
-    Z*_s, the product of the true normalisers.
+    Each round chooses the pivot whose stump minimises Z_s (equation 6). The weak hypothesis predicts a₀ or a₁
+    for each label (equation 4). The weights D of all pairs are multiplied by exp(−Φ Φ̂_s)/Z_s (equations 1 and
+    2). The score is the sum of all predictions (equation 7). On the training examples the Hamming loss is at
+    most Π Z*_s, the product of the true normalisers.
 
     Args:
-        rounds: rounds S.
+        rounds: number of rounds S.
         variant: ``real``, ``real_abstaining`` or ``discrete``.
         smoothing: ε of equation 4; None is 1/(g·m).
-        stump: ``presence``, ``threshold``, or ``auto``: threshold where ``Context.numeric`` says so, else
-            presence.
+        stump: ``presence``, ``threshold``, or ``auto``: threshold if ``Context.numeric_features`` is true,
+            else presence.
         early_stopping: see ``EarlyStopping``; None takes all rounds.
-        random_state: seed that draws the held-out examples.
+        random_state: seed for drawing the held-out examples.
 
-    ``summary_.facts["first_pivots"]`` names the pivots of the first 100 rounds, in their order.
+    ``summary_.facts["first_pivots"]`` names the pivots of the first 100 rounds, in order.
 
     >>> import numpy as np
     >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by terms
@@ -58,20 +58,20 @@ class AdaBoostMH(Booster):
 
     algorithm = "adaboost_mh"
     parameters = AdaBoostMHParameters
-    _each_label_alone = False
+    _pivot_per_label = False
 
     def _rounds(
         self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
     ) -> Rounds:
         if context.candidates is not None:
             raise ParameterError(
-                "adaboost_mh shares each pivot among all labels, so features cannot be selected label by "
-                "label; choose another selection policy, or mp_boost",
+                "all labels of adaboost_mh share each pivot, so features cannot be selected for each label "
+                "separately; choose another selection policy, or mp_boost",
                 "/features/selection/policy",
             )
-        return SharedPivotRounds(stumps, Y, variant, smoothing)
+        return AdaBoostMHRounds(stumps, Y, variant, smoothing)
 
-    def _note_pivots(self, rules: Sequence[Rule], features: Sequence[str] | None) -> None:
+    def _note_pivots(self, hypotheses: Sequence[WeakHypothesis], features: Sequence[str] | None) -> None:
         self.summary_.facts["distinct_pivots"] = len(np.unique(self.hypothesis_.features))
-        first = [int(rule.features[0]) for rule in rules[:FIRST_PIVOTS] if len(rule.features)]
+        first = [int(one.features[0]) for one in hypotheses[:FIRST_PIVOTS] if len(one.features)]
         self.summary_.facts["first_pivots"] = [str(f) if features is None else features[f] for f in first]

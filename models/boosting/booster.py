@@ -1,4 +1,4 @@
-"""What AdaBoost.MH and MP-Boost share: the course of a training, and the committee that comes out of it."""
+"""The base class of AdaBoost.MH and MP-Boost: training, and prediction with the final hypothesis."""
 
 from __future__ import annotations
 
@@ -11,37 +11,41 @@ import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
-from models.boosting.hypothesis import Hypothesis, Rule
+from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
+from models.boosting.hypothesis import Hypothesis, WeakHypothesis
 from models.boosting.parameters import BoostingParameters, EarlyStopping
-from models.boosting.stopping import Judge, held_out
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
 from models.boosting.variants import Variant
 
-_NAMED = 10  # labels that a warning names
+_MAX_NAMED = 10  # labels in a warning
 
 
 class Rounds(Protocol):
-    """A training between two rounds."""
+    """The state of a training between two rounds."""
 
-    def choose(self) -> Ints | None:
-        """The candidates to be the next pivots; None where none reduces Z."""
+    def choose_pivots(self) -> Ints | None:
+        """The candidates for the next pivots; None if no candidate reduces Z."""
         ...
 
-    def take(self, pivots: Ints) -> tuple[Rule, Floats]:
-        """Make the candidates this round's pivots: the weak hypothesis, and Z* of each search."""
+    def boost(self, pivots: Ints) -> tuple[WeakHypothesis, Floats]:
+        """Takes a round with these candidates as pivots.
+
+        Returns:
+            The weak hypothesis, and Z* for each pivot.
+        """
         ...
 
-    def rest(self, labels: Ints) -> None:
-        """Let labels learn no more, where labels learn alone."""
+    def stop(self, labels: Ints) -> None:
+        """Ends the training of labels, if each label has its own pivot."""
         ...
 
 
 class Booster(Learner):
-    """Base of the boosting learners.
+    """Base class of AdaBoost.MH and MP-Boost.
 
-    Every candidate is weighed on the weights themselves, and these follow from the pivots of the rounds so
-    far; so a snapshot is those pivots alone, and a resumed training takes them again, without searching, to
-    the same bits.
+    The pivots of the rounds so far determine the weights, and the weights determine the next pivot. So a
+    snapshot contains these pivots only. A resumed training repeats the rounds without searching for pivots,
+    and gets the same bits.
 
     Attributes:
         hypothesis_: the final hypothesis.
@@ -49,7 +53,7 @@ class Booster(Learner):
 
     parameters: ClassVar[type[LearnerParameters]] = BoostingParameters
     hypothesis_: Hypothesis
-    _each_label_alone: bool
+    _pivot_per_label: bool
 
     def __init__(
         self,
@@ -68,19 +72,19 @@ class Booster(Learner):
         self.random_state = random_state
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The pivots of a label that one example contains, and what each adds to the label's score.
+        """The pivots of a label that one example contains, and the contribution of each to the label's score.
 
-        That is Σ (a₁ − a₀): the score with the pivot against the score without it. Together with the score
-        of an empty document they add up to the example's score.
+        The contribution is Σ (a₁ − a₀): the score with the pivot minus the score without it. The sum of the
+        contributions and of the score of an empty document is the example's score.
         """
-        return self.hypothesis_.added(x, label)
+        return self.hypothesis_.contributions(x, label)
 
     def get_state(self) -> State:
         """The final hypothesis as named arrays."""
         return self.hypothesis_.state()
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
-        """Become the fitted learner whose ``get_state`` this was."""
+        """Restores the state that ``get_state`` returned."""
         self.hypothesis_ = Hypothesis.from_state(state)
         self.n_features_in_, self.n_labels_ = self.hypothesis_.shape
         return self
@@ -99,98 +103,110 @@ class Booster(Learner):
     ) -> None:
         p: BoostingParameters = parameters
         by_presence = p.stump == "presence" or (p.stump == "auto" and not context.numeric_features)
-        judge = None
+        stopping = None
         if p.early_stopping is not None:
-            out = held_out(Y, p.early_stopping.validation_fraction, self.random_state)
-            judge = Judge(
-                X[out], Y[out], p.early_stopping, by_presence=by_presence, alone=self._each_label_alone
+            held_out = draw_held_out(Y, p.early_stopping.validation_fraction, self.random_state)
+            stopping = EarlyStoppingMonitor(
+                X[held_out],
+                Y[held_out],
+                p.early_stopping,
+                by_presence=by_presence,
+                per_label=self._pivot_per_label,
             )
-            X, Y = X[~out], Y[~out]
+            X, Y = X[~held_out], Y[~held_out]
         smoothing = p.smoothing or 1 / (Y.shape[0] * Y.shape[1])
         stumps = presence_stumps(X) if by_presence else threshold_stumps(X)
         rounds = self._rounds(stumps, Y, p.variant, smoothing, context)
-        rules: list[Rule] = []
+        hypotheses: list[WeakHypothesis] = []
         history: list[Ints] = list(resume["pivots"]) if resume is not None else []
         replayed = len(history)
-        satisfied: list[int] = []
-        log_Z = np.zeros(self.n_labels_ if self._each_label_alone else 1)
+        stopped_early: list[int] = []
+        log_Z = np.zeros(self.n_labels_ if self._pivot_per_label else 1)
         for number in range(1, p.rounds + 1):
-            pivots = history[number - 1] if number <= replayed else rounds.choose()
+            pivots = history[number - 1] if number <= replayed else rounds.choose_pivots()
             if pivots is None:
                 break
-            rule, Z = rounds.take(pivots)
-            rules.append(rule)
-            log_Z[rule.labels if self._each_label_alone else [0]] += np.log(Z)
+            hypothesis, Z = rounds.boost(pivots)
+            hypotheses.append(hypothesis)
+            log_Z[hypothesis.labels if self._pivot_per_label else [0]] += np.log(Z)
             measures = {"loss_bound": float(np.exp(log_Z).mean())}
-            tired = np.zeros(0, dtype=np.int64)
-            if judge is not None and p.early_stopping is not None:
-                measures[f"held_out_{p.early_stopping.metric}"], tired = judge.judge(rule)
+            exhausted = np.zeros(0, dtype=np.int64)
+            if stopping is not None and p.early_stopping is not None:
+                measures[f"held_out_{p.early_stopping.metric}"], exhausted = stopping.update(hypothesis)
             if number > replayed:
                 history.append(pivots)
                 snapshot = partial(_snapshot, tuple(history))
-                scores = partial(self._scores_so_far, rules, by_presence)
+                scores = partial(self._scores_so_far, hypotheses, by_presence)
                 monitor(Step(number, p.rounds, "rounds", measures, snapshot, scores))
-            if len(tired):
-                satisfied.extend(tired.tolist())
-                if not self._each_label_alone:
+            if len(exhausted):
+                stopped_early.extend(exhausted.tolist())
+                if not self._pivot_per_label:
                     break
-                rounds.rest(tired)
-        if judge is not None:
-            rules = judge.kept(rules)
-        self.hypothesis_ = Hypothesis.compressed((X.shape[1], Y.shape[1]), rules, by_presence=by_presence)
+                rounds.stop(exhausted)
+        if stopping is not None:
+            hypotheses = stopping.truncate(hypotheses)
+        self.hypothesis_ = Hypothesis.compressed(
+            (X.shape[1], Y.shape[1]), hypotheses, by_presence=by_presence
+        )
         self.summary_.facts["rounds"] = len(history)
-        self._note_pivots(rules, context.features)
+        self._note_pivots(hypotheses, context.features)
         taken = np.zeros(len(log_Z), dtype=np.int64)
         for pivots in history:
             taken += pivots >= 0
-        self._note_stops(p.rounds, taken, satisfied, context.labels)
+        self._warn_about_stops(p.rounds, taken, stopped_early, context.labels)
 
-    def _scores_so_far(self, rules: list[Rule], by_presence: bool, X: Matrix) -> Floats:
+    def _scores_so_far(self, hypotheses: list[WeakHypothesis], by_presence: bool, X: Matrix) -> Floats:
         shape = (self.n_features_in_, self.n_labels_)
-        return Hypothesis.compressed(shape, rules, by_presence=by_presence).scores(X)
+        return Hypothesis.compressed(shape, hypotheses, by_presence=by_presence).scores(X)
 
     @abstractmethod
     def _rounds(
         self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
     ) -> Rounds:
-        """A training before its first round."""
+        """The state of a training before its first round."""
 
     @abstractmethod
-    def _note_pivots(self, rules: Sequence[Rule], features: Sequence[str] | None) -> None:
-        """Note the numbers of table 1, and what there is to tell of the pivots.
+    def _note_pivots(self, hypotheses: Sequence[WeakHypothesis], features: Sequence[str] | None) -> None:
+        """Adds the numbers of table 1 and other facts about the pivots to ``summary_``.
 
         Args:
-            rules: the weak hypotheses, by round.
-            features: the features' names.
+            hypotheses: the weak hypothesis of each round.
+            features: names of the features.
         """
 
-    def _note_stops(self, asked: int, taken: Ints, satisfied: list[int], names: Sequence[str] | None) -> None:
-        """Note who stopped before the last round, and why.
+    def _warn_about_stops(
+        self, rounds: int, taken: Ints, stopped_early: list[int], names: Sequence[str] | None
+    ) -> None:
+        """Adds warnings about searches for pivots that ended before the last round.
 
         Args:
-            asked: rounds asked for.
-            taken: (searches,) rounds taken.
-            satisfied: labels that stopped because held-out examples gained no more.
-            names: the labels' names.
+            rounds: the parameter.
+            taken: (searches,) rounds of each search.
+            stopped_early: labels that ended by early stopping.
+            names: names of the labels.
         """
-        early = np.flatnonzero(taken < asked)
-        by_choice = (
-            np.isin(early, satisfied) if self._each_label_alone else np.full(len(early), bool(satisfied))
+        ended = np.flatnonzero(taken < rounds)
+        by_early_stopping = (
+            np.isin(ended, stopped_early)
+            if self._pivot_per_label
+            else np.full(len(ended), bool(stopped_early))
         )
-        for searches, why in (
-            (early[by_choice], "held-out examples gained no more"),
-            (early[~by_choice], "no feature can reduce the training loss any further"),
+        for searches, reason in (
+            (ended[by_early_stopping], "the metric on the held-out examples stopped improving"),
+            (ended[~by_early_stopping], "no feature can reduce the training loss any further"),
         ):
             if not len(searches):
                 continue
-            if not self._each_label_alone:
-                self.summary_.warnings.append(f"training stopped after {taken[0]} of {asked} rounds: {why}")
+            if not self._pivot_per_label:
+                self.summary_.warnings.append(
+                    f"training stopped after {taken[0]} of {rounds} rounds: {reason}"
+                )
                 continue
             named = [str(label) if names is None else names[label] for label in searches.tolist()]
-            shown = ", ".join(named[:_NAMED]) + (", …" if len(named) > _NAMED else "")
+            shown = ", ".join(named[:_MAX_NAMED]) + (", …" if len(named) > _MAX_NAMED else "")
             self.summary_.warnings.append(
                 f"{len(named)} labels stopped after {taken[searches].min()} to {taken[searches].max()} of "
-                f"{asked} rounds: {why} ({shown})"
+                f"{rounds} rounds: {reason} ({shown})"
             )
 
 

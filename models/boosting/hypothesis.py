@@ -17,13 +17,14 @@ State = dict[str, AnyArray]
 
 
 @dataclass(frozen=True)
-class Rule:
-    """The weak hypothesis of one round: for some labels a question and its two answers.
+class WeakHypothesis:
+    """The weak hypothesis of one round: for n labels, a decision stump and its two predictions.
 
     Attributes:
-        labels: (n,) labels that the rule speaks of.
+        labels: (n,) labels.
         features: (n,) their pivots.
-        thresholds: (n,) what the feature must exceed; 0 for presence, where any value but 0 counts.
+        thresholds: (n,) the documents above them are on the present side; 0 for presence, for which these
+            are the documents with any value but 0.
         absent: (n,) a₀.
         present: (n,) a₁.
     """
@@ -37,16 +38,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A sum of weak hypotheses with one pair (a₀, a₁) for each label and question that was ever asked for it.
+    """A sum of weak hypotheses: one pair (a₀, a₁) for each label and each stump that was chosen for it.
 
-    A document's score is a constant for each label, as if the document were empty, plus what each of the
-    document's pivots adds to that.
+    A document's score for a label is a constant, which is the score of an empty document, plus the
+    contributions of the pivots in the document.
 
     Attributes:
         shape: numbers of features and labels (r, k).
-        by_presence: questions ask x ≠ 0; otherwise x > threshold.
-        labels: (n,) the pairs' labels.
-        features: (n,) their pivots; pairs are ordered by feature, threshold and label.
+        by_presence: whether stumps test x ≠ 0; otherwise they test x > threshold.
+        labels: (n,) labels of the pairs, which are ordered by feature, threshold and label.
+        features: (n,) their pivots.
         thresholds: (n,) their thresholds.
         absent: (n,) Σ a₀ (equation 9).
         present: (n,) Σ a₁.
@@ -61,45 +62,54 @@ class Hypothesis:
     present: Floats
 
     @classmethod
-    def compressed(cls, shape: tuple[int, int], rules: list[Rule], *, by_presence: bool) -> Hypothesis:
-        """The sum of the rules, in their order."""
-        labels = _joined([rule.labels for rule in rules], np.int64)
-        features = _joined([rule.features for rule in rules], np.int64)
-        thresholds = _joined([rule.thresholds for rule in rules], np.float64)
-        order = np.lexsort((labels, thresholds, features))  # stable: rounds stay in order
+    def compressed(
+        cls, shape: tuple[int, int], rounds: list[WeakHypothesis], *, by_presence: bool
+    ) -> Hypothesis:
+        """The sum of weak hypotheses, added in the order of their rounds.
+
+        Args:
+            shape: numbers of features and labels (r, k).
+            rounds: the weak hypothesis of each round.
+            by_presence: whether stumps test x ≠ 0; otherwise they test x > threshold.
+        """
+        labels = _concatenate([one.labels for one in rounds], np.int64)
+        features = _concatenate([one.features for one in rounds], np.int64)
+        thresholds = _concatenate([one.thresholds for one in rounds], np.float64)
+        order = np.lexsort((labels, thresholds, features))  # stable, so rounds stay in order
         labels, features, thresholds = labels[order], features[order], thresholds[order]
         new = np.ones(len(order), dtype=np.bool_)
         new[1:] = (np.diff(labels) != 0) | (np.diff(features) != 0) | (np.diff(thresholds) != 0)
         pair = np.cumsum(new) - 1
-        absent = group_sums(pair, _joined([rule.absent for rule in rules], np.float64)[order], int(new.sum()))
-        present = group_sums(
-            pair, _joined([rule.present for rule in rules], np.float64)[order], int(new.sum())
-        )
+        n_pairs = int(new.sum())
+        absent = group_sums(pair, _concatenate([one.absent for one in rounds], np.float64)[order], n_pairs)
+        present = group_sums(pair, _concatenate([one.present for one in rounds], np.float64)[order], n_pairs)
         return cls(shape, by_presence, labels[new], features[new], thresholds[new], absent, present)
 
-    def pivots_of(self) -> Ints:
-        """Distinct pivots of each label, (k,): Δ_j of table 1."""
+    def distinct_pivots(self) -> Ints:
+        """(k,) the number of distinct pivots of each label: Δ_j of table 1."""
         pairs = np.unique(np.stack([self.labels, self.features]), axis=1)
         return np.bincount(pairs[0], minlength=self.shape[1])
 
     def scores(self, X: Matrix) -> Floats:
-        """Scores (n, k) of the rows of X; costs only the pivots that a document contains."""
-        starts, cells = self._entries(X)
-        asked = csr_array((np.ones(len(cells)), cells, starts), shape=(X.shape[0], len(self._added)))
-        scores = np.asarray(asked @ self._added)
+        """(n, k) scores of (n, r) documents. The cost depends only on the pivots that they contain."""
+        starts, intervals = self._entries(X)
+        shape = (X.shape[0], len(self._contributions))
+        indicator = csr_array((np.ones(len(intervals)), intervals, starts), shape=shape)
+        scores = np.asarray(indicator @ self._contributions)
         scores += self._constant
         return scores
 
-    def added(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """What each pivot of one example adds to the score of a label, against the feature being 0.
+    def contributions(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
+        """The contribution of each pivot of one example to the score of a label.
 
         Returns:
-            pivots of the label among the example's features, and a₁ − a₀ of each.
+            The pivots of the label among the example's features, and for each of them the score minus the
+            score if the feature were 0; for presence this is a₁ − a₀.
         """
-        _, cells = self._entries(x)
-        of_label = np.isin(self._cell_features[cells], self.features[self.labels == label])
-        cells = cells[of_label]
-        return self._cell_features[cells], self._added[cells, label]
+        _, intervals = self._entries(x)
+        of_label = np.isin(self._interval_features[intervals], self.features[self.labels == label])
+        intervals = intervals[of_label]
+        return self._interval_features[intervals], self._contributions[intervals, label]
 
     def state(self) -> State:
         """The hypothesis as named arrays."""
@@ -114,11 +124,11 @@ class Hypothesis:
 
     @classmethod
     def from_state(cls, state: Mapping[str, AnyArray]) -> Hypothesis:
-        """The hypothesis whose ``state`` this was.
+        """The hypothesis with a state that ``state`` returned.
 
         Raises:
-            ArtifactError: pivots out of range or out of order.
-            UnsuitableDataError: too many questions to hold what each adds to every label.
+            ArtifactError: the pivots are out of range or out of order.
+            UnsuitableDataError: there are too many stumps to store their contributions to every label.
         """
         r, k, by_presence = read_array(state, "shape", "int64", (3,)).tolist()
         labels = read_array(state, "labels", "int64", (None,))
@@ -128,98 +138,103 @@ class Hypothesis:
         )
         require_index_range(features, r, "features")
         require_index_range(labels, k, "labels")
-        require(by_presence in (0, 1), "pivots are asked for neither by presence nor by thresholds")
-        require(not (by_presence and thresholds.any()), "presence knows no thresholds")
+        require(by_presence in (0, 1), "by_presence is neither 0 nor 1")
+        require(not (by_presence and thresholds.any()), "stumps that test presence must not have thresholds")
         step = np.stack([np.diff(features), np.sign(np.diff(thresholds)), np.diff(labels)])
         first = np.take_along_axis(step, (step != 0).argmax(axis=0)[np.newaxis], axis=0)
-        require(bool((first > 0).all()), "the pivots are not in order, or one is there twice")
-        found = cls((r, k), bool(by_presence), labels, features, thresholds, absent, present)
-        questions = len(found._cell_features)
-        check_weights_size(questions * k, 8, f"{questions:,} answers about {k:,} labels")
-        return found
+        require(bool((first > 0).all()), "the pivots are not in order, or one of them is repeated")
+        hypothesis = cls((r, k), bool(by_presence), labels, features, thresholds, absent, present)
+        predictions = len(hypothesis._interval_features)
+        check_weights_size(predictions * k, 8, f"{predictions:,} predictions for each of {k:,} labels")
+        return hypothesis
 
-    # A feature with t thresholds cuts the line in t + 1 cells; within a cell the scores are the same.
-    # Presence has one cell. A cell's row of `_added` holds its difference from the cell of 0.
+    # The t thresholds of a feature divide the real line into t + 1 intervals with a constant score in each.
+    # Presence has one interval. Its row of `_contributions` is its difference from the interval of 0.
 
     @cached_property
-    def _questions(self) -> tuple[Ints, Floats, Ints]:
-        """Distinct questions: features, thresholds, and the question of each pair."""
+    def _stumps(self) -> tuple[Ints, Floats, Ints]:
+        """Distinct stumps: features, thresholds, and the stump of each pair."""
         new = np.ones(len(self.features), dtype=np.bool_)
         new[1:] = (np.diff(self.features) != 0) | (np.diff(self.thresholds) != 0)
         return self.features[new], self.thresholds[new], np.cumsum(new) - 1
 
     @cached_property
     def _steps(self) -> Floats:
-        """(questions, k): what a yes adds to a no."""
-        features, _, question = self._questions
+        """(stumps, k) a₁ − a₀."""
+        features, _, stump = self._stumps
         steps = np.zeros((len(features), self.shape[1]))
-        steps[question, self.labels] = self.present - self.absent
+        steps[stump, self.labels] = self.present - self.absent
         return steps
 
     @cached_property
-    def _cell_features(self) -> Ints:
-        features, _, _ = self._questions
+    def _interval_features(self) -> Ints:
+        features, _, _ = self._stumps
         if self.by_presence:
             return features
         pivots, thresholds = np.unique(features, return_counts=True)
         return np.repeat(pivots, thresholds + 1)
 
     @cached_property
-    def _added(self) -> Floats:
-        features, thresholds, _ = self._questions
+    def _contributions(self) -> Floats:
+        """(intervals, k) the difference of the score from that of a document in which the feature is 0."""
+        features, thresholds, _ = self._stumps
         if self.by_presence:
             return self._steps
-        added = np.zeros((len(self._cell_features), self.shape[1]))
+        contributions = np.zeros((len(self._interval_features), self.shape[1]))
         row = 0
         for pivot in np.unique(features):
-            mine = features == pivot
-            levels = np.zeros((int(mine.sum()) + 1, self.shape[1]))
-            np.cumsum(self._steps[mine], axis=0, out=levels[1:])
-            added[row : row + len(levels)] = levels - levels[np.count_nonzero(thresholds[mine] < 0)]
+            own = features == pivot
+            levels = np.zeros((int(own.sum()) + 1, self.shape[1]))
+            np.cumsum(self._steps[own], axis=0, out=levels[1:])
+            contributions[row : row + len(levels)] = levels - levels[np.count_nonzero(thresholds[own] < 0)]
             row += len(levels)
-        return added
+        return contributions
 
     @cached_property
     def _constant(self) -> Floats:
         """(k,) the score of the empty document."""
-        zero_says_yes = (self.thresholds < 0) & (not self.by_presence)
-        says = np.where(zero_says_yes, self.present, self.absent)
-        return group_sums(self.labels, says, self.shape[1])
+        zero_is_present = (self.thresholds < 0) & (not self.by_presence)
+        predictions = np.where(zero_is_present, self.present, self.absent)
+        return group_sums(self.labels, predictions, self.shape[1])
 
     def _entries(self, X: Matrix) -> tuple[Ints, Ints]:
-        """The cells of the values of X that stand under a pivot, row after row, and where each row starts."""
-        features, _, _ = self._questions
+        """The intervals of the values of X in the pivots' columns.
+
+        Returns:
+            Where each row starts, and the intervals, row after row.
+        """
+        features, _, _ = self._stumps
         pivots, first = np.unique(features, return_index=True)
-        first_cell = np.full(self.shape[0], -1)
-        first_cell[pivots] = first if self.by_presence else first + np.arange(len(pivots))
-        cells = first_cell[X.indices]
-        keep = cells >= 0
+        first_interval = np.full(self.shape[0], -1)
+        first_interval[pivots] = first if self.by_presence else first + np.arange(len(pivots))
+        intervals = first_interval[X.indices]
+        keep = intervals >= 0
         starts = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
-        cells = cells[keep]
+        intervals = intervals[keep]
         if not self.by_presence:
-            cells = cells + self._thresholds_below(X.indices[keep].astype(np.int64), X.data[keep])
-        return starts, cells
+            intervals = intervals + self._thresholds_below(X.indices[keep].astype(np.int64), X.data[keep])
+        return starts, intervals
 
     def _thresholds_below(self, columns: Ints, values: Floats) -> Ints:
         """How many of its feature's thresholds each value exceeds.
 
-        Thresholds and values are ranked together first, so that one search over whole numbers serves all
-        features.
+        Thresholds and values are first ranked together, so that one binary search over integers is enough for
+        all features.
         """
-        features, thresholds, _ = self._questions
+        features, thresholds, _ = self._stumps
         levels = np.unique(thresholds)
         width = len(levels) + 1
-        questions = features * width + np.searchsorted(levels, thresholds, side="right")
-        asked = columns * width + np.searchsorted(levels, values, side="left")
-        first = np.searchsorted(questions, columns * width, side="left")
-        return np.searchsorted(questions, asked, side="right") - first
+        threshold_keys = features * width + np.searchsorted(levels, thresholds, side="right")
+        value_keys = columns * width + np.searchsorted(levels, values, side="left")
+        first = np.searchsorted(threshold_keys, columns * width, side="left")
+        return np.searchsorted(threshold_keys, value_keys, side="right") - first
 
 
 def group_sums(groups: Ints, numbers: Floats, n_groups: int) -> Floats:
-    """(n_groups,) sums of each group's numbers, in their order; float64 even where there are none."""
+    """(n_groups,) the sum of each group's numbers, added in their order; float64 even without numbers."""
     sums: Floats = np.bincount(groups, numbers, n_groups).astype(np.float64, copy=False)
     return sums
 
 
-def _joined(parts: list[AnyArray], dtype: type) -> AnyArray:
+def _concatenate(parts: list[AnyArray], dtype: type) -> AnyArray:
     return np.concatenate([np.zeros(0, dtype=dtype), *parts]).astype(dtype, copy=False)

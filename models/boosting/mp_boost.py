@@ -1,4 +1,4 @@
-"""MP-Boost (Esuli, Fagni and Sebastiani): every round each label has a pivot of its own."""
+"""MP-Boost (Esuli, Fagni and Sebastiani): in each round, each label has its own pivot."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from models.arrays import Labels
 from models.base import Context
 from models.boosting.booster import Booster, Rounds
-from models.boosting.hypothesis import Rule
-from models.boosting.own_pivots import Allowed, OwnPivotsRounds
+from models.boosting.hypothesis import WeakHypothesis
+from models.boosting.mp_boost_rounds import AllowedCandidates, MPBoostRounds
 from models.boosting.parameters import BoostingParameters
 from models.boosting.stumps import Stumps
 from models.boosting.variants import Variant
@@ -26,21 +26,21 @@ class MPBoostParameters(BoostingParameters):
 
 
 class MPBoost(Booster):
-    """MP-Boost with one-question weak hypotheses.
+    """MP-Boost with decision stumps as weak hypotheses.
 
-    Each round every label takes the feature whose question minimises its own Z_s^j (equation 12, algorithm
-    2), and its weights, which add up to 1 by themselves, are divided by that Z. With ``Context.candidates``
-    (local feature selection) each label searches its own features. On the training examples the Hamming
-    loss is at most (1/m) Σ_j Π_s Z*_s^j.
+    In each round, each label chooses the pivot whose stump minimises the label's Z_s^j (equation 12,
+    algorithm 2). The weights of each label add up to 1 and are divided by that Z. With ``Context.candidates``
+    (local feature selection), each label searches only the features selected for it. On the training examples
+    the Hamming loss is at most (1/m) Σ_j Π_s Z*_s^j.
 
     Args:
-        rounds: rounds S.
+        rounds: number of rounds S.
         variant: ``real``, ``real_abstaining`` or ``discrete``.
         smoothing: ε of equation 4; None is 1/(g·m).
-        stump: ``presence``, ``threshold``, or ``auto``: threshold where ``Context.numeric`` says so, else
-            presence.
-        early_stopping: see ``EarlyStopping``; each label stops by itself. None takes all rounds.
-        random_state: seed that draws the held-out examples.
+        stump: ``presence``, ``threshold``, or ``auto``: threshold if ``Context.numeric_features`` is true,
+            else presence.
+        early_stopping: see ``EarlyStopping``; each label stops separately. None takes all rounds.
+        random_state: seed for drawing the held-out examples.
 
     >>> import numpy as np
     >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])  # documents by terms
@@ -54,7 +54,7 @@ class MPBoost(Booster):
 
     algorithm = "mp_boost"
     parameters = MPBoostParameters
-    _each_label_alone = True
+    _pivot_per_label = True
 
     def _rounds(
         self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
@@ -63,20 +63,19 @@ class MPBoost(Booster):
         if context.candidates is not None:
             if context.candidates.shape != (self.n_features_in_, self.n_labels_):
                 raise ParameterError(
-                    f"candidates are {context.candidates.shape}; features by labels are "
+                    f"candidates have the shape {context.candidates.shape}, but features by labels are "
                     f"{(self.n_features_in_, self.n_labels_)}"
                 )
             allowed = _allowed(stumps, context.candidates)
-        return OwnPivotsRounds(stumps, Y, variant, smoothing, allowed)
+        return MPBoostRounds(stumps, Y, variant, smoothing, allowed)
 
-    def _note_pivots(self, _rules: Sequence[Rule], _features: Sequence[str] | None) -> None:
-        of_labels = self.hypothesis_.pivots_of()
-        self.summary_.facts["distinct_pivots"] = float(of_labels.mean())
+    def _note_pivots(self, _hypotheses: Sequence[WeakHypothesis], _features: Sequence[str] | None) -> None:
+        self.summary_.facts["distinct_pivots"] = float(self.hypothesis_.distinct_pivots().mean())
         self.summary_.facts["distinct_pivots_of_all_labels"] = len(np.unique(self.hypothesis_.features))
 
 
-def _allowed(stumps: Stumps, selected: csr_array[Any, tuple[int, int]]) -> list[Allowed]:
-    """Each label's candidates under local feature selection."""
+def _allowed(stumps: Stumps, selected: csr_array[Any, tuple[int, int]]) -> list[AllowedCandidates]:
+    """Each label's candidates under local feature selection, from (r, k) selected features."""
     columns = selected.tocsc()
     columns.eliminate_zeros()
     columns.sort_indices()
@@ -84,11 +83,11 @@ def _allowed(stumps: Stumps, selected: csr_array[Any, tuple[int, int]]) -> list[
     for label in range(columns.shape[1]):
         features = columns.indices[columns.indptr[label] : columns.indptr[label + 1]].astype(np.int64)
         if stumps.by_presence:
-            twins = stumps.twins[features]
-            features, twins = features[twins >= 0], twins[twins >= 0]
-            candidates, first = np.unique(twins, return_index=True)
-            allowed.append(Allowed(candidates, features[first]))
+            candidates = stumps.candidate_of[features]
+            features, candidates = features[candidates >= 0], candidates[candidates >= 0]
+            candidates, first = np.unique(candidates, return_index=True)
+            allowed.append(AllowedCandidates(candidates, features[first]))
         else:
             candidates = np.flatnonzero(np.isin(stumps.features, features))
-            allowed.append(Allowed(candidates, stumps.features[candidates]))
+            allowed.append(AllowedCandidates(candidates, stumps.features[candidates]))
     return allowed

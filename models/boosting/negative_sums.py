@@ -1,14 +1,14 @@
-"""Weights of the negative documents that hold each feature, kept up to date from round to round.
+"""For each candidate, the weight N of the negative documents that it lists, updated in every round.
 
-A document that the chosen question does not list changes its weight by one constant factor a label, so only
-the documents that it lists need work: with factors c₀ (not listed) and c₁ (listed), and V the weights of
-the listed negatives summed by candidate,
+In a round, the weight of every document that the pivot does not list changes by one constant factor for each
+label. So only the listed documents need work. With factors c₀ (not listed) and c₁ (listed), and the weights V
+of the listed negatives summed by candidate,
 
     N' = c₀ N + (c₁ − c₀) V = c₀ (N + (c₁/c₀ − 1) V).
 
-The factor c₀ is kept aside as a scale. An error in N grows by c₀ each round, up to 1/Z, so it is tracked,
-and a label is summed afresh once its error matters. A remaining error can only send a few more candidates
-to be weighed exactly; it never chooses a pivot.
+The factor c₀ goes into a separate scale. An error in N grows by c₀ in each round, up to 1/Z. So the error is
+tracked, and the sums of a label are recomputed when it becomes too large. A remaining error can only cause a
+few more candidates to be weighed exactly; it never chooses a pivot.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix, read_only
+from models.boosting.loss_bounds import ROUNDING, negatives_only_loss, summation_error
 from models.boosting.positive_pairs import PairBlock, PositivePairs
-from models.boosting.screening import ROUNDING, free_loss, sum_error
 from models.boosting.variants import Variant
 
-TOLERATED = 1e-11
-"""Error of N, against a label's weight of 1, at which it is summed afresh."""
+MAX_ERROR = 1e-11
+"""Error of N, for a label of weight 1, at which it is recomputed."""
 
-_TOGETHER = 8  # labels summed afresh at a time: as many as let their weights stay in the cache
-_MOST_HELD = 0.5  # share of all entries from which on a pass over all of them is quicker than gathering
-_HELD_BYTES = 128 << 20  # of memory for gathered entries
-_ROWS = 256  # candidates screened at a time, for the same reason
+_LABELS_AT_ONCE = 8  # labels that are recomputed at a time, so that their weights stay in the cache
+_MAX_GATHERED = 0.5  # share of all entries from which a pass over all of them is faster than gathering
+_CACHE_BYTES = 128 << 20  # memory for gathered entries
+_BLOCK_CANDIDATES = 256  # candidates whose losses are computed at a time, to stay in the cache
 
 
 class SharedNegativeSums:
-    """For AdaBoost.MH: all labels follow one pivot. N is (n, k), candidates by labels."""
+    """For AdaBoost.MH: all labels have the same pivot. N is (n, k), candidates by labels."""
 
     def __init__(self, rows: Matrix, n_labels: int) -> None:
-        """Nothing is summed before the first ``renew``.
+        """Starts without sums; the first ``recompute_if_needed`` computes them.
 
         Args:
             rows: (g, n) which candidates list a document.
@@ -50,46 +50,47 @@ class SharedNegativeSums:
         self._scale = np.ones(n_labels)
         self.error = np.full(n_labels, np.inf)
 
-    def renew_if_needed(self, negatives_of: Callable[[slice], Floats]) -> None:
-        """Sum afresh once the errors matter.
+    def recompute_if_needed(self, negatives_of: Callable[[slice], Floats]) -> None:
+        """Recomputes the sums if their errors are too large.
 
         Args:
-            negatives_of: gives the (g, b) weights of labels, 0 where a document is positive.
+            negatives_of: returns the (g, b) weights of labels, 0 if a document is positive.
         """
-        if self.error.sum() <= TOLERATED and (np.abs(np.log10(self._scale)) < 100).all():
+        if self.error.sum() <= MAX_ERROR and (np.abs(np.log10(self._scale)) < 100).all():
             return
-        for first in range(0, len(self._scale), _TOGETHER):
-            block = slice(first, first + _TOGETHER)
+        for first in range(0, len(self._scale), _LABELS_AT_ONCE):
+            block = slice(first, first + _LABELS_AT_ONCE)
             negatives = np.ascontiguousarray(negatives_of(block))
             self._sums[:, block] = self._columns @ negatives
-            self.error[block] = sum_error(self._longest) * negatives.sum(axis=0)
+            self.error[block] = summation_error(self._longest) * negatives.sum(axis=0)
         self._scale[:] = 1
 
-    def follow(
+    def update(
         self, listed: AnyArray, weights: Floats, unlisted_factor: Floats, listed_factor: Floats
     ) -> None:
-        """Follow one round's update of the weights.
+        """Applies one round's change of the weights.
 
         Args:
             listed: documents that the pivot lists.
-            weights: (len(listed), k) their weights before the update, 0 where a document is positive.
+            weights: (len(listed), k) their weights before the round, 0 if a document is positive.
             unlisted_factor: (k,) c₀.
             listed_factor: (k,) c₁.
         """
         inside = self._rows[listed]
-        seen = np.zeros(self._sums.shape[0], dtype=np.bool_)
-        seen[inside.indices] = True
-        touched = np.flatnonzero(seen)
-        place = np.cumsum(seen) - 1
-        held = csr_array(
-            (inside.data, place[inside.indices], inside.indptr), shape=(len(listed), len(touched))
+        is_affected = np.zeros(self._sums.shape[0], dtype=np.bool_)
+        is_affected[inside.indices] = True
+        affected = np.flatnonzero(is_affected)
+        place = np.cumsum(is_affected) - 1
+        compact = csr_array(
+            (inside.data, place[inside.indices], inside.indptr), shape=(len(listed), len(affected))
         )
-        held_sum = held.T @ (weights * ((listed_factor / unlisted_factor - 1) / self._scale))
-        self._sums[touched] += held_sum
+        self._sums[affected] += compact.T @ (weights * ((listed_factor / unlisted_factor - 1) / self._scale))
         self._scale *= unlisted_factor
-        moved = np.abs(listed_factor - unlisted_factor) * weights.sum(axis=0)
+        change = np.abs(listed_factor - unlisted_factor) * weights.sum(axis=0)
         self.error = (
-            unlisted_factor * self.error + (sum_error(len(listed)) + 4 * ROUNDING) * moved + 2 * ROUNDING
+            unlisted_factor * self.error
+            + (summation_error(len(listed)) + 4 * ROUNDING) * change
+            + 2 * ROUNDING
         )
 
     def of_pairs(self, block: PairBlock) -> Floats:
@@ -100,12 +101,12 @@ class SharedNegativeSums:
         return pairs
 
     def of(self, candidates: Ints) -> Floats:
-        """(n, k) N of some candidates."""
+        """(candidates, k) N of some candidates."""
         sums: Floats = self._sums[candidates] * self._scale
         return sums
 
-    def free_losses(self, variant: Variant, positive: Floats, negative: Floats) -> Floats:
-        """(n,) loss of every candidate, summed over labels, as if it listed no positive document of any.
+    def negatives_only_losses(self, variant: Variant, positive: Floats, negative: Floats) -> Floats:
+        """(n,) the loss of every candidate, summed over labels, as if it listed no positive document.
 
         Args:
             variant: the variant.
@@ -114,26 +115,27 @@ class SharedNegativeSums:
         """
         losses = np.empty(len(self._sums))
         scale = -self._scale
-        room = np.empty((_ROWS, len(scale)))
-        for first in range(0, len(losses), _ROWS):
-            sums = self._sums[first : first + _ROWS]
-            absent = np.multiply(sums, scale, out=room[: len(sums)])
+        buffer = np.empty((_BLOCK_CANDIDATES, len(scale)))
+        for first in range(0, len(losses), _BLOCK_CANDIDATES):
+            block = slice(first, first + _BLOCK_CANDIDATES)
+            sums = self._sums[block]
+            absent = np.multiply(sums, scale, out=buffer[: len(sums)])
             absent += negative
             np.maximum(absent, 0, out=absent)
             if variant == "real":
                 np.sqrt(absent, out=absent)
-                losses[first : first + _ROWS] = absent @ (2 * np.sqrt(positive))
+                losses[block] = absent @ (2 * np.sqrt(positive))
             else:
-                losses[first : first + _ROWS] = free_loss(variant, positive, absent).sum(axis=1)
+                losses[block] = negatives_only_loss(variant, positive, absent).sum(axis=1)
         return losses
 
 
-class _RecentMatrices:
-    """The matrices used last, up to a number of bytes: labels come back to their pivots time and again."""
+class _MatrixCache:
+    """A least-recently-used cache of matrices, limited in bytes: labels often return to the same pivots."""
 
     def __init__(self, limit: int) -> None:
-        self._left = limit
-        self._matrices: dict[int, csc_array[Any]] = {}  # in the order of their last use
+        self._free_bytes = limit
+        self._matrices: dict[int, csc_array[Any]] = {}  # the least recently used comes first
 
     def get(self, key: int) -> csc_array[Any] | None:
         matrix = self._matrices.pop(key, None)
@@ -143,65 +145,65 @@ class _RecentMatrices:
 
     def put(self, key: int, matrix: csc_array[Any]) -> None:
         self._matrices[key] = matrix
-        self._left -= matrix.indices.nbytes
-        while self._left < 0:
+        self._free_bytes -= matrix.indices.nbytes
+        while self._free_bytes < 0:
             oldest = next(iter(self._matrices))
-            self._left += self._matrices.pop(oldest).indices.nbytes
+            self._free_bytes += self._matrices.pop(oldest).indices.nbytes
 
 
-class OwnNegativeSums:
-    """For MP-Boost: each label follows a pivot of its own.
+class PerLabelNegativeSums:
+    """For MP-Boost: each label has its own pivot.
 
-    The N of pairs with a positive document are kept apart from those without, of which only the largest
-    matters (``free_loss`` falls with N).
+    The N of pairs with a positive document are stored separately from the N of the other pairs. Of the latter
+    only the largest matters, because ``negatives_only_loss`` does not increase with N.
     """
 
-    def __init__(self, rows: Matrix, pairs: PositivePairs, barred: list[AnyArray] | None) -> None:
-        """Nothing is summed before the first ``renew``.
+    def __init__(self, rows: Matrix, pairs: PositivePairs, excluded: list[AnyArray] | None) -> None:
+        """Starts without sums; the first ``recompute_if_needed`` computes them.
 
         Args:
             rows: (g, n) which candidates list a document.
-            pairs: the pairs with a positive document, of which none is barred.
-            barred: for each label the candidates that it may not use.
+            pairs: the pairs with a positive document, without excluded pairs.
+            excluded: for each label the candidates that it must not use.
         """
         self._rows = rows
         self._lengths = np.diff(rows.indptr)
         self._columns = rows.T.tocsr()
         self._longest = float(np.diff(self._columns.indptr).max(initial=1))
         self._pairs = pairs
-        self._barred = barred
+        self._excluded = excluded
         n_labels = len(pairs.starts) - 1
         self._of_pairs = np.zeros(len(pairs))
-        self._held = _RecentMatrices(_HELD_BYTES)
-        self._ones = read_only(np.ones(int(_MOST_HELD * len(rows.indices))))
-        self._free = np.zeros((n_labels, rows.shape[1]))
+        self._cache = _MatrixCache(_CACHE_BYTES)
+        self._ones = read_only(np.ones(int(_MAX_GATHERED * len(rows.indices))))
+        self._negatives_only = np.zeros((n_labels, rows.shape[1]))
         self._scale = np.ones(n_labels)
         self.error = np.full(n_labels, np.inf)
 
-    def renew_if_needed(self, labels: Ints, negatives_of: Callable[[Ints], Floats]) -> None:
-        """Sum those labels afresh whose errors matter.
+    def recompute_if_needed(self, labels: Ints, negatives_of: Callable[[Ints], Floats]) -> None:
+        """Recomputes the sums of labels whose errors are too large.
 
         Args:
-            labels: labels that still learn.
-            negatives_of: gives the (b, g) weights of labels, 0 where a document is positive.
+            labels: labels that are still learning.
+            negatives_of: returns the (b, g) weights of labels, 0 if a document is positive.
         """
-        worn = (self.error[labels] > TOLERATED) | (np.abs(np.log10(self._scale[labels])) > 100)
-        worn_labels = labels[worn]
-        for first in range(0, len(worn_labels), _TOGETHER):
-            block = worn_labels[first : first + _TOGETHER]
+        inexact = (self.error[labels] > MAX_ERROR) | (np.abs(np.log10(self._scale[labels])) > 100)
+        outdated = labels[inexact]
+        for first in range(0, len(outdated), _LABELS_AT_ONCE):
+            block = outdated[first : first + _LABELS_AT_ONCE]
             negatives = negatives_of(block)
             sums = (self._columns @ np.ascontiguousarray(negatives.T)).T
             self._scale[block] = 1
-            self.error[block] = sum_error(self._longest) * negatives.sum(axis=1)
+            self.error[block] = summation_error(self._longest) * negatives.sum(axis=1)
             for label, row in zip(block.tolist(), sums, strict=True):
-                mine = slice(self._pairs.starts[label], self._pairs.starts[label + 1])
-                self._free[label] = row
-                self._of_pairs[mine] = row[self._pairs.candidates[mine]]
-                self._free[label, self._pairs.candidates[mine]] = -np.inf
-                if self._barred is not None:
-                    self._free[label, self._barred[label]] = -np.inf
+                own = slice(self._pairs.starts[label], self._pairs.starts[label + 1])
+                self._negatives_only[label] = row
+                self._of_pairs[own] = row[self._pairs.candidates[own]]
+                self._negatives_only[label, self._pairs.candidates[own]] = -np.inf
+                if self._excluded is not None:
+                    self._negatives_only[label, self._excluded[label]] = -np.inf
 
-    def follow(
+    def update(
         self,
         label: int,
         candidate: int,
@@ -210,66 +212,70 @@ class OwnNegativeSums:
         unlisted_factor: float,
         listed_factor: float,
     ) -> None:
-        """Follow one round's update of a label's weights.
+        """Applies one round's change of a label's weights.
 
         Args:
             label: the label.
             candidate: its pivot.
             listed: documents that its pivot lists.
-            weights: (len(listed),) their weights before the update, 0 where a document is positive.
+            weights: (len(listed),) their weights before the round, 0 if a document is positive.
             unlisted_factor: c₀.
             listed_factor: c₁.
         """
         change = weights * ((listed_factor / unlisted_factor - 1) / self._scale[label])
-        held_sum = self._summed(candidate, listed, change)
-        self._free[label] += held_sum
-        mine = slice(self._pairs.starts[label], self._pairs.starts[label + 1])
-        self._of_pairs[mine] += held_sum[self._pairs.candidates[mine]]
+        by_candidate = self._sum_by_candidate(candidate, listed, change)
+        self._negatives_only[label] += by_candidate
+        own = slice(self._pairs.starts[label], self._pairs.starts[label + 1])
+        self._of_pairs[own] += by_candidate[self._pairs.candidates[own]]
         self._scale[label] *= unlisted_factor
-        moved = abs(listed_factor - unlisted_factor) * float(weights.sum())
+        total_change = abs(listed_factor - unlisted_factor) * float(weights.sum())
         self.error[label] = (
             unlisted_factor * self.error[label]
-            + (sum_error(len(listed)) + 4 * ROUNDING) * moved
+            + (summation_error(len(listed)) + 4 * ROUNDING) * total_change
             + 2 * ROUNDING
         )
 
-    def _summed(self, candidate: int, listed: AnyArray, change: Floats) -> Floats:
-        """(n,) the changes of the listed documents, summed by the candidates that list them."""
+    def _sum_by_candidate(self, candidate: int, listed: AnyArray, change: Floats) -> Floats:
+        """(n,) for each candidate, the sum of the changes of the listed documents that it lists, too."""
         lengths = self._lengths[listed]
         entries = int(lengths.sum())
         if entries > len(self._ones):
-            everywhere = np.zeros(self._rows.shape[0])
-            everywhere[listed] = change
-            summed: Floats = self._columns @ everywhere
+            all_changes = np.zeros(self._rows.shape[0])
+            all_changes[listed] = change
+            summed: Floats = self._columns @ all_changes
             return summed
-        held = self._held.get(candidate)
-        if held is None:
+        gathered = self._cache.get(candidate)
+        if gathered is None:
             ends = np.cumsum(lengths)
             where = np.arange(entries) + np.repeat(self._rows.indptr[listed] - ends + lengths, lengths)
             indices = self._rows.indices[where]
             starts = np.concatenate([[0], ends]).astype(indices.dtype)
-            held = csc_array(
+            gathered = csc_array(
                 (self._ones[:entries], indices, starts), shape=(self._rows.shape[1], len(listed))
             )
-            self._held.put(candidate, held)
-        return held @ change
+            self._cache.put(candidate, gathered)
+        return gathered @ change
 
     def of_pairs(self, block: PairBlock) -> Floats:
         """(p,) N of each pair."""
         return self._of_pairs[block.where] * self._scale[block.labels]
 
-    def largest_free(self) -> Floats:
-        """(k,) the largest N of each label among the candidates that list none of its positive documents.
+    def largest_negatives_only(self) -> Floats:
+        """(k,) for each label, the largest N of the candidates that list none of its positive documents.
 
-        −inf where there is no such candidate.
+        It is −inf if there is no such candidate.
         """
-        largest: Floats = self._free.max(axis=1, initial=-np.inf) * self._scale
+        largest: Floats = self._negatives_only.max(axis=1, initial=-np.inf) * self._scale
         return largest
 
-    def free_above(self, label: int, least: float) -> tuple[Ints, Floats]:
-        """The candidates that list none of a label's positives, and whose N is at least ``least``, and N."""
-        row = self._free[label]
+    def negatives_only_from(self, label: int, least: float) -> tuple[Ints, Floats]:
+        """The candidates that list none of a label's positives and whose N is at least ``least``.
+
+        Returns:
+            The candidates and their N.
+        """
+        row = self._negatives_only[label]
         least /= float(self._scale[label])
-        least = max(least - 1e-12 * abs(least), float(np.finfo(np.float64).min))  # −∞ marks the others
-        found = np.flatnonzero(row >= least)
-        return found, row[found] * self._scale[label]
+        least = max(least - 1e-12 * abs(least), float(np.finfo(np.float64).min))  # −∞ marks other candidates
+        candidates = np.flatnonzero(row >= least)
+        return candidates, row[candidates] * self._scale[label]

@@ -1,7 +1,7 @@
-"""The (label, candidate) pairs with a positive document.
+"""The (label, candidate) pairs in which the candidate lists a positive document of the label.
 
-Few of all pairs are: 86 thousand of 1.6 million on Reuters-21578. Only they have a W₊ on their present side;
-it is summed anew each round, from the positive documents alone.
+These are a small share of all pairs: 86 thousand of 1.6 million on Reuters-21578. Only they have a positive
+W₊ on their present side. It is summed in every round, from the positive documents alone.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from scipy.sparse import csr_array, diags_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 
-_PAIRS = 8192  # pairs of a block: as many as let its arrays stay in the cache
+_BLOCK_PAIRS = 8192  # pairs in a block, so that its arrays stay in the cache
 
 
 @dataclass(frozen=True)
 class PairBlock:
-    """All pairs of some consecutive labels, by label and candidate.
+    """All p pairs of some consecutive labels, ordered by label and candidate.
 
     Attributes:
-        where: their places among all pairs.
+        where: their positions among all pairs.
         labels: (p,) labels.
         candidates: (p,) candidates.
-        holds_all: (p,) the candidate lists every positive document of the label.
-        filled: labels that have a pair.
-        starts: for each of them where its pairs start within the block.
-        positives: places of their positive documents among all positives, label after label.
+        lists_all: (p,) whether the candidate lists every positive document of the label.
+        nonempty: labels that have a pair.
+        starts: for each of these labels, where its pairs start in the block.
+        positives: positions of the labels' positive documents among all positives, label after label.
         members: (p, positives) ones where the candidate lists the document.
     """
 
     where: slice
     labels: Ints
     candidates: Ints
-    holds_all: Bools
-    filled: Ints
+    lists_all: Bools
+    nonempty: Ints
     starts: Ints
     positives: slice
     members: Matrix
@@ -44,7 +44,7 @@ class PairBlock:
     def weights(
         self, positive: Floats, negative: Floats, positive_total: Floats, negative_total: Floats
     ) -> Floats:
-        """(4, p) the four W of every pair, as total minus present on the absent side.
+        """(4, p) the four W of every pair; on the absent side they are the total minus the present side.
 
         Args:
             positive: weights of all positives, label after label.
@@ -57,89 +57,91 @@ class PairBlock:
         W[3] = negative
         np.subtract(positive_total[self.labels], W[2], out=W[0])
         np.subtract(negative_total[self.labels], W[3], out=W[1])
-        W[0][self.holds_all] = 0
+        W[0][self.lists_all] = 0
         return np.maximum(W, 0, out=W)
 
 
 class PositivePairs:
-    """All the pairs.
+    """All p pairs.
 
     Attributes:
         blocks: the pairs in blocks.
         candidates: (p,) candidates of all pairs.
-        starts: (k + 1,) where each label's pairs start.
-        longest: the most documents that a pair has.
+        starts: (k + 1,) where the pairs of each label start.
+        longest: the largest number of documents in a pair.
     """
 
-    def __init__(self, rows: Matrix, positives: list[AnyArray], barred: list[AnyArray] | None = None) -> None:
-        """Find them.
+    def __init__(
+        self, rows: Matrix, positives: list[AnyArray], excluded: list[AnyArray] | None = None
+    ) -> None:
+        """Finds the pairs.
 
         Args:
             rows: (g, n) which candidates list a document.
             positives: for each label its positive documents.
-            barred: for each label the candidates that it may not use.
+            excluded: for each label the candidates that it must not use.
         """
-        found: list[tuple[AnyArray, AnyArray, AnyArray]] = []
+        by_label: list[tuple[AnyArray, AnyArray, AnyArray]] = []
         for label, documents in enumerate(positives):
-            held = rows[documents].tocsc()
-            if barred is not None:
-                held = _without_columns(held, barred[label])
-            counts = np.diff(held.indptr)
+            listed = rows[documents].tocsc()
+            if excluded is not None:
+                listed = _without_columns(listed, excluded[label])
+            counts = np.diff(listed.indptr)
             used = np.flatnonzero(counts)
-            found.append((used, counts[used], held.indices))
-        sizes = np.array([len(used) for used, _, _ in found])
+            by_label.append((used, counts[used], listed.indices))
+        sizes = np.array([len(used) for used, _, _ in by_label])
         self.starts: Ints = np.concatenate([[0], np.cumsum(sizes)])
-        self.candidates: Ints = np.concatenate([used for used, _, _ in found])
-        counts_of_all = np.concatenate([counts for _, counts, _ in found])
+        self.candidates: Ints = np.concatenate([used for used, _, _ in by_label])
+        counts_of_all = np.concatenate([counts for _, counts, _ in by_label])
         self.longest = int(counts_of_all.max(initial=1))
         self._first_positive = np.concatenate([[0], np.cumsum([len(documents) for documents in positives])])
-        pieces = self._pieces()
-        entries = [sum(len(members) for _, _, members in found[first:stop]) for first, stop in pieces]
+        ranges = self._label_ranges()
+        entries = [sum(len(members) for _, _, members in by_label[first:stop]) for first, stop in ranges]
         ones = read_only(np.ones(max(entries)))
         self.blocks = [
-            self._block(first, stop, found[first:stop], ones)
-            for first, stop in pieces
+            self._block(first, stop, by_label[first:stop], ones)
+            for first, stop in ranges
             if sizes[first:stop].any()
         ]
 
     def __len__(self) -> int:
         return len(self.candidates)
 
-    def _pieces(self) -> list[tuple[int, int]]:
-        """Ranges of labels with few enough pairs each."""
-        pieces = []
+    def _label_ranges(self) -> list[tuple[int, int]]:
+        """Ranges of labels, each with few enough pairs for a block."""
+        ranges = []
         first, n_labels = 0, len(self.starts) - 1
         while first < n_labels:
-            stop = int(np.searchsorted(self.starts, self.starts[first] + _PAIRS, side="right")) - 1
+            stop = int(np.searchsorted(self.starts, self.starts[first] + _BLOCK_PAIRS, side="right")) - 1
             stop = min(max(stop, first + 1), n_labels)
-            pieces.append((first, stop))
+            ranges.append((first, stop))
             first = stop
-        return pieces
+        return ranges
 
     def _block(
-        self, first: int, stop: int, found: list[tuple[AnyArray, AnyArray, AnyArray]], ones: Floats
+        self, first: int, stop: int, by_label: list[tuple[AnyArray, AnyArray, AnyArray]], ones: Floats
     ) -> PairBlock:
-        """The block of labels first to stop; all blocks share the same ones."""
+        """The block of the labels from ``first`` to ``stop``; all blocks share ``ones``."""
         where = slice(int(self.starts[first]), int(self.starts[stop]))
-        counts = np.concatenate([counts for _, counts, _ in found])
+        counts = np.concatenate([counts for _, counts, _ in by_label])
         n_positives = np.diff(self._first_positive[first : stop + 1])
         offsets = self._first_positive[first:stop] - self._first_positive[first]
         members = np.concatenate(
-            [own + offset for (_, _, own), offset in zip(found, offsets, strict=True)], dtype=np.int32
+            [own + offset for (_, _, own), offset in zip(by_label, offsets, strict=True)], dtype=np.int32
         )
         ends = np.concatenate([[0], np.cumsum(counts)])
         if ends[-1] <= np.iinfo(np.int32).max:
             ends = ends.astype(np.int32)
         sizes = np.diff(self.starts[first : stop + 1])
         labels = np.repeat(np.arange(first, stop), sizes)
-        filled = np.flatnonzero(sizes)
+        nonempty = np.flatnonzero(sizes)
         return PairBlock(
             where=where,
             labels=labels,
             candidates=self.candidates[where],
-            holds_all=counts == np.repeat(n_positives, sizes),
-            filled=filled + first,
-            starts=(self.starts[first:stop] - self.starts[first])[filled],
+            lists_all=counts == np.repeat(n_positives, sizes),
+            nonempty=nonempty + first,
+            starts=(self.starts[first:stop] - self.starts[first])[nonempty],
             positives=slice(int(self._first_positive[first]), int(self._first_positive[stop])),
             members=csr_array(
                 (ones[: len(members)], members, ends), shape=(len(labels), int(n_positives.sum()))
@@ -154,9 +156,9 @@ def positives_of(Y: Labels) -> list[AnyArray]:
 
 
 def _without_columns(matrix: Any, columns: AnyArray) -> Any:
-    """The matrix with some of its columns emptied."""
+    """The matrix without the entries of some columns."""
     keep = np.ones(matrix.shape[1])
     keep[columns] = 0
-    emptied = (matrix @ diags_array(keep)).tocsc()
-    emptied.eliminate_zeros()
-    return emptied
+    remaining = (matrix @ diags_array(keep)).tocsc()
+    remaining.eliminate_zeros()
+    return remaining

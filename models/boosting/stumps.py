@@ -1,6 +1,6 @@
-"""The questions that a weak hypothesis may ask: every candidate, and the documents that tell it apart.
+"""The decision stumps that a weak hypothesis can use: all candidates and the documents on one of their sides.
 
-A candidate splits the documents in two. It keeps a list of one side, the *listed* documents, never both.
+A candidate splits the documents into two sides. It stores the list of one side only, the *listed* documents.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from models.arrays import Bools, Floats, Ints, Matrix, read_only
 
 @dataclass(frozen=True)
 class Stumps:
-    """Candidates, ordered by feature, then threshold.
+    """n candidates, ordered by feature, then threshold.
 
     Attributes:
         n_documents: number g of documents.
-        by_presence: candidates ask x ≠ 0; otherwise x > threshold.
-        features: (n,) features; of features that the same documents hold only the first is a candidate.
+        by_presence: whether candidates test x ≠ 0; otherwise they test x > threshold.
+        features: (n,) features. If several features are in exactly the same documents, only the first one is
+            a candidate.
         thresholds: (n,) thresholds, 0 for presence.
-        documents: the lists, one behind the other or one within the other.
+        documents: the lists, one after the other or one inside the other.
         starts: (n,) where a candidate's list starts in ``documents``.
-        lengths: (n,) how long it is.
-        lists_absent: (n,) the list is of the documents that answer no.
-        twins: (r,) for each feature the candidate that stands for it, -1 for a feature that no document
-            holds; for presence only.
+        lengths: (n,) the length of the list.
+        lists_absent: (n,) whether the list contains the documents of the absent side.
+        candidate_of: (r,) the candidate that represents each feature, -1 for a feature in no document; only
+            for presence.
     """
 
     n_documents: int
@@ -39,7 +40,7 @@ class Stumps:
     starts: Ints
     lengths: Ints
     lists_absent: Bools
-    twins: Ints
+    candidate_of: Ints
 
     def __len__(self) -> int:
         return len(self.features)
@@ -50,7 +51,7 @@ class Stumps:
         return self.documents[start : start + self.lengths[candidate]]
 
     def matrix(self) -> Matrix:
-        """(n, g) ones where a document is listed; for presence, whose lists do not overlap in memory."""
+        """(n, g) ones where a candidate lists a document; only for presence, whose lists do not overlap."""
         starts = np.append(self.starts, len(self.documents))
         documents = self.documents
         if len(documents) <= np.iinfo(np.int32).max:
@@ -61,28 +62,27 @@ class Stumps:
 
 
 def presence_stumps(X: Matrix) -> Stumps:
-    """Candidates "does the document hold the feature?".
+    """Candidates that test whether a document has a feature.
 
-    Features that no document holds are none (the terms T of the paper occur in the training set). Features
-    that exactly the same documents hold are one candidate: they are tied in every round, and the first one
-    wins.
+    A feature in no document is no candidate (the terms T of the paper occur in the training set). Features in
+    exactly the same documents are one candidate: they tie in every round, and the first one wins.
     """
     columns = X.tocsc()
     pointers, documents = columns.indptr, columns.indices
     first: dict[bytes, int] = {}
     kept: list[int] = []
-    twins = np.full(X.shape[1], -1)
+    candidate_of = np.full(X.shape[1], -1)
     for feature in np.flatnonzero(np.diff(pointers)).tolist():
         listed = documents[pointers[feature] : pointers[feature + 1]]
         fingerprint = blake2b(listed.tobytes(), digest_size=16).digest()
         if fingerprint not in first:
             first[fingerprint] = len(kept)
             kept.append(feature)
-        twins[feature] = first[fingerprint]
+        candidate_of[feature] = first[fingerprint]
     features = np.array(kept, dtype=np.int64)
     lengths = np.diff(pointers)[features].astype(np.int64)
-    within = np.zeros(X.shape[1], dtype=np.bool_)
-    within[features] = True
+    is_candidate = np.zeros(X.shape[1], dtype=np.bool_)
+    is_candidate[features] = True
     starts = np.zeros(len(features), dtype=np.int64)
     np.cumsum(lengths[:-1], out=starts[1:])
     return Stumps(
@@ -90,25 +90,25 @@ def presence_stumps(X: Matrix) -> Stumps:
         by_presence=True,
         features=features,
         thresholds=np.zeros(len(features)),
-        documents=documents[np.repeat(within, np.diff(pointers))].astype(np.int64),
+        documents=documents[np.repeat(is_candidate, np.diff(pointers))].astype(np.int64),
         starts=starts,
         lengths=lengths,
         lists_absent=np.zeros(len(features), dtype=np.bool_),
-        twins=twins,
+        candidate_of=candidate_of,
     )
 
 
 def threshold_stumps(X: Matrix) -> Stumps:
-    """Candidates "is the feature above the midpoint of two neighbouring values?", absent values being 0.
+    """Candidates that test whether a feature is above the midpoint of two neighbouring values.
 
-    A feature's positive values are listed from the largest down, its negative values from the smallest up,
-    so that the documents above a threshold ≥ 0, or below one < 0, are the beginning of a list: documents
-    where the feature is 0 are never listed.
+    A feature that a document does not have counts as 0. A feature's positive values are listed in descending
+    order and its negative values in ascending order. So the documents above a threshold ≥ 0, or below a
+    threshold < 0, are the beginning of a list, and documents in which the feature is 0 are never listed.
     """
     columns = X.tocsc()
     values, documents = columns.data, columns.indices
     owner = np.repeat(np.arange(X.shape[1]), np.diff(columns.indptr))
-    # within a feature: positives from the largest down, then negatives from the smallest up
+    # In each feature: positive values in descending order, then negative values in ascending order.
     order = np.lexsort((documents, -np.abs(values), values < 0, owner))
     values, documents, owner = values[order], documents[order], owner[order]
     n = len(values)
@@ -118,9 +118,9 @@ def threshold_stumps(X: Matrix) -> Stumps:
     start_of_side = (
         np.maximum.accumulate(np.where(new_side, np.arange(n), 0)) if n else np.zeros(0, dtype=np.int64)
     )
-    # A list may end after every entry whose neighbour further in has another value. The innermost entry's
-    # neighbour is 0 where a document lacks the feature, else the innermost entry of the other sign, else
-    # there is none.
+    # A list can end after every entry whose next value towards 0 is different. After the last entry of a
+    # sign, this value is 0 if a document lacks the feature. Otherwise it is the last entry of the other
+    # sign, if there is one.
     inner = np.zeros(n)
     has_inner = np.ones(n, dtype=np.bool_)
     ends_side = np.append(new_side[1:], np.ones(min(n, 1), dtype=np.bool_))
@@ -131,16 +131,15 @@ def threshold_stumps(X: Matrix) -> Stumps:
         begin, end = columns.indptr[feature], columns.indptr[feature + 1]
         if end - begin < X.shape[0]:
             continue  # some document has 0
-        if (
-            values[entry] < 0 or entry == end - 1
-        ):  # the list of the other sign has this threshold, or there is none
+        if values[entry] < 0 or entry == end - 1:
+            # The list of the other sign has this threshold, or there is no such list.
             has_inner[entry] = False
         else:
             inner[entry] = values[end - 1]
     ends = np.flatnonzero((values != inner) & has_inner)
     thresholds = _midpoints(np.minimum(values, inner)[ends], np.maximum(values, inner)[ends])
-    # The midpoint of a positive and a negative value can be below 0 while the positives are listed: they
-    # answer yes all the same.
+    # The midpoint of a positive and a negative value can be below 0 although the positive values are listed.
+    # These documents are above the threshold all the same.
     ends = ends[(by_candidate := np.lexsort((thresholds, owner[ends])))]
     return Stumps(
         n_documents=X.shape[0],
@@ -151,11 +150,11 @@ def threshold_stumps(X: Matrix) -> Stumps:
         starts=start_of_side[ends],
         lengths=ends - start_of_side[ends] + 1,
         lists_absent=values[ends] < 0,
-        twins=np.full(X.shape[1], -1),
+        candidate_of=np.full(X.shape[1], -1),
     )
 
 
 def _midpoints(low: Floats, high: Floats) -> Floats:
-    """Midpoints that are ≥ low and < high, whatever rounding and overflow do to the sum."""
+    """Midpoints that are ≥ low and < high, also if the sum overflows or is rounded."""
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)

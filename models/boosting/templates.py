@@ -11,32 +11,33 @@ from pydantic import Field
 from scipy.sparse import csr_array
 
 from models.arrays import Floats, Ints, Matrix
-from models.boosting.covering_weights import Columns, Weights
+from models.boosting.distinct_columns import DistinctColumns
+from models.boosting.weight_sums import WeightSums
 from models.errors import ParameterError
 
 FeatureNames: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
-TemplateSpelling: TypeAlias = (
+TemplateParameter: TypeAlias = (
     Literal["parallel", "sequential"] | Annotated[tuple[FeatureNames, ...], Field(min_length=1)]
 )
 
 _TIE = 1e-12
-"""Gains this close, relative to the weight that they are sums of, are equal: rounding chooses no template."""
+"""Gains this close, relative to the largest W₊ + W₋, are equal, so that rounding never chooses a template."""
 
-_FINITE = 1e300
-"""A ratio of sums is a finite number and not 0 where no sum is so many times the smoothing."""
+_SAFE_RATIO = 1e300
+"""The ratio of two smoothed sums is finite and positive if no sum is so many times the smoothing."""
 
-_SMOOTHING = 1e-4
-"""Default smoothing, as a share of the mean of W₊ + W₋ where it is positive."""
+_DEFAULT_SMOOTHING = 1e-4
+"""Default smoothing, as a share of the mean of W₊ + W₋ over the pairs in which it is positive."""
 
-_ROWS = 8_192
+_BATCH_ROWS = 8_192
 
 
 class InfiniteWeightError(ArithmeticError):
     """Without smoothing, a weight would be infinite.
 
     Args:
-        column: its column.
-        label: its label.
+        column: the weight's column.
+        label: the weight's label.
     """
 
     def __init__(self, column: int, label: int) -> None:
@@ -47,87 +48,92 @@ class InfiniteWeightError(ArithmeticError):
 
 @dataclass(frozen=True)
 class Templates:
-    """The set B of figure 2: templates with equal entries, or a single one that holds all features.
+    """The set B of figure 2: templates whose entries are equal, or one template with all features.
 
     Attributes:
-        entries: (templates, u) the entries b; None where the only template holds all features.
-        entry: the one value of b where ``entries`` is None.
-        scale: the largest absolute feature value, which h divides by.
-        count: (u,) how many features share each column.
+        entries: (templates, u) the entries b; None for one template with all features.
+        entry: the value of every b if ``entries`` is None.
+        scale: the largest absolute feature value, the divisor of h.
+        multiplicity: (u,) how many features have each column.
     """
 
     entries: csr_array[Any, tuple[int, int]] | None
     entry: float
     scale: float
-    count: Ints
+    multiplicity: Ints
 
     @classmethod
     def of(
         cls,
-        spelled: str | Sequence[Sequence[str]],
+        template: str | Sequence[Sequence[str]],
         X: Matrix,
         features: Sequence[str],
-        columns: Columns,
+        columns: DistinctColumns,
         scale: float,
     ) -> Templates:
-        """The templates of a request, scaled on the training examples.
+        """The templates that a parameter stands for, scaled on the training examples.
 
-        The entries of a template are as large as sum of b |h(x)| <= 1 allows in every example (eq. 6); the
-        templates of ``sequential`` are single features with b = 1.
+        The entries of a template are as large as sum of b |h(x)| <= 1 allows in every example (eq. 6). The
+        templates of ``"sequential"`` are single features with b = 1.
 
         Args:
-            spelled: ``"parallel"``, ``"sequential"`` or groups of feature names.
+            template: ``"parallel"``, ``"sequential"`` or groups of feature names.
             X: (g, r) training features.
             features: their names.
-            columns: their distinct columns, which only ``"parallel"`` may have joined.
-            scale: the largest absolute feature value, which h divides by.
+            columns: their distinct columns, merged only for ``"parallel"``.
+            scale: the largest absolute feature value, the divisor of h.
 
         Raises:
-            ParameterError: a group names an unknown feature, or one twice.
+            ParameterError: a group names an unknown feature, or names a feature twice.
         """
-        u = len(columns.first)
+        u = len(columns.first_feature)
         entries = None
         entry = 1.0
-        if spelled == "parallel":
+        if template == "parallel":
             entry = float(_entries(X, csr_array(np.ones((X.shape[1], 1))), scale)[0])
-        elif spelled == "sequential":
-            # A row for each feature that occurs, in feature order, so that the first wins a tie.
-            entries = csr_array((np.ones(u), np.argsort(columns.first), np.arange(u + 1)), shape=(u, u))
+        elif template == "sequential":
+            # A row for each feature that occurs, in feature order, so that the first feature wins a tie.
+            entries = csr_array(
+                (np.ones(u), np.argsort(columns.first_feature), np.arange(u + 1)), shape=(u, u)
+            )
         else:
-            held = _held(spelled, features)
-            b = _entries(X, held.T.tocsr(), scale)
-            held.data *= np.repeat(b, np.diff(held.indptr))
-            entries = held[:, columns.first]
-        return cls(entries, entry, scale, columns.count)
+            members = _members(template, features)
+            b = _entries(X, members.T.tocsr(), scale)
+            members.data *= np.repeat(b, np.diff(members.indptr))
+            entries = members[:, columns.first_feature]
+        return cls(entries, entry, scale, columns.multiplicity)
 
-    def advance(self, weights: Floats, found: Weights, smoothing: float | None) -> bool:
-        """Take a round of figure 2: for each label, along the template that promises most.
+    def update(self, weights: Floats, sums: WeightSums, smoothing: float | None) -> bool:
+        """One update of figure 2: for each label, α changes along the template with the largest gain.
 
-        The template is the argmax of sum b (√W₊ − √W₋)²; gains within 1e-12 of the best, times the label's
-        largest W₊ + W₋, tie, and the first wins. Then α grows by b d, d = ½ ln((W₊ + ε)/(W₋ + ε)).
+        The gain of a template is the sum of b (√W₊ − √W₋)². Gains that differ from the largest by less than
+        1e-12 times the label's largest W₊ + W₋ are equal, and the first template wins. Then α grows by b d,
+        with d = ½ ln((W₊ + ε)/(W₋ + ε)).
 
         Args:
             weights: (u, k) α over the scale of h; changed in place.
-            found: W₊ and W₋ at this α.
-            smoothing: ε; None for 1e-4 times the mean of W₊ + W₋ over the pairs where it is positive.
+            sums: W₊ and W₋ at this α.
+            smoothing: ε; None for 1e-4 times the mean of W₊ + W₋ over the pairs in which it is positive.
 
         Returns:
-            whether any weight has changed.
+            Whether any weight changed.
 
         Raises:
-            InfiniteWeightError: ε is 0 (or next to it) and one of the sums is 0, the other not.
+            InfiniteWeightError: ε is 0 (or almost 0), and one of W₊ and W₋ is 0 but not the other.
         """
-        epsilon = _SMOOTHING * found.mean(self.count) if smoothing is None else smoothing * self.scale
+        epsilon = (
+            _DEFAULT_SMOOTHING * sums.mean(self.multiplicity) if smoothing is None else smoothing * self.scale
+        )
         if self.entries is None:
-            return self._all(weights, found, epsilon)
-        return self._best(self.entries, weights, found, epsilon)
+            return self._update_all(weights, sums, epsilon)
+        return self._update_best(self.entries, weights, sums, epsilon)
 
-    def _all(self, weights: Floats, found: Weights, epsilon: float) -> bool:
+    def _update_all(self, weights: Floats, sums: WeightSums, epsilon: float) -> bool:
         changed = False
-        certain = found.total < _FINITE * epsilon
-        for rows, agree, differ in found.blocks(len(weights), epsilon):
-            step = _log_ratio(agree, differ, smoothed=epsilon > 0)
-            if not (certain or np.isfinite(step).all()):
+        surely_finite = sums.total < _SAFE_RATIO * epsilon
+        for rows, success, failure in sums.blocks(len(weights), epsilon):
+            step = _log_ratio(success, failure, smoothed=epsilon > 0)
+            if not (surely_finite or np.isfinite(step).all()):
                 column, label = np.argwhere(~np.isfinite(step))[0]
                 raise InfiniteWeightError(rows.start + int(column), int(label))
             step *= 0.5 * self.entry / self.scale
@@ -135,50 +141,50 @@ class Templates:
             weights[rows] += step
         return changed
 
-    def _best(
-        self, entries: csr_array[Any, tuple[int, int]], weights: Floats, found: Weights, epsilon: float
+    def _update_best(
+        self, entries: csr_array[Any, tuple[int, int]], weights: Floats, sums: WeightSums, epsilon: float
     ) -> bool:
-        agree, differ = np.empty_like(weights), np.empty_like(weights)
-        for rows, some_agree, some_differ in found.blocks(len(weights)):
-            agree[rows], differ[rows] = some_agree, some_differ
+        success, failure = np.empty_like(weights), np.empty_like(weights)
+        for rows, block_success, block_failure in sums.blocks(len(weights)):
+            success[rows], failure[rows] = block_success, block_failure
         if not weights.size:
             return False
-        gains = entries @ np.square(np.sqrt(agree) - np.sqrt(differ))
-        near = _TIE * (agree + differ).max(axis=0)
-        picked = entries[np.argmax(gains >= gains.max(axis=0) - near, axis=0)].tocoo()
-        labels, columns = picked.coords
+        gains = entries @ np.square(np.sqrt(success) - np.sqrt(failure))
+        tolerance = _TIE * (success + failure).max(axis=0)
+        chosen = entries[np.argmax(gains >= gains.max(axis=0) - tolerance, axis=0)].tocoo()
+        labels, columns = chosen.coords
         step = _log_ratio(
-            agree[columns, labels] + epsilon, differ[columns, labels] + epsilon, smoothed=epsilon > 0
+            success[columns, labels] + epsilon, failure[columns, labels] + epsilon, smoothed=epsilon > 0
         )
         if not np.isfinite(step).all():
             place = int(np.argmin(np.isfinite(step)))
             raise InfiniteWeightError(int(columns[place]), int(labels[place]))
-        weights[columns, labels] += picked.data * step * (0.5 / self.scale)
+        weights[columns, labels] += chosen.data * step * (0.5 / self.scale)
         return bool(step.any())
 
 
-def _log_ratio(agree: Floats, differ: Floats, *, smoothed: bool) -> Floats:
-    """The logarithm of W₊/W₋, 0 where both are 0 and infinite where one is; uses up both.
+def _log_ratio(success: Floats, failure: Floats, *, smoothed: bool) -> Floats:
+    """ln(W₊/W₋); 0 if both are 0, and infinite if one of them is 0. **Overwrites** both arrays.
 
     Args:
-        agree: W₊.
-        differ: W₋.
-        smoothed: neither is 0 anywhere.
+        success: W₊.
+        failure: W₋.
+        smoothed: whether no W₊ and no W₋ is 0.
     """
     if not smoothed:
-        neither = (agree == 0) & (differ == 0)
-        agree[neither] = differ[neither] = 1.0
+        both_zero = (success == 0) & (failure == 0)
+        success[both_zero] = failure[both_zero] = 1.0
     with np.errstate(divide="ignore", over="ignore"):
-        agree /= differ
-        result: Floats = np.log(agree, out=agree)
-    return result
+        success /= failure
+        log_ratio: Floats = np.log(success, out=success)
+    return log_ratio
 
 
-def _held(spelled: Sequence[Sequence[str]], features: Sequence[str]) -> csr_array[Any, tuple[int, int]]:
-    """(templates, r) ones where a group names a feature."""
+def _members(groups: Sequence[Sequence[str]], features: Sequence[str]) -> csr_array[Any, tuple[int, int]]:
+    """(templates, r) 1 if a group names a feature."""
     index = {name: column for column, name in enumerate(features)}
     members = []
-    for position, group in enumerate(spelled):
+    for position, group in enumerate(groups):
         seen: set[str] = set()
         for place, name in enumerate(group):
             pointer = f"/learner/template/{position}/{place}"
@@ -195,10 +201,10 @@ def _held(spelled: Sequence[Sequence[str]], features: Sequence[str]) -> csr_arra
     return csr_array((np.ones(len(columns)), columns, starts), shape=(len(members), len(features)))
 
 
-def _entries(X: Matrix, held: csr_array[Any, tuple[int, int]], scale: float) -> Floats:
-    """(templates,) b for (r, templates) members; 1 where no example has any of the features."""
-    largest = np.zeros(held.shape[1])
-    for start in range(0, X.shape[0], _ROWS):
-        sums = (abs(X[start : start + _ROWS]) @ held).max(axis=0)
+def _entries(X: Matrix, members: csr_array[Any, tuple[int, int]], scale: float) -> Floats:
+    """(templates,) b for (r, templates) members; 1 if no example has any of the features."""
+    largest = np.zeros(members.shape[1])
+    for start in range(0, X.shape[0], _BATCH_ROWS):
+        sums = (abs(X[start : start + _BATCH_ROWS]) @ members).max(axis=0)
         largest = np.maximum(largest, sums.toarray().ravel())
     return scale / np.where(largest > 0, largest, scale)

@@ -1,10 +1,10 @@
-"""The three variants of the weak hypothesis: what a question is worth, and what its two answers predict.
+"""The three variants of the weak hypothesis: the loss of a stump, and its two predictions.
 
-A question splits the documents in two sides, absent (x = 0) and present (x = 1), and for a label the weights
-of the positive and the negative documents of each side are the four W of equation 5 of the MP-Boost paper.
-They stand in arrays of shape (4, ...): rows ``ABSENT_POSITIVE`` ... ``PRESENT_NEGATIVE``.
+A stump splits the documents into two sides, absent (x = 0) and present (x = 1). For a label, the four W of
+equation 5 of the MP-Boost paper are the weights of the positive and of the negative documents of each side.
+They are arrays of shape (4, ...), with the rows ``ABSENT_POSITIVE`` ... ``PRESENT_NEGATIVE``.
 
-Every variant's Z is a rising function of a *loss* that adds up over labels:
+The Z of every variant is an increasing function of a *loss* that adds up over labels:
 
 =====================  ==========================================  =====================
 variant                loss of a label                             Z of the total loss q
@@ -14,7 +14,7 @@ variant                loss of a label                             Z of the tota
 ``discrete``           2 min(W₊⁰, W₋⁰) + 2 min(W₊¹, W₋¹)           √(q (2w − q))
 =====================  ==========================================  =====================
 
-The last is √(1 − r²) with r = w − q and w = 1, written so that nothing is lost where r is near 1.
+The last one is √(1 − r²) with r = w − q and w = 1, in a form that loses no digits if r is near 1.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Variant: TypeAlias = Literal["real", "real_abstaining", "discrete"]
 ABSENT_POSITIVE, ABSENT_NEGATIVE, PRESENT_POSITIVE, PRESENT_NEGATIVE = range(4)
 
 TIE = 1e-12
-"""Two Z closer than this, times the weight that Z sums, are equal."""
+"""Two Z are equal if they differ by less than this times the weight that Z sums."""
 
 
 def loss(variant: Variant, W: Floats) -> Floats:
-    """The losses of questions, one for each column of W.
+    """The losses of stumps.
 
     Args:
         variant: the variant.
@@ -58,20 +58,20 @@ def loss(variant: Variant, W: Floats) -> Floats:
 
 
 def normaliser(variant: Variant, total_loss: Floats, weight: Floats) -> Floats:
-    """Z of questions whose losses add up to ``total_loss`` over labels of total weight ``weight``."""
+    """Z of stumps whose losses add up to ``total_loss`` over labels of total weight ``weight``."""
     if variant == "discrete":
         return np.sqrt(total_loss * np.maximum(2 * weight - total_loss, 0))
     return total_loss
 
 
-def answers(variant: Variant, W: Floats, total_loss: Floats, smoothing: float) -> tuple[Floats, Floats]:
-    """What the absent and the present side predict (equation 4, smoothed).
+def predictions(variant: Variant, W: Floats, total_loss: Floats, smoothing: float) -> tuple[Floats, Floats]:
+    """The predictions of the absent and the present side (equation 4, smoothed).
 
     Args:
         variant: the variant.
-        W: (4, k) weights of the sides of the chosen questions.
-        total_loss: (k,) or scalar: each question's loss, over all labels that share it. 1 − r for
-            ``discrete``; the others do not need it.
+        W: (4, k) weights of the sides of the chosen stumps.
+        total_loss: (k,) or scalar: the loss of each stump, over all labels that share it. It is 1 − r for
+            ``discrete``; the other variants do not need it.
         smoothing: ε of numerator and denominator.
 
     Returns:
@@ -87,6 +87,6 @@ def answers(variant: Variant, W: Floats, total_loss: Floats, smoothing: float) -
 
 
 def _sign(side: Floats) -> Floats:
-    """Sign of W₊ − W₋, 0 where they are equal up to rounding: rounding must not choose a prediction."""
+    """Sign of W₊ − W₋; 0 if they are equal up to rounding, so that rounding never chooses a prediction."""
     difference = side[0] - side[1]
     return np.where(np.abs(difference) <= TIE * (side[0] + side[1]), 0.0, np.sign(difference))

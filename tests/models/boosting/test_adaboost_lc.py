@@ -15,7 +15,7 @@ from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import Floats
 from models.base import Context, State, Step
-from models.boosting import covering_weights
+from models.boosting import weight_sums
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.covering import parse_covering
 from models.errors import ParameterError, StopTraining
@@ -253,8 +253,8 @@ def test_training_is_figure_2(
     learner = AdaBoostLC(rounds=3, covering=covering, template=template, smoothing=smoothing)
     with pytest.MonkeyPatch.context() as patch:
         if small_blocks:  # as if the training part were too large for one block and for the gathered values
-            patch.setattr(covering_weights, "_BLOCK", K)
-            patch.setattr(covering_weights, "_KEPT", 0)
+            patch.setattr(weight_sums, "_BLOCK_SCORES", K)
+            patch.setattr(weight_sums, "_MAX_GATHERED", 0)
         curve = curve_of(learner, frozen(noncanonical(X, seed=len(X))), Y)
     before = literal.loss()
     for measures in curve:

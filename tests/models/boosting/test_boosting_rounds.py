@@ -18,11 +18,11 @@ from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import Context, Step
 from models.base.validation import as_training_matrices
 from models.boosting.adaboost_mh import AdaBoostMH
+from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
 from models.boosting.booster import Booster
 from models.boosting.mp_boost import MPBoost
-from models.boosting.negative_sums import OwnNegativeSums, SharedNegativeSums
-from models.boosting.own_pivots import OwnPivotsRounds
-from models.boosting.shared_pivot import SharedPivotRounds
+from models.boosting.mp_boost_rounds import MPBoostRounds
+from models.boosting.negative_sums import PerLabelNegativeSums, SharedNegativeSums
 from models.boosting.stumps import presence_stumps
 from models.errors import ParameterError
 
@@ -120,11 +120,11 @@ def explained_by_a_tie(plain: PlainRounds, mine: Ints) -> bool:
 def check_same_pivots(X: Matrix, Y: Labels, learner: type[Booster], variant: Any, rounds: int) -> None:
     plain = PlainRounds(X, Y, together=learner is AdaBoostMH, variant=variant)
     stumps = presence_stumps(X)
-    engine = SharedPivotRounds if learner is AdaBoostMH else OwnPivotsRounds
+    engine = AdaBoostMHRounds if learner is AdaBoostMH else MPBoostRounds
     quick = engine(stumps, Y, variant, plain.smoothing)
     differ = 0
     for _ in range(rounds):
-        candidates = quick.choose()
+        candidates = quick.choose_pivots()
         assert candidates is not None
         assert (candidates >= 0).all()
         mine = stumps.features[candidates]
@@ -132,7 +132,7 @@ def check_same_pivots(X: Matrix, Y: Labels, learner: type[Booster], variant: Any
         if not np.array_equal(mine, theirs):
             differ += int((mine != theirs).sum())
             assert explained_by_a_tie(plain, mine)
-        quick.take(candidates)
+        quick.boost(candidates)
         plain.take(mine)
         weights = np.abs(quick.weights) if learner is AdaBoostMH else np.abs(quick.weights).T
         np.testing.assert_allclose(weights, plain.D, rtol=1e-7, atol=1e-300)
@@ -173,21 +173,21 @@ def one_hot(names: list[list[str]]) -> Matrix:
 def test_followed_sums_stay_within_the_error_they_claim(learner: type[Booster]) -> None:
     """On rare, separable labels, where plain incremental sums lose their digits."""
     X, Y = sparse_problem(3, k=30)
-    engine = SharedPivotRounds if learner is AdaBoostMH else OwnPivotsRounds
+    engine = AdaBoostMHRounds if learner is AdaBoostMH else MPBoostRounds
     rounds = engine(presence_stumps(X), Y, "real", 1 / (Y.shape[0] * Y.shape[1]))
     columns: Any = presence_stumps(X).matrix()
     for _ in range(60):
-        pivots = rounds.choose()
+        pivots = rounds.choose_pivots()
         assert pivots is not None
-        rounds.take(pivots)
+        rounds.boost(pivots)
         sums = rounds._negative_sums
         signed = rounds.weights if learner is AdaBoostMH else rounds.weights.T
         true = columns @ np.maximum(-signed, 0)
         if isinstance(sums, SharedNegativeSums):
             claimed = sums._sums * sums._scale
         else:
-            assert isinstance(sums, OwnNegativeSums)
-            free = (sums._free * sums._scale[:, None]).T
+            assert isinstance(sums, PerLabelNegativeSums)
+            free = (sums._negatives_only * sums._scale[:, None]).T
             claimed = np.where(np.isinf(free), true, free)
             for block in rounds._pairs.blocks:
                 claimed[block.candidates, block.labels] = sums.of_pairs(block)
@@ -244,7 +244,10 @@ def test_early_stopping_keeps_the_best_rounds(learner: type[Booster]) -> None:
     scores = stopped.decision_function(X)
     np.testing.assert_array_equal(scores, again.decision_function(X))
     assert not np.array_equal(scores, other.decision_function(X))
-    assert any("held-out examples gained no more" in warning for warning in stopped.summary_.warnings)
+    assert any(
+        "the metric on the held-out examples stopped improving" in warning
+        for warning in stopped.summary_.warnings
+    )
     values = [step.measures["held_out_f1_macro"] for step in steps]
     if learner is AdaBoostMH:
         best = int(np.argmax(values)) + 1

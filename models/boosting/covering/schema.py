@@ -1,0 +1,332 @@
+"""Coverings, as JSON: fixed coverings, groups of labels, and rules."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from models.boosting.covering.compiled import CompiledCovering, CompiledRule
+from models.boosting.covering.conditions import When, WhenCount
+from models.boosting.covering.elements import CoverElement, label_columns
+from models.boosting.covering.evaluation import CompiledElement
+from models.boosting.covering.schema_base import LabelNames, LabelReference, Schema, Weight, list_references
+from models.errors import ParameterError
+
+
+class _Covering(Schema):
+    def compile(self, labels: Sequence[str], *, pointer: str = "/learner/covering") -> CompiledCovering:
+        """The covering for labels in a fixed order.
+
+        Args:
+            labels: the k label names, in label order.
+            pointer: JSON pointer of the covering in the request, for errors.
+
+        Raises:
+            ParameterError: the covering names a label that is not in ``labels``, or leaves labels uncovered.
+        """
+        self._check_references(labels, "the training examples", pointer)
+        index = {label: column for column, label in enumerate(labels)}
+        return CompiledCovering(len(index), tuple(self.compile_rules(index, labels, pointer)))
+
+    def check(
+        self, certain: Sequence[str], possible: Sequence[str], *, pointer: str = "/learner/covering"
+    ) -> None:
+        """Raises the errors that ``compile`` is certain to raise, before the training labels are known.
+
+        Errors that depend on labels that may have no training example are left to ``compile``.
+
+        Args:
+            certain: labels that certainly have a training example.
+            possible: all labels that may have one.
+            pointer: JSON pointer of the covering in the request, for errors.
+
+        Raises:
+            ParameterError: the covering names a label that is not in ``possible``, or leaves a label
+                uncovered that it names or that is ``certain``.
+        """
+        self._check_references(possible, "the data set", pointer)
+        labels = sorted({*certain, *(label for _, label in self.label_references())})
+        # With more labels, a condition on their number implies less about each of them.
+        if len(labels) == len(possible) or not self.counts_labels:
+            index = {label: column for column, label in enumerate(labels)}
+            for _ in self.compile_rules(index, labels, pointer):
+                pass
+
+    def _check_references(self, labels: Collection[str], source: str, pointer: str) -> None:
+        known = frozenset(labels)
+        for place, label in self.label_references():
+            if label not in known:
+                raise ParameterError(
+                    f"the covering names {label!r}, which is not a label of {source}; "
+                    "remove it or correct its spelling",
+                    pointer + place,
+                )
+
+    @property
+    def counts_labels(self) -> bool:
+        """Whether a condition depends on the number of labels."""
+        return False
+
+    def label_references(self) -> Iterator[LabelReference]:
+        """The labels in the covering and their JSON pointers."""
+        yield from ()
+
+    @abstractmethod
+    def compile_rules(
+        self, index: dict[str, int], labels: Sequence[str], pointer: str
+    ) -> Iterator[CompiledRule]:
+        """The rules in terms of label indices.
+
+        Args:
+            index: the index of each label.
+            labels: the labels.
+            pointer: JSON pointer of the covering in the request, for errors.
+
+        Raises:
+            ParameterError: the covering leaves labels uncovered.
+        """
+
+
+class _FixedCovering(_Covering):
+    """A covering that names no labels and covers all of them."""
+
+    @abstractmethod
+    def elements(self) -> tuple[CompiledElement, ...]:
+        """The cover of every example."""
+
+    def compile_rules(
+        self,
+        index: dict[str, int],  # noqa: ARG002
+        labels: Sequence[str],  # noqa: ARG002
+        pointer: str,  # noqa: ARG002
+    ) -> Iterator[CompiledRule]:
+        """One rule for all examples."""
+        yield CompiledRule(None, self.elements())
+
+
+class HammingCovering(_FixedCovering):
+    """Each label is an element: mistakes count label by label (figure 1 a)."""
+
+    kind: Literal["hamming"]
+
+    def elements(self) -> tuple[CompiledElement, ...]:
+        """The cover of every example."""
+        return (CompiledElement(tied=False),)
+
+
+class ZeroOneCovering(_FixedCovering):
+    """One element ties all labels: a prediction is right or wrong as a whole (figure 1 b)."""
+
+    kind: Literal["zero_one"]
+
+    def elements(self) -> tuple[CompiledElement, ...]:
+        """The cover of every example."""
+        return (CompiledElement(tied=True),)
+
+
+class TwoSetsCovering(_FixedCovering):
+    """One element ties the relevant labels, another one the irrelevant labels (figure 1 c)."""
+
+    kind: Literal["two_sets"]
+
+    def elements(self) -> tuple[CompiledElement, ...]:
+        """The cover of every example."""
+        return CompiledElement(tied=True, negatives=False), CompiledElement(tied=True, positives=False)
+
+
+class WeightedPositiveCovering(_FixedCovering):
+    """One repeated element ties the relevant labels; each irrelevant label is an element."""
+
+    kind: Literal["weighted_positive"]
+    weight: Weight = 6
+    """How often the element of the relevant labels is repeated."""
+
+    def elements(self) -> tuple[CompiledElement, ...]:
+        """The cover of every example."""
+        return CompiledElement(True, self.weight, negatives=False), CompiledElement(False, positives=False)
+
+
+class WeightedNegativeCovering(_FixedCovering):
+    """One repeated element ties the irrelevant labels; each relevant label is an element."""
+
+    kind: Literal["weighted_negative"]
+    weight: Weight = 4
+    """How often the element of the irrelevant labels is repeated."""
+
+    def elements(self) -> tuple[CompiledElement, ...]:
+        """The cover of every example."""
+        return CompiledElement(True, self.weight, positives=False), CompiledElement(False, negatives=False)
+
+
+class LabelGroup(Schema):
+    """Labels that are tied into one element."""
+
+    labels: LabelNames
+    """The labels."""
+    weight: Weight = 1
+    """How often the element is repeated."""
+
+
+class GroupsCovering(_Covering):
+    """Each group of labels is an element; groups may overlap."""
+
+    kind: Literal["groups"]
+    groups: Annotated[tuple[LabelGroup, ...], Field(min_length=1)]
+    """The groups; every label must be in at least one of them."""
+
+    def label_references(self) -> Iterator[LabelReference]:
+        """The labels in the covering and their JSON pointers."""
+        for position, group in enumerate(self.groups):
+            yield from list_references(f"/groups/{position}/labels", group.labels)
+
+    def compile_rules(
+        self, index: dict[str, int], labels: Sequence[str], pointer: str
+    ) -> Iterator[CompiledRule]:
+        """One rule for all examples."""
+        covered = {label for group in self.groups for label in group.labels}
+        uncovered = [label for label in labels if label not in covered]
+        if uncovered:
+            raise ParameterError(
+                f"the groups leave labels uncovered: {_shortened(uncovered)}; add them to a group",
+                f"{pointer}/groups",
+            )
+        yield CompiledRule(
+            None,
+            tuple(
+                CompiledElement(True, group.weight, label_columns(group.labels, index))
+                for group in self.groups
+            ),
+        )
+
+
+class CoverRule(Schema):
+    """A cover for the examples that match a condition."""
+
+    when: When
+    """The condition."""
+    cover: Annotated[tuple[CoverElement, ...], Field(min_length=1)]
+    """The elements; for every matching example, every label must be in at least one of them."""
+
+
+class RulesCovering(_Covering):
+    """The cover depends on the example's label set: the first rule that matches applies."""
+
+    kind: Literal["rules"]
+    rules: Annotated[tuple[CoverRule, ...], Field(min_length=1)]
+    """The rules; the last one, and only that one, must have the condition ``"otherwise"``."""
+
+    @model_validator(mode="after")
+    def _check_otherwise_is_last(self) -> RulesCovering:
+        if self.rules[-1].when != "otherwise":
+            raise ValueError('the last rule must be for "otherwise", so that every example has a cover')
+        for position, rule in enumerate(self.rules[:-1]):
+            if rule.when == "otherwise":
+                raise ValueError(
+                    f'rule {position} is for "otherwise", so that no later rule can match; put it last'
+                )
+        return self
+
+    @property
+    def counts_labels(self) -> bool:
+        """Whether a condition depends on the number of labels."""
+        return any(isinstance(rule.when, WhenCount) for rule in self.rules)
+
+    def label_references(self) -> Iterator[LabelReference]:
+        """The labels in the covering and their JSON pointers."""
+        for position, rule in enumerate(self.rules):
+            if rule.when != "otherwise":
+                for place, label in rule.when.label_references():
+                    yield f"/rules/{position}/when{place}", label
+            for number, element in enumerate(rule.cover):
+                for place, label in element.label_references():
+                    yield f"/rules/{position}/cover/{number}{place}", label
+
+    def compile_rules(
+        self, index: dict[str, int], labels: Sequence[str], pointer: str
+    ) -> Iterator[CompiledRule]:
+        """The rules in terms of label indices.
+
+        A cover that contains a label only if it is relevant (or only if it is irrelevant) is complete if the
+        conditions imply that the label is relevant (or irrelevant). These are the rule's own condition and
+        the conditions of the earlier rules, which did not match.
+        """
+        on: frozenset[int] = frozenset()
+        off: frozenset[int] = frozenset()
+        for position, rule in enumerate(self.rules):
+            elements = tuple(element.compile(index) for element in rule.cover)
+            condition = None if rule.when == "otherwise" else rule.when.compile(index)
+            own_on, own_off = condition.implied_by_match() if condition else (frozenset(), frozenset())
+            uncovered = _uncovered(elements, len(index), on | own_on, off | own_off)
+            if uncovered:
+                raise ParameterError(
+                    f"rule {position} ({_condition_text(rule.when)}) leaves labels uncovered: "
+                    f"{_shortened([labels[column] for column in uncovered])}; add them to its cover",
+                    f"{pointer}/rules/{position}/cover",
+                )
+            yield CompiledRule(condition, elements)
+            if condition:
+                failed_on, failed_off = condition.implied_by_mismatch()
+                on, off = on | failed_on, off | failed_off
+
+
+def _uncovered(
+    elements: Sequence[CompiledElement], k: int, on: frozenset[int], off: frozenset[int]
+) -> list[int]:
+    """The labels that the cover of some label set does not contain.
+
+    Args:
+        elements: the cover.
+        k: number of labels.
+        on: labels that are certainly relevant.
+        off: labels that are certainly irrelevant.
+    """
+    relevant: set[int] = set()
+    irrelevant: set[int] = set()
+    for element in elements:
+        columns = set(range(k)) if element.columns is None else set(element.columns.tolist())
+        relevant |= columns if element.positives else set()
+        irrelevant |= columns if element.negatives else set()
+    return [
+        label
+        for label in range(k)
+        if not ((label in relevant or label in off) and (label in irrelevant or label in on))
+    ]
+
+
+def _condition_text(when: Any) -> str:
+    return "otherwise" if isinstance(when, str) else str(when.model_dump_json(exclude_unset=True))
+
+
+def _shortened(labels: Sequence[str], *, at_most: int = 20) -> str:
+    shown = ", ".join(labels[:at_most])
+    return shown if len(labels) <= at_most else f"{shown} and {len(labels) - at_most} more"
+
+
+Covering: TypeAlias = Annotated[
+    HammingCovering
+    | ZeroOneCovering
+    | TwoSetsCovering
+    | WeightedPositiveCovering
+    | WeightedNegativeCovering
+    | GroupsCovering
+    | RulesCovering,
+    Field(discriminator="kind"),
+]
+"""Every covering; ``kind`` is the discriminator."""
+
+_COVERING: TypeAdapter[Any] = TypeAdapter(Covering)
+
+
+def parse_covering(covering: Any) -> Any:
+    """Validates a covering.
+
+    Args:
+        covering: a JSON value, or a covering that is already validated.
+
+    Raises:
+        pydantic.ValidationError: it is not a covering.
+    """
+    return _COVERING.validate_python(covering)

@@ -1,0 +1,143 @@
+"""Early stopping: measuring each round on examples that are held out of training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.arrays import Bools, Floats, Ints, Labels, Matrix
+from models.boosting.hypothesis import WeakHypothesis
+from models.boosting.parameters import EarlyStopping
+from models.errors import UnsuitableDataError
+
+_UNLIMITED = np.iinfo(np.int64).max
+
+
+def draw_held_out(Y: Labels, fraction: float, seed: int) -> Bools:
+    """Draws the examples to hold out.
+
+    If all positive examples of a label are drawn, its first positive example stays in the training part.
+
+    Args:
+        Y: (g, k) label sets.
+        fraction: share of the examples.
+        seed: seed of the draw.
+
+    Returns:
+        (g,) whether each example is held out.
+
+    Raises:
+        UnsuitableDataError: there are too few examples.
+    """
+    g = Y.shape[0]
+    size = round(fraction * g)
+    if not 0 < size < g:
+        raise UnsuitableDataError(
+            f"{g} examples cannot be split for early stopping; give more or set early_stopping to null"
+        )
+    held_out = np.zeros(g, dtype=np.bool_)
+    held_out[np.random.default_rng(seed).permutation(g)[:size]] = True
+    columns = Y.tocsc()
+    kept = []
+    for label in range(Y.shape[1]):
+        positives = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+        if len(positives) and held_out[positives].all():
+            kept.append(positives[0])
+    held_out[kept] = False
+    return held_out
+
+
+class EarlyStoppingMonitor:
+    """The scores of the held-out examples, and the round in which they were best.
+
+    Attributes:
+        best_rounds: (k,) number of rounds to keep of each label; the same for all labels if they are measured
+            together.
+    """
+
+    def __init__(
+        self, X: Matrix, Y: Labels, parameters: EarlyStopping, *, by_presence: bool, per_label: bool
+    ) -> None:
+        """Starts before the first round.
+
+        Args:
+            X: (n, r) held-out examples.
+            Y: (n, k) their labels.
+            parameters: patience and metric.
+            by_presence: whether weak hypotheses test x ≠ 0; otherwise they test x > threshold.
+            per_label: whether to measure each label separately. A label without a held-out positive example
+                cannot be measured and keeps every round.
+        """
+        self._columns = X.tocsc()
+        self._relevant: Bools = Y.toarray().astype(np.bool_)
+        self._parameters = parameters
+        self._by_presence = by_presence
+        self._per_label = per_label
+        self._scores = np.zeros(Y.shape)
+        self._round = 0
+        self._best = np.full(Y.shape[1], -np.inf)
+        self.best_rounds: Ints = np.zeros(Y.shape[1], dtype=np.int64)
+        if per_label:
+            self.best_rounds[~self._relevant.any(axis=0)] = _UNLIMITED
+
+    def update(self, hypothesis: WeakHypothesis) -> tuple[float, Ints]:
+        """Adds a round.
+
+        Returns:
+            The current value of the metric, and the labels that have now gone ``patience`` rounds without a
+            better value.
+        """
+        self._round += 1
+        self._add_predictions(hypothesis)
+        values = self._metric()
+        measured = self.best_rounds != _UNLIMITED
+        better = measured & (values > self._best)
+        self._best[better] = values[better]
+        self.best_rounds[better] = self._round
+        exhausted = measured & (self._round - self.best_rounds == self._parameters.patience)
+        value = float(values[measured].mean()) if measured.any() else 0.0
+        if self._parameters.metric == "hamming_loss":
+            value = -value
+        return value, np.flatnonzero(exhausted)
+
+    def truncate(self, rounds: list[WeakHypothesis]) -> list[WeakHypothesis]:
+        """The weak hypotheses up to the best round of each label."""
+        kept: list[WeakHypothesis] = []
+        for number, hypothesis in enumerate(rounds, start=1):
+            keep = self.best_rounds[hypothesis.labels] >= number
+            kept.append(
+                WeakHypothesis(
+                    hypothesis.labels[keep],
+                    hypothesis.features[keep],
+                    hypothesis.thresholds[keep],
+                    hypothesis.absent[keep],
+                    hypothesis.present[keep],
+                )
+            )
+        return kept
+
+    def _add_predictions(self, hypothesis: WeakHypothesis) -> None:
+        n = self._scores.shape[0]
+        stumps = {*zip(hypothesis.features.tolist(), hypothesis.thresholds.tolist(), strict=True)}
+        for feature, threshold in stumps:
+            values = np.zeros(n)
+            begin, end = self._columns.indptr[feature : feature + 2]
+            values[self._columns.indices[begin:end]] = self._columns.data[begin:end]
+            present = (values != 0) if self._by_presence else (values > threshold)
+            same = (hypothesis.features == feature) & (hypothesis.thresholds == threshold)
+            self._scores[:, hypothesis.labels[same]] += np.where(
+                present[:, None], hypothesis.present[same], hypothesis.absent[same]
+            )
+
+    def _metric(self) -> Floats:
+        """(k,) the metric, the larger the better; the same for all labels if they are measured together."""
+        on = self._scores > 0
+        wrong = np.count_nonzero(on != self._relevant, axis=0)
+        if self._parameters.metric == "hamming_loss":
+            losses: Floats = -wrong / len(on)
+            return losses if self._per_label else np.full(len(losses), losses.mean())
+        right = 2.0 * np.count_nonzero(on & self._relevant, axis=0)
+        if not self._per_label and self._parameters.metric == "f1_micro":
+            right, wrong = np.full(len(right), right.sum()), np.full(len(wrong), wrong.sum())
+        defined = right + wrong > 0
+        f1 = np.divide(right, right + wrong, out=np.ones(len(right)), where=defined)
+        return f1 if self._per_label else np.full(len(f1), f1.mean())
