@@ -1,4 +1,4 @@
-"""What the parts of the COS 424 assignment share: its two corpora, cut as it says, and the trainings by fold."""
+"""Shared code of the COS 424 parts: the two corpora of the assignment and the trainings by fold."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ words and without stemming: the 10,000 words that occur in the most training doc
 
 @dataclass(frozen=True)
 class Corpus:
-    """A data set with exactly one label a document."""
+    """A data set with exactly one label per document."""
 
     title: str
     rows: Callable[[], list[dict[str, Any]]]
 
 
 def newsgroups() -> list[dict[str, Any]]:
-    """The articles of every second newsgroup by name, without their headers."""
+    """Return the articles of every second newsgroup by name, without headers."""
     rows = list(corpora.records("20newsgroups.jsonl.gz"))
     chosen = set(sorted({row["labels"][0] for row in rows})[::2])
     return [
@@ -44,7 +44,7 @@ def newsgroups() -> list[dict[str, Any]]:
 
 
 def reuters() -> list[dict[str, Any]]:
-    """The stories whose only label is one of the ten that most stories have as their only one."""
+    """Return the single-label stories of the ten labels with the most single-label stories."""
     rows = [row for row in corpora.records("reuters21578.jsonl.gz") if len(set(row["labels"])) == 1]
     counts = Counter(row["labels"][0] for row in rows)
     chosen = set(sorted(counts, key=lambda label: (-counts[label], label))[:10])
@@ -62,13 +62,13 @@ CORPORA = {
 
 
 def rows_of(bench: Bench, corpus: str) -> list[dict[str, Any]]:
-    """A corpus's documents; some of them where parts should be small."""
+    """Return the documents of a corpus; for small versions, about 1,000 of them."""
     rows = CORPORA[corpus].rows()
     return rows[:: len(rows) // 1_000] if bench.quick else rows
 
 
 def boosting(bench: Bench) -> Json:
-    """AdaBoost.MH that gives each document the one label with the highest score."""
+    """Return the configuration of AdaBoost.MH that predicts the label with the highest score."""
     return {
         "features": {"kind": "text", "weighting": "binary", "analyzer": ANALYZER, "selection": SELECTION},
         "learner": {"algorithm": "adaboost_mh", "rounds": QUICK_ROUNDS if bench.quick else ROUNDS},
@@ -77,7 +77,7 @@ def boosting(bench: Bench) -> Json:
 
 
 def naive_bayes(alpha: float = 1.0) -> Json:
-    """Multinomial naive Bayes on the same words, counted."""
+    """Return the configuration of multinomial naive Bayes on the counts of the same words."""
     return {
         "features": {"kind": "text", "weighting": "tf", "analyzer": ANALYZER, "selection": SELECTION},
         "learner": {"algorithm": "naive_bayes", "label_mode": "single_label", "alpha": alpha},
@@ -86,7 +86,7 @@ def naive_bayes(alpha: float = 1.0) -> Json:
 
 
 def trained(bench: Bench, corpus: str) -> list[Json]:
-    """The jobs of a training for each fold, which it holds out; folds are those of the curves."""
+    """Train with each fold held out, and return the jobs. The folds are the same as in the curves."""
     rows = rows_of(bench, corpus)
     requests = []
     for fold, body in enumerate(corpora.folds(rows, N_FOLDS)):

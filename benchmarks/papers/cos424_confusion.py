@@ -1,4 +1,4 @@
-"""COS 424, question 7 (a): the cross-validated confusion matrices."""
+"""COS 424, question 7a: cross-validated confusion matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_PAIRS = 6
 
 
 def run(bench: Bench) -> str:
-    """A matrix for each corpus, in per cent of each class, with its most frequent confusions."""
+    """Return a matrix per corpus, in percent of each class, with the most frequent confusions."""
     parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
     return f"""\
 Percentage of the documents of the row's class for which the training that held them out predicts the column's class, over
@@ -60,7 +60,7 @@ Most of these are plausible: guns are a political topic, and the hardware groups
 These are plausible: stories on central banks mention both currencies and interest rates, ships carry oil, and many stories on
 companies read like acquisitions. The small classes lose documents to `acq` and `earn`, which are three quarters of all.""",
 }
-"""Whether that makes sense."""
+"""Explanations of the most frequent confusions."""
 
 
 def _bold(value: float, *, own: bool) -> str:

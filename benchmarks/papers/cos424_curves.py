@@ -1,4 +1,4 @@
-"""COS 424, question 6: accuracy within and out of folds by rounds, beside naive Bayes."""
+"""COS 424, question 6: accuracy within and out of folds by rounds, compared with naive Bayes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = (1, 10, 20, 50, 100, 200, 500)
 
 
 def run(bench: Bench) -> str:
-    """A picture and a table of both corpora."""
+    """Return a chart, and a table per corpus."""
     reports = {corpus: _report(bench, corpus) for corpus in CORPORA}
     panels = [_panel(corpus, report) for corpus, report in reports.items()]
     picture = bench.draw("cos424-curves", "Accuracy of AdaBoost.MH by rounds, and of naive Bayes", panels)

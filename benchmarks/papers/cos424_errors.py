@@ -1,4 +1,4 @@
-"""COS 424, question 7 (b): five documents of each corpus that boosting gets wrong, and why."""
+"""COS 424, question 7b: five documents per corpus with wrong predictions, and explanations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ N_TERMS = 4
 
 
 def run(bench: Bench) -> str:
-    """The first fold's surest errors: labels, terms, and what a reader makes of them."""
+    """Return the largest errors of the first fold: labels, terms and explanations."""
     parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
     return f"""\
 The {N_ERRORS} documents of the first fold with the largest errors of the training that held the fold out: the score of the
@@ -29,10 +29,12 @@ reading the documents.
 def _part(bench: Bench, corpus: str) -> str:
     job = trained(bench, corpus)[0]
     worst = bench.evaluation(job)["test"]["worst"][:N_ERRORS]
-    told = "\n".join(
+    remarks = "\n".join(
         f"- `{document['id']}`: {REMARKS[document['id']]}." for document in worst if document["id"] in REMARKS
     )
-    return f"### {CORPORA[corpus].title}\n\n{table(_HEAD, [_row(document) for document in worst])}\n\n{told}"
+    return (
+        f"### {CORPORA[corpus].title}\n\n{table(_HEAD, [_row(document) for document in worst])}\n\n{remarks}"
+    )
 
 
 _HEAD = (
@@ -80,4 +82,4 @@ two lines in which `vs` compares acres instead of profits; the only informative 
     "12073": """\
 first about interest rates, then about third-world debt, in words of monetary stories; no weak hypothesis uses the position of words""",
 }
-"""What a reader of the documents makes of the errors, by their ids."""
+"""Explanations of the errors by document id."""

@@ -1,4 +1,4 @@
-"""COS 424, question 5: the words that boosting chooses, by round and fold."""
+"""COS 424, question 5: the words that boosting selects, by round and fold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N_SHOWN = 25
 
 
 def run(bench: Bench) -> str:
-    """A table of words for each corpus, and how far the folds agree."""
+    """Return a table of words per corpus, and how far the folds agree."""
     parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
     return f"""\
 The words that each training without the fold selected. Some words identify a class by its subject, others by its authors and

@@ -1,4 +1,4 @@
-"""Every learner on Reuters-21578, beside scikit-learn's one-against-all linear SVM."""
+"""Every learner on Reuters-21578, compared with scikit-learn's one-vs-rest linear SVM."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PRESENCE: Json = {**COUNTS, "weighting": "binary"}
 
 
 @dataclass(frozen=True)
-class Way:
-    """A learner with the features that suit it.
+class Setup:
+    """A learner with suitable features.
 
     Attributes:
-        name: what the table calls it.
-        zero: whether its scores have a natural zero, as ``sign`` needs.
-        fbr: of ``tuned_threshold``.
+        name: name in the table.
+        zero: whether its scores have a natural zero, which ``sign`` requires.
+        fbr: parameter of ``tuned_threshold``.
     """
 
     name: str
@@ -50,19 +50,21 @@ class Way:
     fbr: float = 0.1
 
 
-WAYS = (
-    Way("`adaboost_mh`", {"algorithm": "adaboost_mh", "rounds": 200}, PRESENCE),
-    Way("`mp_boost`", {"algorithm": "mp_boost", "rounds": 200}, PRESENCE),
-    Way("`adaboost_lc`", {"algorithm": "adaboost_lc", "rounds": 200}, WEIGHTS),
-    Way("`mmp`", {"algorithm": "mmp", "epochs": 5}, WEIGHTS, zero=False),
-    Way("`mlpp`, calibrated", {"algorithm": "mlpp", "epochs": 5, "calibrated": True}, WEIGHTS),
-    Way("`binary_relevance_perceptron`", {"algorithm": "binary_relevance_perceptron", "epochs": 5}, WEIGHTS),
-    Way("`naive_bayes`", {"algorithm": "naive_bayes"}, COUNTS),
-    Way("`svm`", {"algorithm": "svm"}, WEIGHTS),
-    Way("`svm`, C .5, fbr .3", {"algorithm": "svm", "C": 0.5}, WEIGHTS, fbr=0.3),
-    Way("`h_svm`", {"algorithm": "h_svm"}, WEIGHTS),
-    Way("`h_rls`", {"algorithm": "h_rls"}, WEIGHTS),
-    Way("`h_m3`", {"algorithm": "h_m3", "loss": "symmetric_difference"}, WEIGHTS),
+SETUPS = (
+    Setup("`adaboost_mh`", {"algorithm": "adaboost_mh", "rounds": 200}, PRESENCE),
+    Setup("`mp_boost`", {"algorithm": "mp_boost", "rounds": 200}, PRESENCE),
+    Setup("`adaboost_lc`", {"algorithm": "adaboost_lc", "rounds": 200}, WEIGHTS),
+    Setup("`mmp`", {"algorithm": "mmp", "epochs": 5}, WEIGHTS, zero=False),
+    Setup("`mlpp`, calibrated", {"algorithm": "mlpp", "epochs": 5, "calibrated": True}, WEIGHTS),
+    Setup(
+        "`binary_relevance_perceptron`", {"algorithm": "binary_relevance_perceptron", "epochs": 5}, WEIGHTS
+    ),
+    Setup("`naive_bayes`", {"algorithm": "naive_bayes"}, COUNTS),
+    Setup("`svm`", {"algorithm": "svm"}, WEIGHTS),
+    Setup("`svm`, C .5, fbr .3", {"algorithm": "svm", "C": 0.5}, WEIGHTS, fbr=0.3),
+    Setup("`h_svm`", {"algorithm": "h_svm"}, WEIGHTS),
+    Setup("`h_rls`", {"algorithm": "h_rls"}, WEIGHTS),
+    Setup("`h_m3`", {"algorithm": "h_m3", "loss": "symmetric_difference"}, WEIGHTS),
 )
 
 DECISIONS = ("sign", "tuned_threshold")
@@ -71,15 +73,15 @@ FBR = 0.1
 
 
 @dataclass(frozen=True)
-class Found:
-    """F1 and seconds of one way to do it."""
+class Result:
+    """F1 and training time of one configuration."""
 
     measures: dict[str, float]
     seconds: float
 
 
 def run(bench: Bench) -> str:
-    """A table for each set of labels."""
+    """Return a table per set of labels."""
     named: list[tuple[str, Callable[[], bytes]]] = [("Reuters-21578, 115 labels", corpora.reuters)]
     if not bench.quick:
         named.append(("Reuters-21578, 90 labels", corpora.reuters_90))
@@ -102,13 +104,13 @@ Therefore a difference of a few thousandths between the two is meaningless.
 """
 
 
-def _ours(bench: Bench, dataset: str) -> dict[tuple[str, str], Found]:
-    """Every way with both decisions; the SVM's one by one, as its time is compared."""
-    ways = [way for way in WAYS if not bench.quick or way.name in ("`mp_boost`", "`svm`")]
+def _ours(bench: Bench, dataset: str) -> dict[tuple[str, str], Result]:
+    """Run each setup with both decisions. SVMs run one at a time, because their training time is compared."""
+    setups = [setup for setup in SETUPS if not bench.quick or setup.name in ("`mp_boost`", "`svm`")]
     pairs = [
-        (way.name, decision, configuration)
-        for way in ways
-        for decision, configuration in _configurations(way).items()
+        (setup.name, decision, configuration)
+        for setup in setups
+        for decision, configuration in _configurations(setup).items()
     ]
     alone = [[pair] for pair in pairs if pair[2]["learner"]["algorithm"] == "svm"]
     together = [pair for pair in pairs if pair[2]["learner"]["algorithm"] != "svm"]
@@ -124,22 +126,22 @@ def _ours(bench: Bench, dataset: str) -> dict[tuple[str, str], Found]:
         )
         for (name, decision, _), row in zip(some, report["rows"], strict=True):
             measures = {measure: row["test"][measure]["mean"] for measure in MEASURES}
-            found[name, decision] = Found(measures, row["fit_seconds"]["mean"])
+            found[name, decision] = Result(measures, row["fit_seconds"]["mean"])
     return found
 
 
-def _configurations(way: Way) -> dict[str, Json]:
-    decisions: dict[str, Json] = {"tuned_threshold": {"kind": "tuned_threshold", "fbr": way.fbr}}
-    if way.zero:
+def _configurations(setup: Setup) -> dict[str, Json]:
+    decisions: dict[str, Json] = {"tuned_threshold": {"kind": "tuned_threshold", "fbr": setup.fbr}}
+    if setup.zero:
         decisions = {"sign": {"kind": "sign"}, **decisions}
     return {
-        kind: {"learner": way.learner, "features": way.features, "decision": decision}
+        kind: {"learner": setup.learner, "features": setup.features, "decision": decision}
         for kind, decision in decisions.items()
     }
 
 
-def _scikit_learn(content: bytes) -> dict[str, Found]:
-    """LinearSVC one against all on TfidfVectorizer's defaults, and its thresholds tuned as ours are."""
+def _scikit_learn(content: bytes) -> dict[str, Result]:
+    """Train a one-vs-rest LinearSVC on TfidfVectorizer's defaults, and tune thresholds as Covey does."""
     rows = [json.loads(line) for line in content.splitlines()]
     training = [row for row in rows if row["split"] == "train"]
     test = [row for row in rows if row["split"] == "test"]
@@ -151,7 +153,7 @@ def _scikit_learn(content: bytes) -> dict[str, Found]:
 
     def fitted(which: Bools) -> OneVsRestClassifier:
         with warnings.catch_warnings():
-            # A label may have no example outside a fold; its scores are set below.
+            # A label can have no example outside a fold; _scores sets its scores.
             warnings.filterwarnings("ignore", message="Label not .* is present")
             return OneVsRestClassifier(LinearSVC()).fit(X[which], train_sets[which].astype(int))
 
@@ -169,17 +171,17 @@ def _scikit_learn(content: bytes) -> dict[str, Found]:
     scores = machine.decision_function(X_test)
     truth = csr_array(test_sets.astype(np.int8))
     return {
-        "sign": Found(evaluate(truth, scores > 0, scores, labels).measures, plain_seconds),
-        "tuned_threshold": Found(
+        "sign": Result(evaluate(truth, scores > 0, scores, labels).measures, plain_seconds),
+        "tuned_threshold": Result(
             evaluate(truth, scores > thresholds, scores, labels).measures, tuned_seconds
         ),
     }
 
 
-def _scores(machine: OneVsRestClassifier, X: AnyArray, taught: Bools) -> AnyArray:
-    """Scores on a held-out fold; a label without a training example there has none, and scores lowest."""
+def _scores(machine: OneVsRestClassifier, X: AnyArray, train_sets: Bools) -> AnyArray:
+    """Return scores on a held-out fold. A label without a training example gets the score -1."""
     scores: AnyArray = machine.decision_function(X).astype(np.float64)
-    scores[:, ~taught.any(axis=0)] = -1.0
+    scores[:, ~train_sets.any(axis=0)] = -1.0
     return scores
 
 
@@ -191,14 +193,14 @@ def _indicator(rows: list[Json], labels: list[str]) -> Bools:
     return sets
 
 
-def _table(title: str, ours: dict[tuple[str, str], Found], theirs: dict[str, Found]) -> str:
+def _table(title: str, ours: dict[tuple[str, str], Result], theirs: dict[str, Result]) -> str:
     best = {
         (d, m): max(f.measures[m] for (_, kind), f in ours.items() if kind == d)
         for d in DECISIONS
         for m in MEASURES
     }
 
-    def cells(found: dict[str, Found]) -> list[str]:
+    def cells(found: dict[str, Result]) -> list[str]:
         row = []
         for decision in DECISIONS:
             for measure in MEASURES:
@@ -207,7 +209,7 @@ def _table(title: str, ours: dict[tuple[str, str], Found], theirs: dict[str, Fou
                 row.append("–" if value is None else f"{mark}{value:.3f}{mark}")
         return row
 
-    names = [way.name for way in WAYS if (way.name, "tuned_threshold") in ours]
+    names = [setup.name for setup in SETUPS if (setup.name, "tuned_threshold") in ours]
     rows = [[name, *cells({d: ours[name, d] for d in DECISIONS if (name, d) in ours})] for name in names]
     rows.append(["scikit-learn's SVM", *cells(theirs)])
     head = ["", *(f"`{decision}` {measure}" for decision in DECISIONS for measure in MEASURES)]

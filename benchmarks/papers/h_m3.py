@@ -1,4 +1,4 @@
-"""What the table and the learning curve of the H-M3 paper share: data sets with label trees, and learners."""
+"""Shared code of the H-M3 parts: data sets with label trees, and learners."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRAINING_DOCUMENTS = 2500
 
 @dataclass(frozen=True)
 class Problem:
-    """Documents with a label tree, and how they are read."""
+    """A data set with a label tree and its features."""
 
     title: str
     content: Callable[[], bytes]
@@ -29,18 +29,18 @@ class Problem:
     tree: Callable[[], Json | None]
 
     def dataset(self, bench: Bench) -> str:
-        """The id of its data set."""
+        """Upload the data set and return its id."""
         return bench.dataset(self.title, self.content, tree=self.tree(), format=self.form)
 
 
 def parents() -> dict[str, str]:
-    """The parent of every RCV1 topic but the roots."""
+    """Return the parent of each RCV1 topic except the roots."""
     found: dict[str, str] = json.loads(corpora.path_of("rcv1_topics_hierarchy.json").read_text())["parents"]
     return {topic: parent for topic, parent in found.items() if parent != "Root"}
 
 
 def ccat_tree() -> Json:
-    """The 33 topics below CCAT with their parents."""
+    """Return the 33 topics below CCAT with their parents."""
     above = parents()
 
     def root(topic: str) -> str:
@@ -50,7 +50,7 @@ def ccat_tree() -> Json:
 
 
 def _ccat_rows() -> list[dict[str, Any]]:
-    """The first 2,500 training documents and all test documents, with the labels of the family alone."""
+    """Return the first 2,500 training documents and all test documents, with only the labels of the family."""
     family = {"CCAT", *ccat_tree()}
     rows = list(corpora.records("rcv1subset1.jsonl.gz"))
     chosen = [row for row in rows if row["split"] == "train"][:TRAINING_DOCUMENTS]
@@ -75,7 +75,7 @@ def _ccat_only() -> bytes:
 
 
 def _imclef() -> bytes:
-    """Both files in one zip, which then bear the split."""
+    """Return both files in one zip. Their names determine the split."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for part in ("Train", "Test"):
@@ -90,7 +90,7 @@ CCAT = Problem("CCAT family of RCV1", _ccat, "jsonl", TFIDF, ccat_tree)
 CCAT_ONLY = Problem("CCAT family of RCV1, its documents only", _ccat_only, "jsonl", TFIDF, ccat_tree)
 IMCLEF = Problem("ImCLEF07A", _imclef, "arff", {"kind": "numeric", "scaling": "unit"}, lambda: None)
 
-PAPERS_OWN: dict[str, Json] = {
+PAPER_LEARNERS: dict[str, Json] = {
     "SVM": {"algorithm": "svm"},
     "H-SVM": {"algorithm": "h_svm"},
     "H-RLS": {"algorithm": "h_rls"},
@@ -102,16 +102,16 @@ PAPERS_OWN: dict[str, Json] = {
 CONSTANT: Json = {"kind": "polynomial", "degree": 1}
 
 VARIANTS: dict[str, Json] = {
-    "H-M³-ℓH̃, sibling": {**PAPERS_OWN["H-M³-ℓH̃"], "scaling": "sibling"},
-    "H-M³-ℓH̃, subtree": {**PAPERS_OWN["H-M³-ℓH̃"], "scaling": "subtree"},
-    "H-M³-ℓΔ, constant": {**PAPERS_OWN["H-M³-ℓΔ"], "kernel": CONSTANT},
-    "H-M³-ℓH̃, constant": {**PAPERS_OWN["H-M³-ℓH̃"], "kernel": CONSTANT},
+    "H-M³-ℓH̃, sibling": {**PAPER_LEARNERS["H-M³-ℓH̃"], "scaling": "sibling"},
+    "H-M³-ℓH̃, subtree": {**PAPER_LEARNERS["H-M³-ℓH̃"], "scaling": "subtree"},
+    "H-M³-ℓΔ, constant": {**PAPER_LEARNERS["H-M³-ℓΔ"], "kernel": CONSTANT},
+    "H-M³-ℓH̃, constant": {**PAPER_LEARNERS["H-M³-ℓH̃"], "kernel": CONSTANT},
 }
-"""What the paper may have meant, too."""
+"""Other possible interpretations of the paper."""
 
 
 def compared(bench: Bench, problem: Problem, learners: dict[str, Json]) -> Json:
-    """The report of some learners, by the tree losses."""
+    """Return the report of an experiment with these learners and the tree losses."""
     return bench.experiment(
         {
             "name": f"H-M3 on {problem.title}",

@@ -1,4 +1,4 @@
-"""H-M3's learning curve: objectives and losses, pass by pass."""
+"""H-M3, learning curve: objectives and losses by pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSE = 0.01
 
 
 def run(bench: Bench) -> str:
-    """Objectives and losses of H-M3 trained for the simplified hierarchical loss, by pass."""
+    """Return objectives and losses by pass of H-M3 trained for the simplified hierarchical loss."""
     problems = (CCAT,) if bench.quick else (CCAT, IMCLEF)
     passes = 10 if bench.quick else PASSES
     learner = {"algorithm": "h_m3", "gap": GAP, "passes": passes}
@@ -63,7 +63,7 @@ machine. All passes cost the same, except for the examples that no longer matter
 
 {table(head, rows)}
 
-{_told(rows, ends)}
+{_findings(rows, ends)}
 """
 
 
@@ -77,9 +77,9 @@ def _panels(problem: Problem, objectives: dict[int, Json], losses: dict[str, Jso
     for place, (loss, name) in enumerate(LOSSES.items(), 2):
         curve = losses[loss]
         most = max(curve["out_of_folds"])
-        for part, said, style in (("within_folds", "training", "--"), ("out_of_folds", "test", "-")):
+        for part, part_name, style in (("within_folds", "training", "--"), ("out_of_folds", "test", "-")):
             shares.append(
-                Line(f"{name}, {said}", curve["steps"], [v / most for v in curve[part]], place, style)
+                Line(f"{name}, {part_name}", curve["steps"], [v / most for v in curve[part]], place, style)
             )
     return [
         Panel(problem.title, lines, "passes", "objective"),
@@ -108,18 +108,18 @@ def _first(gaps: dict[int, float], gap: float) -> str:
     return next((str(step) for step, value in gaps.items() if value <= gap), "not reached")
 
 
-def _told(rows: list[list[str]], ends: list[int]) -> str:
-    said = []
+def _findings(rows: list[list[str]], ends: list[int]) -> str:
+    findings = []
     for (title, _, _, to_gap, to_lowest, lowest, end), last in zip(rows, ends, strict=True):
         if int(to_lowest) == last:
-            said.append(f"On {title}, test ℓ0/1 still falls at the end.")
+            findings.append(f"On {title}, test ℓ0/1 still falls at the end.")
         elif to_gap == "not reached" or int(to_lowest) < int(to_gap):
-            said.append(f"On {title}, test ℓ0/1 also reaches its minimum before the objective does.")
+            findings.append(f"On {title}, test ℓ0/1 also reaches its minimum before the objective does.")
         else:
-            said.append(f"On {title}, test ℓ0/1 reaches its minimum after the objective does.")
+            findings.append(f"On {title}, test ℓ0/1 reaches its minimum after the objective does.")
         if float(end) > float(lowest) * (1 + CLOSE):
-            said.append(f"Then it rises from {lowest} to {end} %.")
+            findings.append(f"Then it rises from {lowest} to {end} %.")
     return (
         "In the paper, losses reach their minimum before the objective does, so early stopping is possible, and there is no "
-        f"significant overfitting. {' '.join(said)}"
+        f"significant overfitting. {' '.join(findings)}"
     )

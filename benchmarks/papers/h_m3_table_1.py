@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from benchmarks.papers.bench import Bench, Json
-from benchmarks.papers.h_m3 import CCAT, CCAT_ONLY, IMCLEF, LOSSES, PAPERS_OWN, VARIANTS, compared
+from benchmarks.papers.h_m3 import CCAT, CCAT_ONLY, IMCLEF, LOSSES, PAPER_LEARNERS, VARIANTS, compared
 from benchmarks.papers.results import table
 
 TITLE = "H-M3, table 1: losses of flat and hierarchical learners"
@@ -22,7 +22,7 @@ PAPER = {
     "H-M³-ℓΔ": (27.1, 0.575, 0.114),
     "H-M³-ℓH̃": (27.9, 0.588, 0.109),
 }
-"""Its left half, on the CCAT family: zero-one loss in percent, the others an example."""
+"""Left half of the table, on the CCAT family: zero-one loss in percent, the other losses per example."""
 
 PAPER_WIPO = {
     "SVM": (87.2, 1.84, 0.0532),
@@ -31,13 +31,13 @@ PAPER_WIPO = {
     "H-M³-ℓΔ": (70.9, 1.67, 0.0504),
     "H-M³-ℓH̃": (65.0, 1.73, 0.0478),
 }
-"""Its right half, on WIPO-alpha."""
+"""Right half of the table, on WIPO-alpha."""
 
 
 def run(bench: Bench) -> str:
-    """A table for each data set, and how far their orders agree with the paper's."""
-    family = compared(bench, CCAT, PAPERS_OWN if bench.quick else PAPERS_OWN | VARIANTS)
-    alone = compared(bench, CCAT_ONLY, PAPERS_OWN)
+    """Return a table per data set, and how far the order of the learners agrees with the paper's."""
+    family = compared(bench, CCAT, PAPER_LEARNERS if bench.quick else PAPER_LEARNERS | VARIANTS)
+    alone = compared(bench, CCAT_ONLY, PAPER_LEARNERS)
     parts = [
         f"""\
 ### The CCAT family of RCV1 (34 nodes)
@@ -59,7 +59,7 @@ the paper's figures. With all documents they are {_mean(family, 0, 2):.3f} and {
 2,500 documents, most of which have no label of the family.""",
     ]
     if not bench.quick:
-        images = compared(bench, IMCLEF, PAPERS_OWN)
+        images = compared(bench, IMCLEF, PAPER_LEARNERS)
         parts.append(
             f"""\
 ### ImCLEF07A (96 nodes)
@@ -116,7 +116,7 @@ def _best(report: Json, loss: str) -> int:
 
 
 def _significant(report: Json, loss: str, one: int, other: int) -> bool:
-    """Whether two rows differ by the paired Wald test."""
+    """Return whether two rows differ significantly by the paired Wald test."""
     return any(
         test["p_value"] <= LEVEL
         for comparison in report["comparisons"]
@@ -127,17 +127,17 @@ def _significant(report: Json, loss: str, one: int, other: int) -> bool:
 
 
 def _agreement(report: Json, paper: Mapping[str, tuple[float, ...]], whose: str = "the paper's order") -> str:
-    """How many pairs of rows stand in the paper's order, by each of its losses."""
-    said = []
+    """Return the number of pairs of rows in the paper's order, for each of its losses."""
+    agreements = []
     for number, name in enumerate(("ℓ0/1", "ℓΔ", "ℓH (sibling)")):
-        same, against = _orders(report, [paper[row][number] for row in PAPERS_OWN], number)
-        total = len(PAPERS_OWN) * (len(PAPERS_OWN) - 1) // 2
-        said.append(f"by {name} {same} of {total}, {against} significantly in the opposite order")
-    return f"Pairs of the paper's five learners in {whose}: {'; '.join(said)}."
+        same, against = _orders(report, [paper[row][number] for row in PAPER_LEARNERS], number)
+        total = len(PAPER_LEARNERS) * (len(PAPER_LEARNERS) - 1) // 2
+        agreements.append(f"by {name} {same} of {total}, {against} significantly in the opposite order")
+    return f"Pairs of the paper's five learners in {whose}: {'; '.join(agreements)}."
 
 
 def _orders(report: Json, figures: Sequence[float], number: int) -> tuple[int, int]:
-    """Pairs in the order of some figures, and pairs that are significantly in the other one."""
+    """Count the pairs in the order of the figures, and the pairs significantly in the opposite order."""
     same = against = 0
     for one, other in combinations(range(len(figures)), 2):
         agree = (figures[one] < figures[other]) == (_mean(report, one, number) < _mean(report, other, number))
@@ -147,13 +147,13 @@ def _orders(report: Json, figures: Sequence[float], number: int) -> tuple[int, i
 
 
 def _missed(bench: Bench, learners: Sequence[str]) -> list[int]:
-    """How many test documents of the family each learner takes for none of it."""
+    """Return the number of test documents of the family that each learner misses."""
     jobs = bench.train(
         [
             {
                 "dataset_id": CCAT.dataset(bench),
                 "features": CCAT.features,
-                "learner": PAPERS_OWN[name],
+                "learner": PAPER_LEARNERS[name],
             }
             for name in learners
         ]
@@ -163,7 +163,7 @@ def _missed(bench: Bench, learners: Sequence[str]) -> list[int]:
 
 
 def _ours(bench: Bench, report: Json) -> str:
-    """What sets our figures apart from the paper's."""
+    """Return the explanation of differences from the paper's figures."""
     at = {row["name"]: place for place, row in enumerate(report["rows"])}
 
     def zero_one(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the parts of the MLPP paper share: its losses, its learners, and the part of RCV1."""
+"""Shared code of the MLPP parts: losses, learners, and the RCV1 part."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ LOSSES = {
     "margin": ("Margin", 1.0, "{:.3f}"),
     "average_precision": ("AvgP × 100", 100.0, "{:.2f}"),
 }
-"""The paper's rows by our measures: what they are called, times what, and how they are printed. AvgP is shown in the
-conventional way, 100 being best."""
+"""The paper's rows by our measures: name, factor and format. AvgP has the usual direction: 100 is best."""
 
 NAMES = {"mlpp": "MLPP", "mmp": "MMP", "binary_relevance_perceptron": "BR", "naive_bayes": "NB"}
 
 RCV1_FEATURES: Json = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
-"""Of a story as a set of terms: ln(g/df), scaled to unit length."""
+"""Features of a story as a set of terms: ln(g/df), scaled to unit length."""
 
 
 def rcv1(bench: Bench) -> str:
-    """The id of the part of RCV1."""
+    """Upload the RCV1 part and return its id."""
     return bench.dataset("RCV1 part", corpora.rcv1)
 
 
 def configuration(algorithm: str, features: Json, **learner: int | str) -> Json:
-    """A learner with its features; the decision is of no matter to rankings, and costs nothing."""
+    """Return a configuration. Its decision does not affect rankings and needs no tuning."""
     decision: Json = {"kind": "top_k", "k": 1} if algorithm == "mlpp" else {"kind": "sign"}
     return {"features": features, "learner": {"algorithm": algorithm, **learner}, "decision": decision}
 
 
 def trained(bench: Bench, algorithms: Sequence[str], *, split: str = "given") -> dict[str, Json]:
-    """The jobs of trainings on the part of RCV1, one epoch each, by algorithm."""
+    """Train each algorithm for one epoch on the RCV1 part, and return the jobs."""
     requests = [
         {
             "dataset_id": rcv1(bench),

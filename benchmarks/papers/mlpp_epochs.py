@@ -16,7 +16,7 @@ N_TRAINING = 3_000
 
 
 def run(bench: Bench) -> str:
-    """Losses on what was learned and on what was not, epoch by epoch."""
+    """Return the losses on the training part and the test part by epoch."""
     epochs = 3 if bench.quick else EPOCHS
     report = bench.experiment(
         {

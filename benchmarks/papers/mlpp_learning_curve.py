@@ -1,4 +1,4 @@
-"""MLPP, figures 4 to 6: each example is tested before it is learned from."""
+"""MLPP, figures 4 to 6: losses on each example before the learner learns from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = ("is_error", "error_set_size", "margin")
 
 
 def run(bench: Bench) -> str:
-    """Accumulated losses by examples seen."""
+    """Return the accumulated losses by number of examples."""
     jobs = trained(bench, ALGORITHMS, split="none")
     curves = {algorithm: bench.curve(job) for algorithm, job in jobs.items()}
     every = bench.version(jobs["mlpp"])["facts"]["tested_every"]

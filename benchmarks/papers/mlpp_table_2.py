@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.mlpp import LOSSES, NAMES, RCV1_FEATURES, configuration, rcv1
-from benchmarks.papers.results import beside, table
+from benchmarks.papers.results import table, with_paper
 
 TITLE = "MLPP, table II: ranking losses on RCV1"
 
@@ -21,11 +21,11 @@ PAPER = {
 """The paper's figures of MMP, MLPP, BR and NB."""
 
 DIFFERENCES = {"is_error": -4.11, "error_set_size": -31.45, "margin": -31.47, "average_precision": 0.92}
-"""The paper's Δ, which is not quite that of its own rounded figures."""
+"""The paper's Δ. It differs slightly from the Δ of the paper's rounded figures."""
 
 
 def run(bench: Bench) -> str:
-    """The table with tf-idf, another with presence, and whether MMP and MLPP differ by more than chance."""
+    """Return tables with tf-idf and with presence, and whether MMP and MLPP differ significantly."""
     weighted = _report(bench, RCV1_FEATURES)
     text = f"""\
 One epoch, with the examples in the order of the file (the paper's are in order of date). The paper trains on 535,987 documents
@@ -84,7 +84,7 @@ def _means(report: Json) -> dict[tuple[str, str], float]:
 
 
 def _change(means: dict[tuple[str, str], float], measure: str) -> float:
-    """By how many per cent MLPP differs from MMP."""
+    """Return the difference of MLPP from MMP in percent."""
     return 100 * (means["mlpp", measure] / means["mmp", measure] - 1)
 
 
@@ -93,10 +93,10 @@ def _table(report: Json, *, paper: bool) -> str:
     rows = []
     for measure, (name, factor, form) in LOSSES.items():
         cells = [
-            beside(factor * means[algorithm, measure], PAPER[measure] if paper else (), place, form)
+            with_paper(factor * means[algorithm, measure], PAPER[measure] if paper else (), place, form)
             for place, algorithm in enumerate(ALGORITHMS)
         ]
-        change = beside(_change(means, measure), (DIFFERENCES[measure],) if paper else (), 0, "{:+.2f}")
+        change = with_paper(_change(means, measure), (DIFFERENCES[measure],) if paper else (), 0, "{:+.2f}")
         rows.append([name, cells[0], change, *cells[1:]])
     names = [NAMES[algorithm] for algorithm in ALGORITHMS]
     return table(["", names[0], "Δ [%]", *names[1:]], rows)

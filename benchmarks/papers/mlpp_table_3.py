@@ -22,16 +22,16 @@ ALGORITHMS = ("mlpp", "mmp", "binary_relevance_perceptron")
 
 @dataclass(frozen=True)
 class Corpus:
-    """A data set, and how often it is presented and split.
+    """A data set with its numbers of epochs and folds.
 
     Attributes:
-        title: its name.
-        rows: its records.
-        features: how they are read.
-        epochs: the paper's.
-        fewer: epochs that take minutes.
-        folds: that are held out where only so many epochs are made; 1 is the data set's own split.
-        shuffled: whether examples come in an order drawn anew for each epoch, instead of the data set's.
+        title: name of the data set.
+        rows: returns the records.
+        features: the features.
+        epochs: number of epochs in the paper.
+        fewer: number of epochs without ``--long``, which takes minutes.
+        folds: number of folds without ``--long``; 1 means the data set's own split.
+        shuffled: whether examples are shuffled in each epoch.
     """
 
     title: str
@@ -89,11 +89,11 @@ PAPER = {
 """The paper's figures of MLPP, MMP and BR."""
 
 Values = dict[tuple[str, str], list[float]]
-"""By algorithm and loss, one for each fold."""
+"""Losses of the folds by algorithm and measure."""
 
 
 def run(bench: Bench) -> str:
-    """A table for each data set, and which differences are significant."""
+    """Return a table per data set, and the significant differences."""
     parts = [
         _part(bench, key, corpus) for key, corpus in CORPORA.items() if not bench.quick or key == "yeast"
     ]
@@ -160,7 +160,7 @@ with more epochs all learners approach the paper's figures, and the seed determi
 def _values(
     bench: Bench, corpus: Corpus, rows: list[dict[str, Any]], epochs: int, folds: int
 ) -> tuple[Values, Json]:
-    """The losses of every fold, and the facts of a training."""
+    """Return the losses of each fold and the facts of one training."""
     if folds > 1:
         names = [f"{corpus.title}, {len(rows)} examples, fold {fold + 1} of {folds}" for fold in range(folds)]
         bodies = corpora.folds(rows, folds)
@@ -195,8 +195,8 @@ def _shown(values: list[float], form: str) -> str:
 
 
 def _findings(values: Values) -> str:
-    """Which of two algorithms is better by which losses, and whether that is significant."""
-    said = []
+    """Return for each pair of algorithms which one is better by which losses, and whether significantly."""
+    findings = []
     for one, other in combinations(ALGORITHMS, 2):
         for winner, loser in ((one, other), (other, one)):
             sure: list[str] = []
@@ -212,13 +212,13 @@ def _findings(values: Values) -> str:
             doubt = "not significantly " if len(values[winner, "margin"]) > 1 else ""
             better += [f"{doubt}by {', '.join(unsure)}"] if unsure else []
             if better:
-                said.append(f"{NAMES[winner]} is better than {NAMES[loser]} {' and '.join(better)}")
+                findings.append(f"{NAMES[winner]} is better than {NAMES[loser]} {' and '.join(better)}")
     ending = "" if len(next(iter(values.values()))) > 1 else " One split permits no test."
-    return f"{'; '.join(said)}.{ending}"
+    return f"{'; '.join(findings)}.{ending}"
 
 
 def _near(key: str, values: Values) -> str:
-    """How many of our figures are within one deviation of the folds of the paper's."""
+    """Return how many of our figures are within one standard deviation of the paper's."""
     if any(len(each) == 1 for each in values.values()):
         return ""
     near = [

@@ -1,4 +1,4 @@
-"""MLPP, table IV: what training and prediction cost, in perceptron operations."""
+"""MLPP, table IV: costs of training and prediction in perceptron operations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PAPER = {
 """The paper's operations of BR, MMP and MLPP."""
 
 EXAMPLES = {"training": 535_987, "prediction": 268_427}
-"""The paper's documents."""
+"""The paper's numbers of documents."""
 
 
 def run(bench: Bench) -> str:
-    """Operations in all and for each example, and their ratios, which do not depend on the size of the corpus."""
+    """Return total operations, operations per example, and ratios, which do not depend on the corpus size."""
     versions = {algorithm: bench.version(job) for algorithm, job in trained(bench, ALGORITHMS).items()}
     facts = [versions[algorithm]["facts"] for algorithm in ALGORITHMS]
     n_test = int(versions["mmp"]["metrics"]["test"]["n_examples"])

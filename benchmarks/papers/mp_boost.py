@@ -1,4 +1,4 @@
-"""What the tables and the figure of the MP-Boost paper share: the trainings, by corpus, features and rounds."""
+"""Shared code of the MP-Boost parts: trainings by corpus, features and rounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.papers.bench import Bench, Json
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus, and how its text is read."""
+    """A corpus with its analyzer and sets of terms."""
 
     title: str
     content: Callable[[], bytes]
@@ -37,7 +37,7 @@ SETS: dict[str, tuple[str, Json]] = {
 }
 
 KEYS = [(corpus, terms) for corpus in CORPORA for terms in CORPORA[corpus].sets]
-"""Corpus and features of every group of trainings."""
+"""Corpus and set of terms of each group of trainings."""
 
 ROUNDS = (5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -45,19 +45,19 @@ Trainings = dict[tuple[str, str, str, int], Json]
 
 
 def rounds(bench: Bench) -> tuple[int, ...]:
-    """The numbers of rounds: the paper's, its last on demand only."""
+    """Return the paper's numbers of rounds. The largest is included only with ``--long``."""
     if bench.quick:
         return ROUNDS[:4]
     return (*ROUNDS, 10_000) if bench.long else ROUNDS
 
 
 def dataset(bench: Bench, corpus: str) -> str:
-    """The id of a corpus's data set."""
+    """Upload the corpus and return the id of the data set."""
     return bench.dataset(CORPORA[corpus].title, CORPORA[corpus].content)
 
 
 def features(corpus: str, terms: str) -> Json:
-    """Presence of terms, as the paper has them."""
+    """Return features for the presence of terms, as in the paper."""
     return {
         "kind": "text",
         "weighting": "binary",
@@ -67,7 +67,7 @@ def features(corpus: str, terms: str) -> Json:
 
 
 def trainings(bench: Bench) -> Trainings:
-    """The versions of both learners, by corpus, features, algorithm and rounds."""
+    """Train both learners, and return the versions by corpus, features, algorithm and rounds."""
     keys = [(*key, algorithm, n) for key in KEYS for n in rounds(bench) for algorithm in ALGORITHMS]
     jobs = bench.train(
         [
@@ -83,5 +83,5 @@ def trainings(bench: Bench) -> Trainings:
 
 
 def column(corpus: str, terms: str) -> str:
-    """How tables call a corpus and its features."""
+    """Return the name of a corpus and its features in tables."""
     return f"{CORPORA[corpus].title}, {SETS[terms][0]}"

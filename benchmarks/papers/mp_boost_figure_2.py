@@ -1,4 +1,4 @@
-"""MP-Boost, figure 2: both learners, round by round."""
+"""MP-Boost, figure 2: F1 of both learners by round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = {"f1_micro": "micro-averaged F1", "f1_macro": "macro-averaged F1"}
 
 
 def run(bench: Bench) -> str:
-    """Curves of both learners on held-out documents, with all terms."""
+    """Return the curves of both learners on held-out documents with all terms."""
     n_rounds = min(rounds(bench)[-1], 1000)
     panels = []
     for corpus, about in CORPORA.items():

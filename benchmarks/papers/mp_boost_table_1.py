@@ -1,10 +1,10 @@
-"""MP-Boost, table 1: how many distinct pivots the learners choose."""
+"""MP-Boost, table 1: number of distinct pivots."""
 
 from __future__ import annotations
 
 from benchmarks.papers.bench import Bench
 from benchmarks.papers.mp_boost import ALGORITHMS, KEYS, column, rounds, trainings
-from benchmarks.papers.results import beside, table
+from benchmarks.papers.results import table, with_paper
 
 TITLE = "MP-Boost, table 1: distinct pivots"
 
@@ -18,14 +18,14 @@ PAPER = {
 
 
 def run(bench: Bench) -> str:
-    """Distinct pivots by round, corpus, features and learner."""
+    """Return the distinct pivots by round, corpus, features and learner."""
     found = trainings(bench)
     columns = [(*key, algorithm) for key in KEYS for algorithm in ALGORITHMS]
     rows = [
         [
             f"{n:,}",
             *(
-                beside(found[(*key, n)]["facts"]["distinct_pivots"], PAPER.get(key, ()), place, "{:.1f}")
+                with_paper(found[(*key, n)]["facts"]["distinct_pivots"], PAPER.get(key, ()), place, "{:.1f}")
                 for key in columns
             ),
         ]

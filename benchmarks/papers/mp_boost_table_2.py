@@ -1,10 +1,10 @@
-"""MP-Boost, table 2: both learners by rounds, with all terms and with few."""
+"""MP-Boost, table 2: F1 of both learners by rounds, with all terms and with few terms."""
 
 from __future__ import annotations
 
 from benchmarks.papers.bench import Bench
 from benchmarks.papers.mp_boost import ALGORITHMS, KEYS, column, rounds, trainings
-from benchmarks.papers.results import beside, table
+from benchmarks.papers.results import table, with_paper
 
 TITLE = "MP-Boost, table 2: F1 by rounds"
 
@@ -106,7 +106,7 @@ PAPER = {
 
 
 def run(bench: Bench) -> str:
-    """Micro- and macro-averaged F1 by rounds, a table for each corpus and set of terms."""
+    """Return micro- and macro-averaged F1 by rounds, with a table per corpus and set of terms."""
     found = trainings(bench)
     columns = [(algorithm, measure) for algorithm in ALGORITHMS for measure in MEASURES]
     head = ["rounds", *(f"`{algorithm}` {measure}" for algorithm, measure in columns)]
@@ -116,7 +116,7 @@ def run(bench: Bench) -> str:
             [
                 f"{n:,}",
                 *(
-                    beside(
+                    with_paper(
                         found[(*key, a, n)]["metrics"]["test"][m],
                         PAPER.get((*key, a, m), ()),
                         place,

@@ -56,10 +56,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def beside(ours: float, paper: Sequence[float], place: int, form: str) -> str:
+def with_paper(ours: float, paper: Sequence[float], place: int, form: str) -> str:
     """Return our figure, followed by the paper's figure in parentheses if the paper has one.
 
-    >>> beside(0.724, (0.704, 0.759), 0, "{:.3f}"), beside(0.85, (0.704,), 1, "{:.3f}")
+    >>> with_paper(0.724, (0.704, 0.759), 0, "{:.3f}"), with_paper(0.85, (0.704,), 1, "{:.3f}")
     ('0.724 (0.704)', '0.850')
     """
     return f"{form.format(ours)} ({form.format(paper[place])})" if place < len(paper) else form.format(ours)
