@@ -8,47 +8,40 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from app import documentation, handlers, logs, openapi
-from app.bell import BellAside
-from app.broker import broker_url
+from app import logs
+from app.context import AppContext
 from app.datasets import api as datasets
 from app.db import schema
 from app.db.session import Database
-from app.environment import Environment
 from app.evaluations import api as evaluations
 from app.experiments import api as experiments
 from app.health import api as health
+from app.http import docs_page, openapi, problem_handlers
+from app.http.middleware import RequestMiddleware, body_limit
+from app.jobs.broker import broker_url
+from app.jobs.notifier import BackgroundNotifier
 from app.keys import api as keys
-from app.keys.guard import is_loopback
-from app.keys.service import any_exist
+from app.keys.service import KeyAuthenticator, require_keys
 from app.learners import api as learners
 from app.limits.rates import Rates
-from app.middleware import Gate, body_limit
+from app.registry import api as registry
 from app.routing import api as routing
+from app.serving import api as predictions
+from app.serving.loaded_models import LoadedModels
 from app.settings import Settings, get_settings
 from app.training import api as training
 from app.version import __version__
-from app.versions import api as versions
-from app.versions.loaded import LoadedModels
-
-
-class UnguardedError(RuntimeError):
-    """The service would be open to others without a key."""
 
 
 def require_servable(settings: Settings, db: Database) -> None:
-    """Refuse to serve on another schema, or openly to others.
+    """Check that the service can run with this database and these settings.
 
     Raises:
-        SchemaError: the database is not at this release's schema.
-        UnguardedError: others could reach the service, and there is no key.
+        SchemaError: the database is not at the schema of this release.
+        AuthenticationRequiredError: other machines can reach the service, and it has no API key.
     """
     schema.require_head(db.engine)
-    if not is_loopback(settings.host) and not any_exist(db):
-        raise UnguardedError(
-            f"refusing to listen on {settings.host} without API keys: make one with `covey keys create`, "
-            "or listen on 127.0.0.1"
-        )
+    require_keys(settings, db)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -58,14 +51,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(settings)
-        environment = Environment.open(settings, BellAside(broker_url(settings)))
-        require_servable(settings, environment.db)
-        app.state.environment = environment
+        context = AppContext.open(settings, BackgroundNotifier(broker_url(settings)))
+        require_servable(settings, context.db)
+        app.state.context = context
+        app.state.authenticator = KeyAuthenticator(context.db, settings)
         app.state.rates = Rates(settings)
-        app.state.loaded = LoadedModels(environment.storage, settings.models_in_memory)
+        app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         yield
         app.state.rates.close()
-        environment.close()
+        context.close()
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.draining = False
@@ -77,13 +71,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
             expose_headers=["ETag", "Location", "Retry-After", "X-Request-ID"],
         )
-    app.add_middleware(Gate, limit=body_limit(settings), max_header_bytes=settings.max_header_bytes)
-    handlers.install(app)
+    app.add_middleware(
+        RequestMiddleware, limit=body_limit(settings), max_header_bytes=settings.max_header_bytes
+    )
+    problem_handlers.install(app)
     for router in (
         datasets.router,
         training.router,
         experiments.router,
-        versions.router,
+        registry.router,
+        predictions.router,
         evaluations.router,
         routing.router,
         routing.decisions,
@@ -92,6 +89,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         health.router,
     ):
         app.include_router(router)
-    documentation.install(app)
+    docs_page.install(app)
     openapi.install(app)
     return app

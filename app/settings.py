@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -159,6 +160,16 @@ class Settings(BaseSettings):
 
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
+
+    @property
+    def listens_on_loopback(self) -> bool:
+        """Whether only this machine can reach the address to listen on."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     def resolved_database_url(self) -> str:
         """Returns the URL of the database, or of the embedded database if none is set."""

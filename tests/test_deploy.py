@@ -12,7 +12,7 @@ import pytest
 import settings_page
 from typer.main import get_command
 
-from app.cli import cli
+from app.cli.main import cli
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]

@@ -11,7 +11,7 @@ from celery.signals import worker_ready
 
 from app import logs
 from app.db import schema
-from app.db.session import DATABASE_AWAY, away, make_engine
+from app.db.session import DATABASE_UNAVAILABLE, make_engine, unavailable_reason
 from app.settings import get_settings
 from workers.celery import celery
 
@@ -28,8 +28,8 @@ def main() -> None:
         schema.require_head(engine)
     except schema.SchemaError as error:
         sys.exit(f"covey: {error}")
-    except DATABASE_AWAY as error:
-        sys.exit(f"covey: {away(error)}")
+    except DATABASE_UNAVAILABLE as error:
+        sys.exit(f"covey: {unavailable_reason(error)}")
     finally:
         engine.dispose()
 

@@ -8,25 +8,25 @@ from celery import Celery
 from celery.signals import setup_logging, worker_process_init, worker_ready, worker_shutting_down
 
 from app import logs
-from app.bell import QUEUE, TASK, celery_config
-from app.broker import broker_url
-from app.environment import Environment
+from app.context import AppContext
+from app.jobs.broker import broker_url
+from app.jobs.notifier import QUEUE, TASK, celery_config
 from app.settings import get_settings
 from workers import attempt, identity
-from workers.supervisor import Supervisor
+from workers.maintenance import MaintenanceLoop
 
 celery = Celery("covey")
 celery.conf.update(celery_config(broker_url(get_settings())))
 
-_environment: Environment | None = None
-_supervisor: Supervisor | None = None
+_context: AppContext | None = None
+_supervisor: MaintenanceLoop | None = None
 
 
 @celery.task(name=TASK, queue=QUEUE)
 def run_job(job_id: str) -> None:
     """Run a job in a process of its own, if it is there to be taken."""
-    assert _environment is not None, "made when the pool's process began"  # noqa: S101
-    attempt.run(_environment, job_id, identity.worker_id())
+    assert _context is not None, "made when the pool's process began"  # noqa: S101
+    attempt.run(_context, job_id, identity.worker_id())
 
 
 @setup_logging.connect
@@ -35,16 +35,16 @@ def _set_up_logging(**_: Any) -> None:
 
 
 @worker_process_init.connect
-def _open_environment(**_: Any) -> None:
+def _open_context(**_: Any) -> None:
     """Connections are made after the fork; none is inherited."""
-    global _environment  # noqa: PLW0603 - one per process of the pool
-    _environment = Environment.open(get_settings())
+    global _context  # noqa: PLW0603 - one per process of the pool
+    _context = AppContext.open(get_settings())
 
 
 @worker_ready.connect
 def _start_supervisor(**_: Any) -> None:
     global _supervisor  # noqa: PLW0603 - one per worker
-    _supervisor = Supervisor(get_settings(), identity.worker_id())
+    _supervisor = MaintenanceLoop(get_settings(), identity.worker_id())
     _supervisor.start()
 
 

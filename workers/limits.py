@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.errors import make_problem
-from app.jobs.ledger import Claim
+from app.http.errors import make_problem
+from app.jobs.queue import Claim
 from app.settings import Settings
 
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")

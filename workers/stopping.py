@@ -1,4 +1,4 @@
-"""Whether this worker was told to stop: one byte that all of its processes share, database or not."""
+"""The stop flag of a worker: one byte of memory that all its processes share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import mmap
 _flag = mmap.mmap(-1, 1)
 
 
-def ask() -> None:
-    """Tell every process of this worker to stop."""
+def request() -> None:
+    """Request that every process of this worker stops."""
     _flag[0] = 1
 
 
-def asked() -> bool:
-    """Whether this worker was told to stop."""
+def requested() -> bool:
+    """Return whether this worker is stopping."""
     return _flag[0] == 1

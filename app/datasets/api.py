@@ -9,20 +9,13 @@ from fastapi import Header, Request, Response
 
 from app.datasets import examples as example_pages
 from app.datasets import service
-from app.datasets.schemas import (
-    Dataset,
-    DatasetCreate,
-    DatasetPage,
-    DatasetPatch,
-    ExamplePage,
-    LabelPage,
-)
-from app.errors import Unsupported
-from app.http import Env, ReadScope, TrainScope, headed, resource, responses
-from app.idempotency import OnceHeader
-from app.paging import PageQuery
-from app.schemas import DatasetId
-from app.uploads import receive
+from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, ExamplePage, LabelPage
+from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.http.errors import Unsupported
+from app.http.idempotency import IdempotencyHeader
+from app.http.paging import PageQuery
+from app.http.schemas import DatasetId
+from app.http.uploads import receive
 
 router = resource("datasets")
 
@@ -33,39 +26,39 @@ ENCODINGS = ("gzip", "zstd")
     "/datasets",
     status_code=201,
     dependencies=[TrainScope],
-    responses={**responses(409), **headed(201, "Location")},
+    responses={**responses(409), **response_headers(201, "Location")},
 )
-def create(env: Env, once: OnceHeader, body: DatasetCreate, response: Response) -> Dataset:
+def create(ctx: Context, idempotency: IdempotencyHeader, body: DatasetCreate, response: Response) -> Dataset:
     """Create a data set. Its content follows by `PUT …/content`, or stands in the request as `examples`."""
-    made = service.create(env, body, once)
+    made = service.create(ctx, body, idempotency)
     response.headers["Location"] = f"/v1/datasets/{made.id}"
     return made
 
 
 @router.get("/datasets", dependencies=[ReadScope])
-def list(env: Env, page: PageQuery) -> DatasetPage:  # noqa: A001 - the verb of the operation's id
+def list(ctx: Context, page: PageQuery) -> DatasetPage:  # noqa: A001 - the verb of the operation's id
     """List data sets, the newest first."""
-    return service.page(env.db, page)
+    return service.page(ctx.db, page)
 
 
 @router.get("/datasets/{dataset_id}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, dataset_id: DatasetId) -> Dataset:
+def get(ctx: Context, dataset_id: DatasetId) -> Dataset:
     """Read a data set: its state, and once it is ready what is in it."""
-    return service.get(env.db, dataset_id)
+    return service.get(ctx.db, dataset_id)
 
 
 @router.patch("/datasets/{dataset_id}", dependencies=[TrainScope], responses=responses(404))
-def update(env: Env, dataset_id: DatasetId, body: DatasetPatch) -> Dataset:
+def update(ctx: Context, dataset_id: DatasetId, body: DatasetPatch) -> Dataset:
     """Change a data set's name or description."""
-    return service.patch(env.db, dataset_id, body)
+    return service.patch(ctx.db, dataset_id, body)
 
 
 @router.delete(
     "/datasets/{dataset_id}", status_code=204, dependencies=[TrainScope], responses=responses(404, 409)
 )
-def delete(env: Env, dataset_id: DatasetId) -> None:
+def delete(ctx: Context, dataset_id: DatasetId) -> None:
     """Delete a data set and its files. Refused while a job needs it."""
-    service.delete(env, dataset_id)
+    service.delete(ctx, dataset_id)
 
 
 @router.put(
@@ -81,7 +74,7 @@ def delete(env: Env, dataset_id: DatasetId) -> None:
     },
 )
 async def upload_content(
-    env: Env,
+    ctx: Context,
     request: Request,
     dataset_id: DatasetId,
     content_encoding: Annotated[
@@ -97,27 +90,27 @@ async def upload_content(
         raise Unsupported(f"Content-Encoding {encoding} is not read here; send gzip, zstd or none")
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
         raise Unsupported("a form is not read here; send the content itself as the body")
-    await to_thread.run_sync(service.expect_content, env.db, dataset_id)
+    await to_thread.run_sync(service.expect_content, ctx.db, dataset_id)
     key = service.upload_key(dataset_id)
     await receive(
-        env.storage,
+        ctx.storage,
         key,
         request.stream(),
-        limit=env.settings.max_upload_bytes,
+        limit=ctx.settings.max_upload_bytes,
         what="content of the data set",
     )
     return await to_thread.run_sync(
-        service.attach_content, env, dataset_id, key, None if encoding == "identity" else encoding
+        service.attach_content, ctx, dataset_id, key, None if encoding == "identity" else encoding
     )
 
 
 @router.get("/datasets/{dataset_id}/examples", dependencies=[ReadScope], responses=responses(404, 409))
-def list_examples(env: Env, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
+def list_examples(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
     """List the examples of a ready data set, in their order."""
-    return example_pages.page(env, dataset_id, page)
+    return example_pages.page(ctx, dataset_id, page)
 
 
 @router.get("/datasets/{dataset_id}/labels", dependencies=[ReadScope], responses=responses(404))
-def list_labels(env: Env, dataset_id: DatasetId, page: PageQuery) -> LabelPage:
+def list_labels(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> LabelPage:
     """List the labels of a data set with their counts, in label order."""
-    return service.labels(env.db, dataset_id, page)
+    return service.labels(ctx.db, dataset_id, page)

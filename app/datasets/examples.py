@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from app.context import AppContext
 from app.datasets import service
 from app.datasets.schemas import ExampleItem, ExamplePage
-from app.environment import Environment
-from app.paging import Page, encode_cursor
+from app.http.paging import Page, encode_cursor
 from models.data.examples import Documents, Examples, FeatureRows
 from models.data.store import StoredExamples
 
 
-def page(env: Environment, dataset_id: str, page: Page) -> ExamplePage:
+def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
     """A page of examples, in the order of the file."""
-    row = service.ready(env, dataset_id)
+    row = service.ready(ctx, dataset_id)
     assert row.storage_key is not None, "a ready data set has its file"  # noqa: S101
-    stored = StoredExamples(env.storage.local(row.storage_key))
+    stored = StoredExamples(ctx.storage.local(row.storage_key))
     first = page.after_number() + 1
     items = _items(stored.page(first, page.limit))
     more = first + page.limit < stored.n_examples

@@ -6,8 +6,17 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
-from app.errors import Problem
-from app.schemas import Answer, Description, Longest, NextCursor, Request, Timestamp, Title, WithoutNul
+from app.http.errors import Problem
+from app.http.schemas import (
+    Description,
+    MaxItems,
+    NextCursor,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    Title,
+    WithoutNul,
+)
 from models.data.readers.registry import OptionsUnion
 
 DatasetFormat: TypeAlias = Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"]
@@ -19,7 +28,7 @@ Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500
 ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
 
 
-class EmailParts(Request):
+class EmailParts(RequestModel):
     """An e-mail that the client has taken apart."""
 
     subject: str = ""
@@ -34,7 +43,7 @@ class EmailParts(Request):
     """The body as HTML; read where there is no plain text."""
 
 
-class Example(Request):
+class Example(RequestModel):
     """One labelled example; exactly one of text, features, email and raw_email."""
 
     id: ExampleId | None = None
@@ -62,7 +71,7 @@ class Example(Request):
         return self
 
 
-class DatasetCreate(Request):
+class DatasetCreate(RequestModel):
     """A new data set; its content follows, or stands here as ``examples``."""
 
     model_config = ConfigDict(
@@ -79,7 +88,7 @@ class DatasetCreate(Request):
             ]
         }
     )
-    longest: ClassVar[Longest] = {"label_tree": lambda settings: settings.max_labels}
+    longest: ClassVar[MaxItems] = {"label_tree": lambda settings: settings.max_labels}
 
     name: Title
     """What people call it; need not be unique."""
@@ -105,7 +114,7 @@ class DatasetCreate(Request):
         return self
 
 
-class DatasetPatch(Request):
+class DatasetPatch(RequestModel):
     """What may change of a data set."""
 
     model_config = ConfigDict(
@@ -122,7 +131,7 @@ class DatasetPatch(Request):
     """Its new description; null removes it, left out it stays."""
 
 
-class SplitCounts(Answer):
+class SplitCounts(ResponseModel):
     """How many examples bear which split."""
 
     train: int
@@ -133,7 +142,7 @@ class SplitCounts(Answer):
     """Examples that bear no split."""
 
 
-class Dataset(Answer):
+class Dataset(ResponseModel):
     """A data set."""
 
     id: str
@@ -178,7 +187,7 @@ class Dataset(Answer):
     """Why it failed, with the first records at fault."""
 
 
-class DatasetPage(Answer):
+class DatasetPage(ResponseModel):
     """A page of data sets."""
 
     items: list[Dataset]
@@ -186,7 +195,7 @@ class DatasetPage(Answer):
     next_cursor: NextCursor = None
 
 
-class LabelItem(Answer):
+class LabelItem(ResponseModel):
     """A label of a data set and how many examples bear it."""
 
     label: str
@@ -197,7 +206,7 @@ class LabelItem(Answer):
     """Its parent in the label tree."""
 
 
-class LabelPage(Answer):
+class LabelPage(ResponseModel):
     """A page of labels, in label order."""
 
     items: list[LabelItem]
@@ -205,7 +214,7 @@ class LabelPage(Answer):
     next_cursor: NextCursor = None
 
 
-class ExampleItem(Answer):
+class ExampleItem(ResponseModel):
     """One example of a data set."""
 
     id: str
@@ -224,7 +233,7 @@ class ExampleItem(Answer):
     """The part it belongs to."""
 
 
-class ExamplePage(Answer):
+class ExamplePage(ResponseModel):
     """A page of examples, in the order of the file."""
 
     items: list[ExampleItem]

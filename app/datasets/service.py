@@ -8,27 +8,20 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.datasets.schemas import (
-    Dataset,
-    DatasetCreate,
-    DatasetPage,
-    DatasetPatch,
-    LabelItem,
-    LabelPage,
-)
+from app.context import AppContext
+from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, LabelItem, LabelPage
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.environment import Environment
-from app.errors import ApiError, Conflict, NotFound, from_learning
-from app.idempotency import Once
+from app.http.errors import ApiError, Conflict, NotFound, from_learning
+from app.http.idempotency import Idempotency
+from app.http.paging import Page, cut, newest_first
 from app.ids import new_id
-from app.jobs import ledger
-from app.paging import Page, cut, newest_first
+from app.jobs import queue
 from models.errors import ParameterError
 from models.labels import LabelTree
 
 
-def create(env: Environment, body: DatasetCreate, once: Once) -> Dataset:
+def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Dataset:
     """Make a data set that waits for its content, or is read from the examples in the request."""
     if body.label_tree:
         try:
@@ -54,14 +47,14 @@ def create(env: Environment, body: DatasetCreate, once: Once) -> Dataset:
         tx.session.flush()
         if body.examples is not None:
             key = upload_key(row.id)
-            with env.storage.create(key) as file:
+            with ctx.storage.create(key) as file:
                 for example in body.examples:
                     record = example.model_dump(mode="json", exclude_none=True, by_alias=True)
                     file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
             start_ingesting(tx, row, key, encoding=None)
         return shown(row)
 
-    return once.run(env.db, Dataset, work)
+    return idempotency.run(ctx.db, Dataset, work)
 
 
 def _format(body: DatasetCreate) -> str | None:
@@ -86,20 +79,20 @@ def expect_content(db: Database, dataset_id: str) -> None:
         _open_for_content(session.get(tables.Dataset, dataset_id), dataset_id)
 
 
-def attach_content(env: Environment, dataset_id: str, key: str, encoding: str | None) -> Dataset:
+def attach_content(ctx: AppContext, dataset_id: str, key: str, encoding: str | None) -> Dataset:
     """Make a finished upload the content of a data set, and have a worker read it."""
     try:
-        with env.db.write() as tx:
+        with ctx.db.write() as tx:
             row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
             row = _open_for_content(row, dataset_id)
             failed = row.upload_key
             start_ingesting(tx, row, key, encoding)
             made = shown(row)
     except ApiError:
-        env.storage.delete(key)
+        ctx.storage.delete(key)
         raise
     if failed is not None:
-        env.storage.delete(failed)
+        ctx.storage.delete(failed)
     return made
 
 
@@ -109,7 +102,7 @@ def start_ingesting(tx: Transaction, row: tables.Dataset, key: str, encoding: st
     row.upload_key = key
     row.upload_encoding = encoding
     row.error = None
-    ledger.enqueue(tx, "ingest", {}, dataset_id=row.id)
+    queue.enqueue(tx, "ingest", {}, dataset_id=row.id)
 
 
 def _open_for_content(row: tables.Dataset | None, dataset_id: str) -> tables.Dataset:
@@ -147,13 +140,13 @@ def patch(db: Database, dataset_id: str, body: DatasetPatch) -> Dataset:
         return shown(row)
 
 
-def delete(env: Environment, dataset_id: str) -> None:
+def delete(ctx: AppContext, dataset_id: str) -> None:
     """Delete a data set and its files, unless a job needs it."""
-    with env.db.write() as tx:
+    with ctx.db.write() as tx:
         row = _found(tx.session.get(tables.Dataset, dataset_id, with_for_update=True), dataset_id)
         needed = tx.session.scalars(
             select(tables.Job.id).where(
-                tables.Job.dataset_id == dataset_id, tables.Job.state.not_in(ledger.FINISHED)
+                tables.Job.dataset_id == dataset_id, tables.Job.state.not_in(queue.FINISHED)
             )
         ).first()
         if needed is not None:
@@ -167,7 +160,7 @@ def delete(env: Environment, dataset_id: str) -> None:
         tx.session.flush()
         tx.session.delete(row)
     for key in keys:
-        env.storage.delete(key)
+        ctx.storage.delete(key)
 
 
 def labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
@@ -199,14 +192,14 @@ def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
         return dict(rows.all())
 
 
-def ready(env: Environment, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
+def ready(ctx: AppContext, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
     """A data set that can be read.
 
     Raises:
         NotFound: no such data set.
         Conflict: it is not ready.
     """
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         row = _found(session.get(tables.Dataset, dataset_id), dataset_id, pointer=pointer)
         if row.state != "ready":
             remedy = "wait until it is ready" if row.state == "ingesting" else "give it content first"

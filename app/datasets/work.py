@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import insert
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.environment import Environment
-from app.jobs import ledger
-from app.jobs.ledger import Claim
-from app.jobs.patience import persist
-from app.jobs.reporter import Reporter
+from app.jobs import queue
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim
+from app.jobs.retry import write_with_retry
 from app.settings import Settings
 from models.data.ingestion.ingest import ingest
 from models.data.limits import IngestLimits
@@ -30,20 +30,20 @@ OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(OptionsUnion)
 class Ingestion:
     """The job kind ``ingest``."""
 
-    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Read the content and make the data set ready.
 
         Raises:
             BadDataError: the content cannot be used; the records at fault are named.
         """
         assert claim.dataset_id is not None, "an ingestion has its data set"  # noqa: S101
-        with env.db.read() as session:
+        with ctx.db.read() as session:
             row = session.get_one(tables.Dataset, claim.dataset_id)
         assert row.upload_key is not None, "content was attached before the job was queued"  # noqa: S101
-        content = env.storage.local(row.upload_key)
+        content = ctx.storage.local(row.upload_key)
         size = content.stat().st_size
         key = f"datasets/{row.id}.{claim.fence}.parquet"
-        with env.storage.scratch(".parquet") as target:
+        with ctx.storage.temporary_file(".parquet") as target:
             with content.open("rb") as stream:
                 _expect_compressed(stream, row.upload_encoding)
                 found = ingest(
@@ -52,19 +52,19 @@ class Ingestion:
                     target,
                     tree=LabelTree(row.label_tree) if row.label_tree else None,
                     options=_options(row),
-                    limits=limits_of(env.settings),
+                    limits=limits_of(ctx.settings),
                     max_bad_records=int(row.options.get("max_bad_records", 0)),
                     progress=lambda done: report("reading", done, size, "bytes"),
                 )
             with content.open("rb") as stream:
                 sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-            env.storage.put(key, target)
+            ctx.storage.put(key, target)
         summary = found.to_json()
         counts = summary.pop("label_counts")
         parents = summary.pop("label_tree")
 
         def finish(tx: Transaction) -> None:
-            ledger.finish(tx, claim, "succeeded")
+            queue.finish(tx, claim, "succeeded")
             fresh = tx.session.get_one(tables.Dataset, row.id)
             fresh.state = "ready"
             fresh.ready_at = tx.now
@@ -88,9 +88,9 @@ class Ingestion:
                 ],
             )
 
-        persist(env.db, finish)
+        write_with_retry(ctx.db, finish)
         # Everything is in the Parquet file now; the upload was only the way there.
-        env.storage.delete(row.upload_key)
+        ctx.storage.delete(row.upload_key)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """The data set failed, and says why; it takes other content."""

@@ -98,7 +98,7 @@ class DatasetLabel(Base):
 
 
 class Job(Base):
-    """One piece of work for a worker. See ``app.jobs.ledger`` for who may change what."""
+    """One piece of work for a worker. See ``app.jobs.queue`` for who may change what."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -118,7 +118,7 @@ class Job(Base):
     """How often it was started."""
     failures: Mapped[int] = mapped_column(Integer, default=0)
     """Attempts whose process died by itself before it got any further; the ones that are capped."""
-    setbacks: Mapped[int] = mapped_column(Integer, default=0)
+    consecutive_losses: Mapped[int] = mapped_column(Integer, default=0)
     """Losses in a row, whoever was to blame, since the job last got further; it waits longer each time."""
     checkpoint: Mapped[dict[str, Any] | None]
     """Where a new attempt takes the work up; see ``app.jobs.checkpoints``."""
@@ -127,7 +127,7 @@ class Job(Base):
     lease_expires_at: Mapped[datetime | None]
     due_at: Mapped[datetime]
     """Not to be claimed before; a job that lost its worker waits a little."""
-    rung_at: Mapped[datetime | None]
+    notified_at: Mapped[datetime | None]
     cancel_requested_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any] | None]
     result: Mapped[dict[str, Any] | None]
@@ -173,7 +173,7 @@ class Worker(Base):
     """The boot and the process namespace in which ``pid`` means something; empty where unknown."""
     concurrency: Mapped[int] = mapped_column(Integer)
     started_at: Mapped[datetime]
-    seen_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
     stopping: Mapped[bool] = mapped_column(default=False)
 
 
@@ -196,7 +196,7 @@ class ModelVersion(Base):
     model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
     version: Mapped[int] = mapped_column(Integer, primary_key=True)
     artifact_key: Mapped[str] = mapped_column(String(200))
-    artifact_sha256: Mapped[str] = mapped_column(String(64), index=True)
+    artifact_sha256: Mapped[str] = mapped_column(String(64))
     artifact_bytes: Mapped[int] = mapped_column(BigInteger)
     training_job_id: Mapped[str | None] = mapped_column(String(40))
     dataset_id: Mapped[str | None] = mapped_column(String(40), index=True)
@@ -299,7 +299,7 @@ class Decision(Base):
     router: Mapped[str] = mapped_column(String(64))
     message_key: Mapped[str] = mapped_column(String(64))
     """Digest of the Message-ID and the body: the same message gets the same decision."""
-    answer: Mapped[dict[str, Any]]
+    response: Mapped[dict[str, Any]]
     shadow: Mapped[dict[str, Any] | None]
     feedback: Mapped[list[Any] | None]
     feedback_at: Mapped[datetime | None]
@@ -318,9 +318,9 @@ class ApiKey(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
-    previous_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
+    previous_secret_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
     """Digest of the secret before the last rotation; it opens, too, until a moment."""
-    previous_until: Mapped[datetime | None]
+    previous_secret_expires_at: Mapped[datetime | None]
 
 
 class IdempotencyRecord(Base):
@@ -331,5 +331,5 @@ class IdempotencyRecord(Base):
     caller: Mapped[str] = mapped_column(String(40), primary_key=True)
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     fingerprint: Mapped[str] = mapped_column(String(64))
-    answer: Mapped[dict[str, Any]]
+    response: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]

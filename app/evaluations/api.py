@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from app.errors import Forbidden
 from app.evaluations import service
 from app.evaluations.schemas import (
     Evaluation,
@@ -15,12 +14,13 @@ from app.evaluations.schemas import (
     EvaluationPage,
     TrainingEvaluation,
 )
-from app.http import Env, ReadScope, TrainScope, headed, resource, responses
-from app.idempotency import OnceHeader
-from app.keys.guard import has_scope
-from app.paging import PageQuery
-from app.schemas import ModelName
-from app.versions.api import Number
+from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.http.errors import Forbidden
+from app.http.guards import has_scope
+from app.http.idempotency import IdempotencyHeader
+from app.http.paging import PageQuery
+from app.http.schemas import ModelName
+from app.registry.api import Number
 
 router = resource("evaluations")
 
@@ -33,23 +33,28 @@ Texts = Annotated[
     "/models/{name}/versions/{version}/evaluation", dependencies=[ReadScope], responses=responses(404)
 )
 def get_of_training(
-    env: Env, request: Request, name: ModelName, version: Number, texts: Texts = False
+    ctx: Context, request: Request, name: ModelName, version: Number, texts: Texts = False
 ) -> TrainingEvaluation:
     """Read what a version is worth on the parts of its own training: by label, by score, by document."""
-    return service.of_training(env, name, version, texts=_allowed(request, texts))
+    return service.of_training(ctx, name, version, texts=_allowed(request, texts))
 
 
 @router.post(
     "/models/{name}/versions/{version}/evaluations",
     status_code=202,
     dependencies=[TrainScope],
-    responses={**responses(404, 409), **headed(202, "Location")},
+    responses={**responses(404, 409), **response_headers(202, "Location")},
 )
 def create(
-    env: Env, once: OnceHeader, name: ModelName, version: Number, body: EvaluationCreate, response: Response
+    ctx: Context,
+    idempotency: IdempotencyHeader,
+    name: ModelName,
+    version: Number,
+    body: EvaluationCreate,
+    response: Response,
 ) -> Evaluation:
     """Measure a version on another data set, in a worker."""
-    made = service.create(env, name, version, body, once)
+    made = service.create(ctx, name, version, body, idempotency)
     response.headers["Location"] = f"/v1/models/{name}/versions/{version}/evaluations/{made.id}"
     return made
 
@@ -57,9 +62,9 @@ def create(
 @router.get(
     "/models/{name}/versions/{version}/evaluations", dependencies=[ReadScope], responses=responses(404)
 )
-def list(env: Env, name: ModelName, version: Number, page: PageQuery) -> EvaluationPage:  # noqa: A001 - the verb of the operation's id
+def list(ctx: Context, name: ModelName, version: Number, page: PageQuery) -> EvaluationPage:  # noqa: A001 - the verb of the operation's id
     """List the evaluations of a version that were asked for, the newest first."""
-    return service.page(env.db, name, version, page)
+    return service.page(ctx.db, name, version, page)
 
 
 @router.get(
@@ -68,7 +73,7 @@ def list(env: Env, name: ModelName, version: Number, page: PageQuery) -> Evaluat
     responses=responses(404),
 )
 def get(
-    env: Env,
+    ctx: Context,
     request: Request,
     name: ModelName,
     version: Number,
@@ -76,7 +81,7 @@ def get(
     texts: Texts = False,
 ) -> Evaluation:
     """Read an evaluation: its state, and in the end what was measured."""
-    return service.get(env, name, version, evaluation_id, texts=_allowed(request, texts))
+    return service.get(ctx, name, version, evaluation_id, texts=_allowed(request, texts))
 
 
 def _allowed(request: Request, texts: bool) -> bool:

@@ -7,16 +7,16 @@ from typing import Annotated, Literal, TypeAlias
 from fastapi import Path
 from pydantic import ConfigDict, Field
 
-from app.errors import Problem
-from app.schemas import Answer, NextCursor, Request, Timestamp
-from app.training.schemas import JobState
-from app.versions.schemas import LabelExplanation
+from app.http.errors import Problem
+from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp
+from app.jobs.schemas import JobState
+from app.serving.schemas import LabelExplanation
 
 EvaluationId: TypeAlias = Annotated[str, Path(description="The evaluation's id.")]
 EvaluatedPart: TypeAlias = Literal["all", "train", "test"]
 
 
-class EvaluationCreate(Request):
+class EvaluationCreate(RequestModel):
     """Examples to measure a version on."""
 
     model_config = ConfigDict(
@@ -34,7 +34,7 @@ class EvaluationCreate(Request):
     """Which of its examples: all, or those of one part of its own split."""
 
 
-class LabelMeasures(Answer):
+class LabelMeasures(ResponseModel):
     """How one label fared."""
 
     label: str
@@ -55,7 +55,7 @@ class LabelMeasures(Answer):
     """2 tp / (2 tp + fp + fn), 1 where tp = fp = fn = 0."""
 
 
-class LabelPair(Answer):
+class LabelPair(ResponseModel):
     """How often one label was taken for another."""
 
     label: str
@@ -66,7 +66,7 @@ class LabelPair(Answer):
     """How many examples."""
 
 
-class ScoreHistogram(Answer):
+class ScoreHistogram(ResponseModel):
     """How a label's scores are spread, in bins of equal width from `low` to `high`."""
 
     label: str
@@ -81,7 +81,7 @@ class ScoreHistogram(Answer):
     """For each bin the examples that do not."""
 
 
-class LabelScore(Answer):
+class LabelScore(ResponseModel):
     """The score of a label for one document."""
 
     label: str
@@ -90,7 +90,7 @@ class LabelScore(Answer):
     """Its score, not rounded."""
 
 
-class WorstDocument(Answer):
+class WorstDocument(ResponseModel):
     """A document that the version got wrong."""
 
     id: str
@@ -107,7 +107,7 @@ class WorstDocument(Answer):
     """The beginning of its text, where it was asked for and the data set is still there."""
 
 
-class PartEvaluation(Answer):
+class PartEvaluation(ResponseModel):
     """Everything measured on one part."""
 
     measures: dict[str, float]
@@ -128,7 +128,7 @@ class PartEvaluation(Answer):
     """What a person should know before trusting the numbers."""
 
 
-class TrainingEvaluation(Answer):
+class TrainingEvaluation(ResponseModel):
     """What a version is worth on the parts of its own training."""
 
     model: str
@@ -147,7 +147,7 @@ class TrainingEvaluation(Answer):
     """On the examples held out."""
 
 
-class Evaluation(Answer):
+class Evaluation(ResponseModel):
     """A version measured on a data set."""
 
     id: str
@@ -172,7 +172,7 @@ class Evaluation(Answer):
     """What was measured; left out of lists."""
 
 
-class EvaluationPage(Answer):
+class EvaluationPage(ResponseModel):
     """A page of evaluations, the newest first."""
 
     items: list[Evaluation]

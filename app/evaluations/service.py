@@ -6,11 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
+from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.environment import Environment
-from app.errors import Invalid, NotFound
 from app.evaluations.schemas import (
     Evaluation,
     EvaluationCreate,
@@ -18,12 +17,13 @@ from app.evaluations.schemas import (
     PartEvaluation,
     TrainingEvaluation,
 )
-from app.idempotency import Once
+from app.http.errors import Invalid, NotFound
+from app.http.idempotency import Idempotency
+from app.http.paging import Page, newest_first
 from app.ids import new_id
-from app.jobs import ledger
+from app.jobs import queue
 from app.limits import service as limits
-from app.paging import Page, newest_first
-from app.versions import service as versions
+from app.registry import service as versions
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.mail import read_email
@@ -33,9 +33,11 @@ LONGEST_TEXT = 2_000
 """Characters of a document that are shown."""
 
 
-def create(env: Environment, name: str, version: int, body: EvaluationCreate, once: Once) -> Evaluation:
+def create(
+    ctx: AppContext, name: str, version: int, body: EvaluationCreate, idempotency: Idempotency
+) -> Evaluation:
     """Queue the measuring of a version on a data set."""
-    dataset = datasets.ready(env, body.dataset_id, pointer="/dataset_id")
+    dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
     splits = (dataset.report or {}).get("splits", {})
     if body.part != "all" and not splits.get(body.part):
         message = f"the data set has no {body.part} part; measure on all of it"
@@ -43,8 +45,8 @@ def create(env: Environment, name: str, version: int, body: EvaluationCreate, on
 
     def work(tx: Transaction) -> Evaluation:
         _refuse_other_kind(versions.resolve(tx.session, name, version), dataset)
-        job = ledger.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
-        limits.own(tx, job, once.key_id, env.settings.jobs_in_flight)
+        job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
+        limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
             id=new_id("evl"),
             model=name,
@@ -59,12 +61,12 @@ def create(env: Environment, name: str, version: int, body: EvaluationCreate, on
         tx.session.flush()
         return shown(row, job, whole=True)
 
-    return once.run(env.db, Evaluation, work)
+    return idempotency.run(ctx.db, Evaluation, work)
 
 
-def of_training(env: Environment, name: str, version: int, *, texts: bool) -> TrainingEvaluation:
+def of_training(ctx: AppContext, name: str, version: int, *, texts: bool) -> TrainingEvaluation:
     """What a version was worth on the parts of its own training."""
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         versions.resolve(session, name, version)
         row = session.scalars(
             _of_version(name, version, of_training=True).order_by(tables.Evaluation.id.desc())
@@ -77,7 +79,7 @@ def of_training(env: Environment, name: str, version: int, *, texts: bool) -> Tr
     parts = {part: PartEvaluation.model_validate(content) for part, content in row.content.items()}
     if texts:
         for part, content in row.content.items():
-            _add_texts(env, row.dataset_id, parts[part], content)
+            _add_texts(ctx, row.dataset_id, parts[part], content)
     return TrainingEvaluation(
         model=row.model,
         version=row.version,
@@ -89,15 +91,15 @@ def of_training(env: Environment, name: str, version: int, *, texts: bool) -> Tr
     )
 
 
-def get(env: Environment, name: str, version: int, evaluation_id: str, *, texts: bool) -> Evaluation:
+def get(ctx: AppContext, name: str, version: int, evaluation_id: str, *, texts: bool) -> Evaluation:
     """One evaluation that was asked for."""
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         row = session.get(tables.Evaluation, evaluation_id)
         if row is None or (row.model, row.version) != (name, version) or row.of_training:
             raise NotFound(f"version {version} of {name} has no evaluation {evaluation_id}")
         found = shown(row, session.get_one(tables.Job, row.job_id), whole=True)
     if texts and found.result is not None and row.content is not None:
-        _add_texts(env, row.dataset_id, found.result, row.content["all"])
+        _add_texts(ctx, row.dataset_id, found.result, row.content["all"])
     return found
 
 
@@ -128,14 +130,14 @@ def _of_version(name: str, version: int, *, of_training: bool) -> Any:
     )
 
 
-def _add_texts(env: Environment, dataset_id: str, part: PartEvaluation, content: dict[str, Any]) -> None:
+def _add_texts(ctx: AppContext, dataset_id: str, part: PartEvaluation, content: dict[str, Any]) -> None:
     """Put the beginnings of the worst documents' texts beside them, if the data set is still there."""
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         dataset = session.get(tables.Dataset, dataset_id)
     if dataset is None or dataset.storage_key is None:
         return
     try:
-        stored = StoredExamples(env.storage.local(dataset.storage_key))
+        stored = StoredExamples(ctx.storage.local(dataset.storage_key))
     except FileNotFoundError:  # deleted between the look at the database and the look at the disk
         return
     for document, kept in zip(part.worst, content["worst"], strict=True):

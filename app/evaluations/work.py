@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.environment import Environment
 from app.evaluations.measuring import measure_part
 from app.evaluations.schemas import EvaluationCreate
-from app.jobs import ledger
-from app.jobs.ledger import Claim
-from app.jobs.patience import persist
-from app.jobs.reporter import Reporter
+from app.jobs import queue
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim
+from app.jobs.retry import write_with_retry
 from models import artifact
 from models.data.store import StoredExamples
 
@@ -23,9 +23,9 @@ from models.data.store import StoredExamples
 class Evaluating:
     """The job kind ``evaluate``."""
 
-    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Load the version, measure it, and keep what was found."""
-        with env.db.read() as session:
+        with ctx.db.read() as session:
             row = session.scalars(
                 select(tables.Evaluation).where(tables.Evaluation.job_id == claim.job_id)
             ).one()
@@ -33,8 +33,8 @@ class Evaluating:
             version = session.get_one(tables.ModelVersion, (row.model, row.version))
         assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
         report("loading", 0, 1, "files")
-        pipeline = artifact.load(env.storage.local(version.artifact_key))
-        stored = StoredExamples(env.storage.local(dataset.storage_key))
+        pipeline = artifact.load(ctx.storage.local(version.artifact_key))
+        stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         part = EvaluationCreate.model_validate(row.request).part
         keep = np.array([part in ("all", split) for split in stored.splits()], dtype=np.bool_)
         measured = 0
@@ -47,10 +47,10 @@ class Evaluating:
         _, content = measure_part(pipeline, stored.where(keep), told=told)
 
         def finish(tx: Transaction) -> None:
-            ledger.finish(tx, claim, "succeeded")
+            queue.finish(tx, claim, "succeeded")
             tx.session.get_one(tables.Evaluation, row.id).content = {"all": content}
 
-        persist(env.db, finish)
+        write_with_retry(ctx.db, finish)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """Nothing else changes: the evaluation tells what its job tells."""

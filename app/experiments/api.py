@@ -7,15 +7,15 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from app.errors import NotAcceptable
 from app.experiments import service
 from app.experiments.report import html
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
 from app.experiments.schemas import Experiment, ExperimentCreate, ExperimentId, ExperimentPage
-from app.http import Env, ReadScope, TrainScope, headed, resource, responses
-from app.idempotency import OnceHeader
-from app.paging import PageQuery
+from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.http.errors import NotAcceptable
+from app.http.idempotency import IdempotencyHeader
+from app.http.paging import PageQuery
 
 router = resource("experiments")
 
@@ -31,28 +31,30 @@ MEDIA_TYPES: Mapping[ReportFormat, str] = {
     "/experiments",
     status_code=202,
     dependencies=[TrainScope],
-    responses={**responses(404, 409), **headed(202, "Location")},
+    responses={**responses(404, 409), **response_headers(202, "Location")},
 )
-def create(env: Env, once: OnceHeader, body: ExperimentCreate, response: Response) -> Experiment:
+def create(
+    ctx: Context, idempotency: IdempotencyHeader, body: ExperimentCreate, response: Response
+) -> Experiment:
     """Compare several configurations on the same splits of a data set.
 
     Incompatible options are rejected immediately.
     """
-    experiment = service.create(env, body, once)
+    experiment = service.create(ctx, body, idempotency)
     response.headers["Location"] = f"/v1/experiments/{experiment.id}"
     return experiment
 
 
 @router.get("/experiments", dependencies=[ReadScope])
-def list(env: Env, page: PageQuery) -> ExperimentPage:  # noqa: A001 - the verb of the operation's id
+def list(ctx: Context, page: PageQuery) -> ExperimentPage:  # noqa: A001 - the verb of the operation's id
     """List experiments, newest first."""
-    return service.page(env.db, page)
+    return service.page(ctx.db, page)
 
 
 @router.get("/experiments/{experiment_id}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, experiment_id: ExperimentId) -> Experiment:
+def get(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     """Get an experiment and the state of each cell."""
-    return service.get(env.db, experiment_id)
+    return service.get(ctx.db, experiment_id)
 
 
 @router.post(
@@ -61,9 +63,9 @@ def get(env: Env, experiment_id: ExperimentId) -> Experiment:
     dependencies=[TrainScope],
     responses=responses(404),
 )
-def cancel(env: Env, experiment_id: ExperimentId) -> Experiment:
+def cancel(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     """Cancel an experiment. Finished cells keep their results; running cells stop after the current step."""
-    return service.cancel(env, experiment_id)
+    return service.cancel(ctx, experiment_id)
 
 
 @router.get(
@@ -80,7 +82,7 @@ def cancel(env: Env, experiment_id: ExperimentId) -> Experiment:
     },
 )
 def get_report(
-    env: Env,
+    ctx: Context,
     request: Request,
     experiment_id: ExperimentId,
     format: Annotated[  # noqa: A002 - the parameter's name
@@ -94,10 +96,10 @@ def get_report(
     """
     form = format or negotiate_format(request.headers.get("accept", ""))
     if form == "json":
-        return reports.get(env, experiment_id)
+        return reports.get(ctx, experiment_id)
     headers = {"Content-Security-Policy": html.CONTENT_SECURITY_POLICY} if form == "html" else {}
     headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
-    text = reports.get_as(env, experiment_id, form)
+    text = reports.get_as(ctx, experiment_id, form)
     return Response(text, media_type=f"{MEDIA_TYPES[form]}; charset=utf-8", headers=headers)
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.environment import Environment
 from app.experiments import shared_files
-from app.jobs import ledger
+from app.jobs import queue
 
 
 def lock(tx: Transaction, experiment_id: str) -> tables.Experiment:
@@ -32,7 +32,7 @@ def finish_if_done(tx: Transaction, experiment_id: str) -> bool:
     if row.state != "running":
         return True
     plan = tx.session.get_one(tables.Job, row.job_id, populate_existing=True)
-    if plan.state not in ledger.FINISHED:
+    if plan.state not in queue.FINISHED:
         return False
     cells = tx.session.scalars(
         select(tables.Job)
@@ -41,7 +41,7 @@ def finish_if_done(tx: Transaction, experiment_id: str) -> bool:
         .order_by(tables.ExperimentCell.configuration, tables.ExperimentCell.fold)
         .execution_options(populate_existing=True)
     ).all()
-    if any(job.state not in ledger.FINISHED for job in cells):
+    if any(job.state not in queue.FINISHED for job in cells):
         return False
     states = Counter(job.state for job in [*cells, plan])
     # The second case: a cancellation came between the computation of the folds and the creation of the cells.
@@ -75,19 +75,19 @@ def unfinished_jobs(session: Session, experiment_id: str) -> list[str]:
     return list(
         session.scalars(
             select(tables.Job.id)
-            .where(tables.Job.id.in_(cells.union(plan)), tables.Job.state.not_in(ledger.FINISHED))
+            .where(tables.Job.id.in_(cells.union(plan)), tables.Job.state.not_in(queue.FINISHED))
             .order_by(tables.Job.id)
         )
     )
 
 
-def delete_unused_files(env: Environment) -> None:
+def delete_unused_files(ctx: AppContext) -> None:
     """Deletes the shared files of experiments that have ended."""
-    files = env.storage.files(shared_files.FOLDER)
+    files = ctx.storage.files(shared_files.FOLDER)
     experiments = {file.key: shared_files.experiment_of(file.key) for file in files}
     if not experiments:
         return
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         running = set(
             session.scalars(
                 select(tables.Experiment.id).where(
@@ -97,4 +97,4 @@ def delete_unused_files(env: Environment) -> None:
         )
     for key, experiment_id in experiments.items():
         if experiment_id not in running:
-            env.storage.delete(key)
+            ctx.storage.delete(key)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.db import tables
-from app.errors import ApiError, Invalid, from_learning
 from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import Configuration, ExperimentCreate, FoldsSplit
+from app.http.errors import ApiError, Invalid, from_learning
 from app.training.schemas import GivenSplit
 from models import catalog
 from models.catalog import FeaturesUnion

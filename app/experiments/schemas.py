@@ -8,9 +8,11 @@ from typing import Annotated, Literal, Self, TypeAlias
 from fastapi import Path
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from app.errors import Problem
-from app.schemas import Answer, JsonObject, NextCursor, Request, Timestamp, Title
-from app.training.schemas import GivenSplit, JobState, PartMetrics, Progress, RandomSplit
+from app.http.errors import Problem
+from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
+from app.jobs.schemas import JobState, Progress
+from app.registry.schemas import PartMetrics
+from app.training.schemas import GivenSplit, RandomSplit
 from models.boosting.covering import Covering
 from models.catalog import FeaturesUnion, LearnerUnion
 from models.decisions import DecisionUnion
@@ -28,7 +30,7 @@ DEFAULT_MEASURES = (
 )
 
 
-class FoldsSplit(Request):
+class FoldsSplit(RequestModel):
     """Cross-validation: every example is held out once, and each label is spread evenly over the folds."""
 
     kind: Literal["folds"]
@@ -39,7 +41,7 @@ class FoldsSplit(Request):
 ExperimentSplit: TypeAlias = Annotated[GivenSplit | RandomSplit | FoldsSplit, Field(discriminator="kind")]
 
 
-class Configuration(Request):
+class Configuration(RequestModel):
     """A combination of features, a learner, and a decision rule."""
 
     name: Title | None = None
@@ -52,7 +54,7 @@ class Configuration(Request):
     """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
 
 
-class ConfigurationGrid(Request):
+class ConfigurationGrid(RequestModel):
     """Lists of features, learners and decision rules; every combination of them is a configuration."""
 
     features: list[FeaturesUnion] | None = Field(default=None, min_length=1)
@@ -63,7 +65,7 @@ class ConfigurationGrid(Request):
     """Decision rules that turn scores into label sets. Defaults to the rule of each learner."""
 
 
-class ExperimentCreate(Request):
+class ExperimentCreate(RequestModel):
     """An experiment to run: several configurations on the same splits of a data set."""
 
     model_config = ConfigDict(
@@ -120,7 +122,7 @@ class ExperimentCreate(Request):
         return self
 
 
-class CellCounts(Answer):
+class CellCounts(ResponseModel):
     """Number of cells in each state."""
 
     total: int
@@ -137,7 +139,7 @@ class CellCounts(Answer):
     """Cells that were cancelled."""
 
 
-class ExperimentCell(Answer):
+class ExperimentCell(ResponseModel):
     """A cell: one configuration on one fold."""
 
     configuration: int
@@ -156,7 +158,7 @@ class ExperimentCell(Answer):
     """Why the cell failed."""
 
 
-class Experiment(Answer):
+class Experiment(ResponseModel):
     """An experiment."""
 
     id: str
@@ -183,7 +185,7 @@ class Experiment(Answer):
     """The cells, ordered by configuration and fold; omitted in lists."""
 
 
-class ExperimentPage(Answer):
+class ExperimentPage(ResponseModel):
     """A page of experiments, newest first."""
 
     items: list[Experiment]

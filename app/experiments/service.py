@@ -11,24 +11,24 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.environment import Environment
-from app.errors import NotFound, TooLarge
 from app.experiments import completion
 from app.experiments.defaults import expand_grid, fill_in_defaults
 from app.experiments.folds import n_folds
 from app.experiments.schemas import Experiment, ExperimentCell, ExperimentCreate, ExperimentPage
-from app.idempotency import Once
+from app.http.errors import NotFound, TooLarge
+from app.http.idempotency import Idempotency
+from app.http.paging import Page, newest_first
 from app.ids import new_id
-from app.jobs import ledger
+from app.jobs import queue
 from app.limits import service as limits
-from app.paging import Page, newest_first
 from app.training.coverings import check_covering
 
 
-def create(env: Environment, body: ExperimentCreate, once: Once) -> Experiment:
+def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
     """Queues an experiment; rejects it if it is already certain that it cannot run.
 
     Raises:
@@ -37,12 +37,12 @@ def create(env: Environment, body: ExperimentCreate, once: Once) -> Experiment:
         Invalid: the parts of the request do not fit together.
         TooLarge: the experiment has too many cells.
     """
-    dataset = datasets.ready(env, body.dataset_id, pointer="/dataset_id")
+    dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
     cells = n_cells(request)
-    if cells > env.settings.max_experiment_cells:
+    if cells > ctx.settings.max_experiment_cells:
         message = (
-            f"the experiment has {cells} cells, and {env.settings.max_experiment_cells} are allowed; "
+            f"the experiment has {cells} cells, and {ctx.settings.max_experiment_cells} are allowed; "
             "use fewer configurations or folds"
         )
         raise TooLarge(message, errors=[("/configurations", message)])
@@ -50,12 +50,12 @@ def create(env: Environment, body: ExperimentCreate, once: Once) -> Experiment:
     for pointer, configuration in expand_grid(body):
         # The folds are not known yet, so this only rejects coverings that no fold could use.
         n_examples = int((dataset.report or {})["n_examples"])
-        check_covering(env.db, configuration.learner, dataset, left_out=n_examples, place=pointer)
+        check_covering(ctx.db, configuration.learner, dataset, left_out=n_examples, place=pointer)
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
-        job = ledger.enqueue(tx, "experiment", {"experiment_id": experiment_id}, dataset_id=dataset.id)
-        limits.own(tx, job, once.key_id, env.settings.jobs_in_flight)
+        job = queue.enqueue(tx, "experiment", {"experiment_id": experiment_id}, dataset_id=dataset.id)
+        limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Experiment(
             id=experiment_id,
             name=request.name,
@@ -70,8 +70,8 @@ def create(env: Environment, body: ExperimentCreate, once: Once) -> Experiment:
         tx.session.flush()
         return to_response(tx.session, row, with_cells=True)
 
-    experiment = once.run(env.db, Experiment, work)
-    completion.delete_unused_files(env)
+    experiment = idempotency.run(ctx.db, Experiment, work)
+    completion.delete_unused_files(ctx)
     return experiment
 
 
@@ -98,27 +98,27 @@ def page(db: Database, page: Page) -> ExperimentPage:
         return ExperimentPage(items=items, next_cursor=cursor)
 
 
-def cancel(env: Environment, experiment_id: str) -> Experiment:
+def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
     """Cancels an experiment: finished cells keep their results, running cells stop, queued cells never start.
 
     Raises:
         NotFound: the experiment does not exist.
     """
-    with env.db.write() as tx:
+    with ctx.db.write() as tx:
         row = completion.lock(tx, get_or_404(tx.session, experiment_id).id)
         if row.state != "running":
             return to_response(tx.session, row, with_cells=True)
         # After this commit no cells are created, so the second transaction finds all of them.
         row.cancel_requested_at = row.cancel_requested_at or tx.now
-    with env.db.write() as tx:
+    with ctx.db.write() as tx:
         # Locks jobs before the experiment, in the same order as the end of a cell, to prevent a deadlock.
         for job_id in completion.unfinished_jobs(tx.session, experiment_id):
-            job = ledger.lock(tx, job_id)
+            job = queue.lock(tx, job_id)
             assert job is not None, "jobs are not deleted"  # noqa: S101
-            ledger.request_cancel(tx, job)
+            queue.request_cancel(tx, job)
         completion.finish_if_done(tx, experiment_id)
         experiment = to_response(tx.session, get_or_404(tx.session, experiment_id), with_cells=True)
-    completion.delete_unused_files(env)
+    completion.delete_unused_files(ctx)
     return experiment
 
 
@@ -139,7 +139,7 @@ def to_response(session: Session, row: tables.Experiment, *, with_cells: bool) -
     total = n_cells(ExperimentCreate.model_validate(row.request))
     counts = _count_cells(session, row.id)
     not_created = total - sum(counts.values())
-    counts["cancelled" if row.state in ledger.FINISHED else "queued"] += not_created
+    counts["cancelled" if row.state in queue.FINISHED else "queued"] += not_created
     plan = session.get_one(tables.Job, row.job_id)
     return Experiment.model_validate(
         {

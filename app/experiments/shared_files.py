@@ -12,7 +12,7 @@ import hashlib
 
 import numpy as np
 
-from app.environment import Environment
+from app.context import AppContext
 from app.experiments.folds import Folds
 from models.catalog import FeaturesUnion
 
@@ -24,16 +24,16 @@ def folds_key(experiment_id: str) -> str:
     return f"{FOLDER}/{experiment_id}.folds.npy"
 
 
-def save_folds(env: Environment, experiment_id: str, folds: Folds) -> None:
+def save_folds(ctx: AppContext, experiment_id: str, folds: Folds) -> None:
     """Stores the folds for the cells."""
-    with env.storage.create(folds_key(experiment_id)) as file:
+    with ctx.storage.create(folds_key(experiment_id)) as file:
         np.save(file, folds.of_example, allow_pickle=False)
 
 
-def load_folds(env: Environment, experiment_id: str) -> Folds | None:
+def load_folds(ctx: AppContext, experiment_id: str) -> Folds | None:
     """Loads the folds; returns None if the file is missing, as it may be after a restore from a backup."""
     try:
-        path = env.storage.local(folds_key(experiment_id))
+        path = ctx.storage.local(folds_key(experiment_id))
     except FileNotFoundError:
         return None
     return Folds(np.load(path, allow_pickle=False))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.environment import Environment
 from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
-from app.jobs import ledger
+from app.jobs import queue
 from app.jobs.checkpoints import Checkpoints, Kept
-from app.jobs.ledger import Claim
-from app.jobs.patience import persist
-from app.jobs.reporter import Reporter
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim
+from app.jobs.retry import write_with_retry
 from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
@@ -27,29 +27,29 @@ from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 class PlanExperiment:
     """The job kind ``experiment``: assigns examples to folds and queues the cells."""
 
-    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Computes the folds once, and queues every cell in the transaction that ends this job.
 
         Raises:
             UnsuitableDataError: a fold has an empty part.
         """
-        experiment, stored, tree = _load(env, claim)
+        experiment, stored, tree = _load(ctx, claim)
         request = ExperimentCreate.model_validate(experiment.request)
         report("splitting", 0, 1, "splits")
         folds = assign_folds(request, stored, tree)
         for fold in range(n_folds(request)):
             if not folds.training(fold).any() or not folds.test(fold).any():
                 raise UnsuitableDataError(f"fold {fold} has no training or no test examples; use fewer folds")
-        shared_files.save_folds(env, experiment.id, folds)
+        shared_files.save_folds(ctx, experiment.id, folds)
 
         def finish(tx: Transaction) -> None:
-            ledger.finish(tx, claim, "succeeded")
+            queue.finish(tx, claim, "succeeded")
             row = completion.lock(tx, experiment.id)
             if row.cancel_requested_at is None:
                 _queue_cells(tx, row, request)
             completion.finish_if_done(tx, row.id)
 
-        persist(env.db, finish)
+        write_with_retry(ctx.db, finish)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
         """Ends the experiment, which has no cells."""
@@ -59,18 +59,18 @@ class PlanExperiment:
 class RunCell:
     """The job kind ``cell``: trains and evaluates one configuration on one fold."""
 
-    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Trains, evaluates, and ends the experiment if this is its last cell to end."""
-        experiment, stored, tree = _load(env, claim)
+        experiment, stored, tree = _load(ctx, claim)
         request = ExperimentCreate.model_validate(experiment.request)
         fold = int(claim.spec["fold"])
         assert request.configurations is not None, "the grid is expanded"  # noqa: S101
         configuration = request.configurations[int(claim.spec["configuration"])]
         assert configuration.features is not None, "defaults are filled in"  # noqa: S101
-        folds = shared_files.load_folds(env, experiment.id) or assign_folds(request, stored, tree)
+        folds = shared_files.load_folds(ctx, experiment.id) or assign_folds(request, stored, tree)
         training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
         key = shared_files.features_key(experiment.id, configuration.features, fold)
-        shared, computed = _features(env, key, configuration.features, training, test, tree, report)
+        shared, computed = _features(ctx, key, configuration.features, training, test, tree, report)
 
         def run(kept: Kept | None) -> TrialResult:
             return run_trial(
@@ -93,7 +93,7 @@ class RunCell:
             report(at.phase, at.completed, at.total, at.unit, step.curve or None)
             checkpoints.offer(at.phase, at.completed, at.snapshot, lambda: {"fit": step.fit_seconds})
 
-        checkpoints = Checkpoints(env, claim, report)
+        checkpoints = Checkpoints(ctx, claim, report)
         try:
             trial = run(checkpoints.load())
         except SnapshotError as error:
@@ -101,7 +101,7 @@ class RunCell:
             trial = run(None)
         report("saving", 0, 1, "files")
         measures = [*request.measures, *(f"{COVERING}{name}" for name in request.coverings)]
-        examples_key = _save_examples(env, experiment.id, claim, trial, measures)
+        examples_key = _save_examples(ctx, experiment.id, claim, trial, measures)
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},
             "examples": examples_key,
@@ -117,23 +117,23 @@ class RunCell:
         }
 
         def finish(tx: Transaction) -> bool:
-            ledger.finish(tx, claim, "succeeded", result=result)
+            queue.finish(tx, claim, "succeeded", result=result)
             return completion.finish_if_done(tx, experiment.id)
 
-        if persist(env.db, finish):
-            completion.delete_unused_files(env)
+        if write_with_retry(ctx.db, finish):
+            completion.delete_unused_files(ctx)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
         """Ends the experiment if this is its last cell to end; other cells continue."""
         completion.finish_done_on(tx, dataset_id)
 
 
-def _load(env: Environment, claim: Claim) -> tuple[tables.Experiment, StoredExamples, LabelTree | None]:
-    with env.db.read() as session:
+def _load(ctx: AppContext, claim: Claim) -> tuple[tables.Experiment, StoredExamples, LabelTree | None]:
+    with ctx.db.read() as session:
         experiment = session.get_one(tables.Experiment, claim.spec["experiment_id"])
         dataset = session.get_one(tables.Dataset, experiment.dataset_id)
     assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
-    stored = StoredExamples(env.storage.local(dataset.storage_key))
+    stored = StoredExamples(ctx.storage.local(dataset.storage_key))
     return experiment, stored, LabelTree(dataset.label_tree) if dataset.label_tree else None
 
 
@@ -144,7 +144,7 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
     for i in range(len(request.configurations or [])):
         for fold in range(n_folds(request)):
             spec = {"experiment_id": experiment.id, "configuration": i, "fold": fold}
-            job = ledger.enqueue(tx, "cell", spec, dataset_id=experiment.dataset_id)
+            job = queue.enqueue(tx, "cell", spec, dataset_id=experiment.dataset_id)
             job.key_id = key_id
             tx.session.add(
                 tables.ExperimentCell(experiment_id=experiment.id, configuration=i, fold=fold, job_id=job.id)
@@ -153,13 +153,13 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
 
 
 def _features(
-    env: Environment,
+    ctx: AppContext,
     key: str,
     parameters: Any,
     training: ExampleSource,
     test: ExampleSource,
     tree: LabelTree | None,
-    report: Reporter,
+    report: ProgressReporter,
 ) -> tuple[PrecomputedFeatures, bool]:
     """Loads the features of a fold, or computes and stores them if no other cell has done so.
 
@@ -168,7 +168,7 @@ def _features(
     """
     report("features", 0, None, "examples")
     try:
-        return PrecomputedFeatures.load(env.storage.local(key)), False
+        return PrecomputedFeatures.load(ctx.storage.local(key)), False
     except FileNotFoundError:
         pass
     total = training.n_examples + test.n_examples
@@ -179,19 +179,19 @@ def _features(
         tree=tree,
         progress=lambda read: report("features", read, total, "examples"),
     )
-    with env.storage.scratch(".safetensors") as path:
+    with ctx.storage.temporary_file(".safetensors") as path:
         shared.save(path)
-        env.storage.put(key, path)
+        ctx.storage.put(key, path)
     return shared, True
 
 
 def _save_examples(
-    env: Environment, experiment_id: str, claim: Claim, trial: TrialResult, measures: list[str]
+    ctx: AppContext, experiment_id: str, claim: Claim, trial: TrialResult, measures: list[str]
 ) -> str:
     """Stores the measures of each held-out example for significance tests; returns the storage key."""
     key = f"experiments/{experiment_id}.{claim.job_id}.{claim.fence}.safetensors"
     arrays = {name: trial.examples[name] for name in measures if name in trial.examples}
-    with env.storage.scratch(".safetensors") as path:
+    with ctx.storage.temporary_file(".safetensors") as path:
         write_arrays(path, arrays)
-        env.storage.put(key, path)
+        ctx.storage.put(key, path)
     return key

@@ -7,25 +7,27 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from app.errors import NotReady
 from app.health.metrics import service_registry
 from app.health.service import readiness
-from app.http import Env, LeanRoute, responses
-from app.schemas import Answer
+from app.http.base_route import Context, StrictJSONRoute, responses
+from app.http.errors import NotReady
+from app.http.schemas import ResponseModel
 
 router = APIRouter(
-    tags=["health"], route_class=LeanRoute, generate_unique_id_function=lambda route: f"health_{route.name}"
+    tags=["health"],
+    route_class=StrictJSONRoute,
+    generate_unique_id_function=lambda route: f"health_{route.name}",
 )
 
 
-class Live(Answer):
+class Live(ResponseModel):
     """The process answers."""
 
     status: Literal["live"]
     """It answers."""
 
 
-class Ready(Answer):
+class Ready(ResponseModel):
     """The service can work."""
 
     status: Literal["ready"]
@@ -43,11 +45,11 @@ def live() -> Live:
 
 
 @router.get("/health/ready", responses=responses(503))
-def ready(env: Env, request: Request) -> Ready:
+def ready(ctx: Context, request: Request) -> Ready:
     """Tell whether this process goes on, database and storage answer and jobs get done."""
     if request.app.state.draining:
         raise NotReady("this process is being stopped", headers={"Retry-After": "5"})
-    found = readiness(env)
+    found = readiness(ctx)
     if not found.ready:
         raise NotReady("; ".join(found.reasons), headers={"Retry-After": "5"})
     return Ready(status="ready", workers=found.workers, queue_seconds=found.queue_seconds)
@@ -60,6 +62,6 @@ def ready(env: Env, request: Request) -> Ready:
         200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
     },
 )
-def metrics(env: Env) -> Response:
+def metrics(ctx: Context) -> Response:
     """Read counters and gauges in the Prometheus text format."""
-    return Response(generate_latest(service_registry(env)), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(service_registry(ctx)), media_type=CONTENT_TYPE_LATEST)

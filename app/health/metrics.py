@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 
+from app.context import AppContext
 from app.db import tables
-from app.environment import Environment
 from app.health.service import readiness
-
-PROCESS = CollectorRegistry()
-REQUESTS = Counter("covey_requests", "Requests answered.", ["operation", "status"], registry=PROCESS)
-SECONDS = Histogram("covey_request_seconds", "Time to answer.", ["operation"], registry=PROCESS)
+from app.metrics import PROCESS
 
 
-class _Ledger(Collector):
-    def __init__(self, env: Environment) -> None:
-        self._env = env
+class _JobQueueCollector(Collector):
+    def __init__(self, ctx: AppContext) -> None:
+        self._ctx = ctx
 
     def collect(self) -> Iterable[Metric]:
-        found = readiness(self._env)
+        found = readiness(self._ctx)
         yield GaugeMetricFamily("covey_ready", "Whether the service is ready.", value=float(found.ready))
         yield GaugeMetricFamily("covey_workers", "Workers heard of lately.", value=found.workers)
         yield GaugeMetricFamily(
@@ -33,7 +30,7 @@ class _Ledger(Collector):
         if not found.database:
             return
         jobs = GaugeMetricFamily("covey_jobs", "Jobs by kind and state.", labels=["kind", "state"])
-        with self._env.db.read() as session:
+        with self._ctx.db.read() as session:
             for kind, state, count in session.execute(
                 select(tables.Job.kind, tables.Job.state, func.count()).group_by(
                     tables.Job.kind, tables.Job.state
@@ -44,7 +41,7 @@ class _Ledger(Collector):
 
 
 @lru_cache(maxsize=1)
-def service_registry(env: Environment) -> CollectorRegistry:
+def service_registry(ctx: AppContext) -> CollectorRegistry:
     """The process's own counters, and the ledger as it is when it is asked."""
-    PROCESS.register(_Ledger(env))
+    PROCESS.register(_JobQueueCollector(ctx))
     return PROCESS

@@ -8,9 +8,9 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import database_now
-from app.environment import Environment
 
 ALIVE_SECONDS = 15.0
 """A worker that has not been heard of for longer is not counted."""
@@ -35,14 +35,14 @@ class Readiness:
     reasons: list[str]
 
 
-def readiness(env: Environment) -> Readiness:
+def readiness(ctx: AppContext) -> Readiness:
     """Look at the rows, never at the broker: a worker that hears no bell shows by what it leaves undone."""
     try:
-        with env.db.read() as session:
+        with ctx.db.read() as session:
             now = database_now(session)
             workers, room = session.execute(
                 select(func.count(), func.coalesce(func.sum(tables.Worker.concurrency), 0)).where(
-                    tables.Worker.seen_at > now - timedelta(seconds=ALIVE_SECONDS),
+                    tables.Worker.last_seen_at > now - timedelta(seconds=ALIVE_SECONDS),
                     tables.Worker.stopping.is_(False),
                 )
             ).one()
@@ -54,8 +54,8 @@ def readiness(env: Environment) -> Readiness:
     reasons = []
     if workers == 0:
         reasons.append("no worker has been heard of lately")
-    elif waited > env.settings.ready_queue_seconds and running < room:
+    elif waited > ctx.settings.ready_queue_seconds and running < room:
         reasons.append(f"a job has waited {waited:.0f} s although a worker has room")
-    if (reason := env.storage_watch.reason()) is not None:
+    if (reason := ctx.storage_probe.reason()) is not None:
         reasons.append(reason)
     return Readiness(not reasons, True, workers, waited, reasons)

@@ -3,7 +3,7 @@
 A checkpoint is a safetensors file (arrays and their names, no code) under a key of its own, and it counts
 once the job's row names it together with its digest. Both the key and the row carry the fencing token, so
 an attempt that was overtaken can neither overwrite nor name one. A file that was written and never named is
-collected later by ``app.retention``.
+collected later by ``app.maintenance.retention``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import safetensors.numpy
 import structlog
 from safetensors import SafetensorError
 
-from app.db.session import DATABASE_AWAY
-from app.environment import Environment
-from app.jobs import ledger
-from app.jobs.ledger import Claim
-from app.jobs.reporter import Reporter
+from app.context import AppContext
+from app.db.session import DATABASE_UNAVAILABLE
+from app.jobs import queue
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim
 from app.storage import Storage
-from app.versions.publishing import software
+from app.version import software
 from models.base import State
 from models.serialization.array_file import write_arrays
 
@@ -53,17 +53,17 @@ class Checkpoints:
     """Takes and finds the checkpoints of one attempt.
 
     Args:
-        env: where to.
+        ctx: where to.
         claim: the right to name them.
         report: the job's line to its row.
     """
 
-    def __init__(self, env: Environment, claim: Claim, report: Reporter) -> None:
-        self._env = env
+    def __init__(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+        self._ctx = ctx
         self._claim = claim
         self._report = report
         self._n = 0
-        self._due = time.monotonic() + env.settings.checkpoint_seconds
+        self._due = time.monotonic() + ctx.settings.checkpoint_seconds
 
     def load(self) -> Kept | None:
         """The checkpoint to go on from; one that cannot be used is told of and ignored.
@@ -78,7 +78,7 @@ class Checkpoints:
             self.ignore("it was written by other versions of the software")
             return None
         try:
-            content = self._env.storage.local(named["key"]).read_bytes()
+            content = self._ctx.storage.local(named["key"]).read_bytes()
             if hashlib.sha256(content).hexdigest() != named["sha256"]:
                 self.ignore("its content is damaged")
                 return None
@@ -87,13 +87,15 @@ class Checkpoints:
         except (OSError, SafetensorError) as error:
             self.ignore(f"it cannot be read ({type(error).__name__})")
             return None
-        ledger.note(self._env.db, self._claim, "resumed", phase=named["phase"], completed=named["completed"])
+        queue.add_event(
+            self._ctx.db, self._claim, "resumed", phase=named["phase"], completed=named["completed"]
+        )
         return Kept(state, named["seconds"])
 
     def ignore(self, reason: str) -> None:
         """Say that the checkpoint is not used; the attempt begins at the beginning."""
         log.warning("checkpoint.ignored", reason=reason)
-        ledger.note(self._env.db, self._claim, "checkpoint_ignored", reason=reason)
+        queue.add_event(self._ctx.db, self._claim, "checkpoint_ignored", reason=reason)
 
     def offer(
         self,
@@ -118,18 +120,18 @@ class Checkpoints:
             return
         try:
             self._take(phase, completed, snapshot(), seconds())
-        except (OSError, *DATABASE_AWAY) as error:
+        except (OSError, *DATABASE_UNAVAILABLE) as error:
             log.warning("checkpoint.failed", reason=type(error).__name__)
         ended = time.monotonic()
         self._due = ended + max(
-            self._env.settings.checkpoint_seconds, (ended - began) * (1 / LARGEST_SHARE - 1)
+            self._ctx.settings.checkpoint_seconds, (ended - began) * (1 / LARGEST_SHARE - 1)
         )
 
     def _take(self, phase: str, completed: int, state: State, seconds: Mapping[str, float]) -> None:
-        storage, claim = self._env.storage, self._claim
+        storage, claim = self._ctx.storage, self._claim
         self._n += 1
         key = f"{FOLDER}/{claim.job_id}.{claim.fence}.{self._n}.safetensors"
-        with storage.scratch(".safetensors") as path:
+        with storage.temporary_file(".safetensors") as path:
             write_arrays(path, state)
             stored = storage.put(key, path)
         named: dict[str, Any] = {

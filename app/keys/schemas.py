@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
-from app.schemas import Answer, NextCursor, Request, Timestamp, Title
-
-Scope: TypeAlias = Literal["read", "predict", "train", "admin"]
+from app.http.guards import Scope
+from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp, Title
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -22,7 +21,7 @@ def _in_utc(moment: datetime) -> datetime:
 Moment: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
-class ApiKeyCreate(Request):
+class ApiKeyCreate(RequestModel):
     """A new key."""
 
     model_config = ConfigDict(
@@ -41,7 +40,7 @@ class ApiKeyCreate(Request):
     """When it stops opening anything; never by default."""
 
 
-class ApiKeyRotate(Request):
+class ApiKeyRotate(RequestModel):
     """How a key goes from its secret to a new one."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 86400}]})
@@ -51,7 +50,7 @@ class ApiKeyRotate(Request):
     others may have seen."""
 
 
-class ApiKey(Answer):
+class ApiKey(ResponseModel):
     """A key, without its secret."""
 
     id: str
@@ -66,7 +65,7 @@ class ApiKey(Answer):
     """When it stops opening anything."""
     last_used_at: Timestamp | None = None
     """When it was last used, to the minute."""
-    previous_until: Timestamp | None = None
+    previous_secret_expires_at: Timestamp | None = None
     """Until when the secret before the last rotation opens as well."""
 
 
@@ -77,7 +76,7 @@ class ApiKeyCreated(ApiKey):
     """Send it as `Authorization: Bearer <secret>`."""
 
 
-class ApiKeyPage(Answer):
+class ApiKeyPage(ResponseModel):
     """A page of keys."""
 
     items: list[ApiKey]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from app.http import ReadScope, resource
-from app.schemas import Answer
+from app.http.base_route import ReadScope, resource
+from app.http.schemas import ResponseModel
 from models import catalog
 from models.catalog import LearnerDescription
 
 router = resource("learners")
 
 
-class LearnerList(Answer):
+class LearnerList(ResponseModel):
     """Every learner there is."""
 
     items: list[LearnerDescription]

@@ -14,9 +14,9 @@ from typing import Any
 import redis
 import structlog
 
-from app.broker import broker_url
-from app.errors import TooMany
+from app.http.errors import TooMany
 from app.ids import new_id
+from app.jobs.broker import broker_url
 from app.settings import Settings
 
 log = structlog.get_logger()

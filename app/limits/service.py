@@ -6,8 +6,8 @@ from sqlalchemy import func, select
 
 from app.db import tables
 from app.db.session import Transaction
-from app.errors import TooMany
-from app.jobs.ledger import FINISHED
+from app.http.errors import TooMany
+from app.jobs.queue import FINISHED
 
 RETRY_SECONDS = 5.0
 """When to ask again; nobody can know when a job ends."""

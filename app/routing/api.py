@@ -10,10 +10,11 @@ from fastapi import BackgroundTasks, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from app.errors import TooLarge, Unsupported
-from app.http import Env, Loaded, PredictScope, ReadScope, TrainScope, resource, responses
-from app.json_body import parse, refuse_encoding
-from app.paging import PageQuery
+from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, resource, responses
+from app.http.errors import TooLarge, Unsupported
+from app.http.json_body import parse, refuse_encoding
+from app.http.paging import PageQuery
+from app.http.schemas import DecisionId, RouterName
 from app.routing import service
 from app.routing.schemas import (
     Decision,
@@ -25,7 +26,7 @@ from app.routing.schemas import (
     RouterPage,
     RouterPut,
 )
-from app.schemas import DecisionId, RouterName
+from app.serving.dependencies import Loaded
 from models.mail import MailDocument, read_message
 
 router = resource("routers")
@@ -36,27 +37,27 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
 @router.put("/routers/{name}", dependencies=[TrainScope])
-def put(env: Env, name: RouterName, body: RouterPut) -> Router:
+def put(ctx: Context, name: RouterName, body: RouterPut) -> Router:
     """Create or replace a router. The model, version and shadow that it names must exist."""
-    return service.put(env.db, name, body)
+    return service.put(ctx.db, name, body)
 
 
 @router.get("/routers", dependencies=[ReadScope])
-def list(env: Env, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
+def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
     """List routers, by name."""
-    return service.page(env.db, page)
+    return service.page(ctx.db, page)
 
 
 @router.get("/routers/{name}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, name: RouterName) -> Router:
+def get(ctx: Context, name: RouterName) -> Router:
     """Read a router."""
-    return service.get(env.db, name)
+    return service.get(ctx.db, name)
 
 
 @router.delete("/routers/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404))
-def delete(env: Env, name: RouterName) -> None:
+def delete(ctx: Context, name: RouterName) -> None:
     """Delete a router. Its decisions stay readable by their ids."""
-    service.delete(env.db, name)
+    service.delete(ctx.db, name)
 
 
 @router.post(
@@ -75,7 +76,7 @@ def delete(env: Env, name: RouterName) -> None:
     },
 )
 async def route_message(
-    env: Env,
+    ctx: Context,
     loaded: Loaded,
     request: Request,
     background: BackgroundTasks,
@@ -91,24 +92,24 @@ async def route_message(
     """
     refuse_encoding(request)
     kind = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
-    body, cut = await _up_to(request, env.settings.max_message_bytes)
+    body, cut = await _up_to(request, ctx.settings.max_message_bytes)
     mail = await to_thread.run_sync(_read, kind, body, cut)
-    decision, new = await to_thread.run_sync(lambda: service.route(env, loaded, name, mail, explain=explain))
+    decision, new = await to_thread.run_sync(lambda: service.route(ctx, loaded, name, mail, explain=explain))
     if new:
-        background.add_task(service.shadow, env, loaded, decision.decision_id, mail)
+        background.add_task(service.shadow, ctx, loaded, decision.decision_id, mail)
     return decision
 
 
 @router.get("/routers/{name}/decisions", dependencies=[ReadScope], responses=responses(404))
-def list_decisions(env: Env, name: RouterName, page: PageQuery) -> DecisionPage:
+def list_decisions(ctx: Context, name: RouterName, page: PageQuery) -> DecisionPage:
     """List the decisions of a router, the newest first."""
-    return service.page_decisions(env.db, name, page)
+    return service.page_decisions(ctx.db, name, page)
 
 
 @decisions.get("/decisions/{decision_id}", name="get", dependencies=[ReadScope], responses=responses(404))
-def get_decision(env: Env, decision_id: DecisionId) -> RecordedDecision:
+def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
     """Read a decision."""
-    return service.get_decision(env.db, decision_id)
+    return service.get_decision(ctx.db, decision_id)
 
 
 @decisions.delete(
@@ -118,15 +119,15 @@ def get_decision(env: Env, decision_id: DecisionId) -> RecordedDecision:
     dependencies=[TrainScope],
     responses=responses(404),
 )
-def delete_decision(env: Env, decision_id: DecisionId) -> None:
+def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
     """Delete a decision and what it kept of the message. The message posted again is decided anew."""
-    service.delete_decision(env.db, decision_id)
+    service.delete_decision(ctx.db, decision_id)
 
 
 @decisions.post("/decisions/{decision_id}/feedback", dependencies=[PredictScope], responses=responses(404))
-def give_feedback(env: Env, decision_id: DecisionId, body: Feedback) -> RecordedDecision:
+def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> RecordedDecision:
     """Tell which labels would have been right."""
-    return service.give_feedback(env.db, decision_id, body)
+    return service.give_feedback(ctx.db, decision_id, body)
 
 
 async def _up_to(request: Request, limit: int) -> tuple[bytes, bool]:

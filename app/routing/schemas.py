@@ -7,8 +7,18 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from app.datasets.schemas import EmailParts, Label
-from app.schemas import Answer, Count, Longest, Name, NextCursor, Request, Timestamp, WithoutNul
-from app.versions.schemas import LabelExplanation, RankedLabel, VersionRef
+from app.http.schemas import (
+    Count,
+    MaxItems,
+    Name,
+    NextCursor,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    WithoutNul,
+)
+from app.registry.schemas import VersionRef
+from app.serving.schemas import LabelExplanation, RankedLabel
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), WithoutNul]
 """Where a department's messages go: an address, a queue's name, whatever the caller understands."""
@@ -16,7 +26,7 @@ Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_leng
 Disposition: TypeAlias = Literal["routed", "review", "fallback"]
 
 
-class RouterPut(Request):
+class RouterPut(RequestModel):
     """How messages are routed."""
 
     model_config = ConfigDict(
@@ -33,7 +43,7 @@ class RouterPut(Request):
             ]
         }
     )
-    longest: ClassVar[Longest] = {"destinations": lambda settings: settings.max_labels}
+    longest: ClassVar[MaxItems] = {"destinations": lambda settings: settings.max_labels}
 
     model: Name
     """A model that exists."""
@@ -53,7 +63,7 @@ class RouterPut(Request):
     """Name the terms that decided, in every decision."""
 
 
-class Router(Answer):
+class Router(ResponseModel):
     """How messages are routed under a name."""
 
     name: str
@@ -80,7 +90,7 @@ class Router(Answer):
     """When it was last replaced."""
 
 
-class RouterPage(Answer):
+class RouterPage(ResponseModel):
     """A page of routers, by name."""
 
     items: list[Router]
@@ -88,7 +98,7 @@ class RouterPage(Answer):
     next_cursor: NextCursor = None
 
 
-class MessageJson(Request):
+class MessageJson(RequestModel):
     """A message as JSON; exactly one of email and raw_email."""
 
     model_config = ConfigDict(
@@ -117,7 +127,7 @@ class MessageJson(Request):
         return self
 
 
-class Department(Answer):
+class Department(ResponseModel):
     """A department that a message goes to."""
 
     label: str
@@ -128,7 +138,7 @@ class Department(Answer):
     """The label's score."""
 
 
-class MessageSummary(Answer):
+class MessageSummary(ResponseModel):
     """What was read of the message."""
 
     message_id: str | None = None
@@ -143,7 +153,7 @@ class MessageSummary(Answer):
     """Only a part of the message was read, because of its size."""
 
 
-class ShadowDecision(Answer):
+class ShadowDecision(ResponseModel):
     """What the shadow version would have decided."""
 
     version: int
@@ -154,7 +164,7 @@ class ShadowDecision(Answer):
     """The labels with the highest scores."""
 
 
-class Decision(Answer):
+class Decision(ResponseModel):
     """Where a message goes, and why."""
 
     decision_id: str
@@ -192,7 +202,7 @@ class RecordedDecision(Decision):
     """When that was told."""
 
 
-class DecisionPage(Answer):
+class DecisionPage(ResponseModel):
     """A page of decisions, the newest first."""
 
     items: list[RecordedDecision]
@@ -200,7 +210,7 @@ class DecisionPage(Answer):
     next_cursor: NextCursor = None
 
 
-class Feedback(Request):
+class Feedback(RequestModel):
     """What would have been right."""
 
     model_config = ConfigDict(
@@ -210,7 +220,7 @@ class Feedback(Request):
             ]
         }
     )
-    longest: ClassVar[Longest] = {"labels": lambda settings: settings.max_labels}
+    longest: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
 
     labels: list[Label]
     """The labels that would have been right; none at all is allowed."""

@@ -12,12 +12,13 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
-from app.environment import Environment
-from app.errors import ApiError, Invalid, NotFound
+from app.http.errors import ApiError, Invalid, NotFound
+from app.http.paging import Page, by_name, newest_first
 from app.ids import new_id
-from app.paging import Page, by_name, newest_first
+from app.registry import service as versions
 from app.routing.deciding import Outcome, decide, unreadable
 from app.routing.schemas import (
     Decision,
@@ -31,9 +32,8 @@ from app.routing.schemas import (
     RouterPut,
     ShadowDecision,
 )
-from app.versions import predicting
-from app.versions import service as versions
-from app.versions.loaded import LoadedModels
+from app.serving.loaded_models import LoadedModels
+from app.serving.prediction import as_text, label_explanations, load_version, ranked_labels
 from models.mail import MailDocument, read_email, read_message
 from models.mail.email import Email
 from models.pipeline import Pipeline, Prediction
@@ -104,7 +104,7 @@ def read_json(body: MessageJson) -> MailDocument:
 
 
 def route(
-    env: Environment, loaded: LoadedModels, name: str, mail: MailDocument, *, explain: bool | None
+    ctx: AppContext, loaded: LoadedModels, name: str, mail: MailDocument, *, explain: bool | None
 ) -> tuple[Decision, bool]:
     """Decide where a message goes, and record it before answering.
 
@@ -114,49 +114,49 @@ def route(
     key = message_key(mail)
     while True:
         try:
-            return _route(env, loaded, name, mail, key, explain)
+            return _route(ctx, loaded, name, mail, key, explain)
         except IntegrityError:
             # The same message was posted twice at once, and the other one was first.
             continue
 
 
 def _route(
-    env: Environment, loaded: LoadedModels, name: str, mail: MailDocument, key: str, explain: bool | None
+    ctx: AppContext, loaded: LoadedModels, name: str, mail: MailDocument, key: str, explain: bool | None
 ) -> tuple[Decision, bool]:
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         router = _router(session, name)
         earlier = _earlier(session, router.id, key)
     if earlier is not None:
         return earlier, False
     config = RouterPut.model_validate(router.config)
-    version, pipeline = predicting.load(env, loaded, config.model, config.version)
+    version, pipeline = load_version(ctx, loaded, config.model, config.version)
     prediction = _predict(pipeline, mail, explain=config.explain if explain is None else explain)
     readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
     outcome = decide(config, pipeline, prediction) if readable else unreadable(config)
-    decision = _decision(env, router.name, version, outcome, prediction, mail)
+    decision = _decision(ctx, router.name, version, outcome, prediction, mail)
     row = tables.Decision(
         id=decision.decision_id,
         router_id=router.id,
         router=router.name,
         message_key=key,
-        answer=decision.model_dump(
+        response=decision.model_dump(
             mode="json",
             exclude_none=True,
             # Its terms are words of the message.
-            exclude=set() if env.settings.keep_decision_text else {"explanation"},
+            exclude=set() if ctx.settings.keep_decision_text else {"explanation"},
         ),
     )
-    with env.db.write() as tx:
+    with ctx.db.write() as tx:
         row.created_at = tx.now
         tx.session.add(row)
         tx.session.flush()
     return decision, True
 
 
-def shadow(env: Environment, loaded: LoadedModels, decision_id: str, mail: MailDocument) -> None:
+def shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail: MailDocument) -> None:
     """Let the router's shadow version decide too, after the answer has been given."""
     try:
-        with env.db.read() as session:
+        with ctx.db.read() as session:
             row = session.get(tables.Decision, decision_id)
             if row is None:  # deleted meanwhile
                 return
@@ -164,7 +164,7 @@ def shadow(env: Environment, loaded: LoadedModels, decision_id: str, mail: MailD
         config = RouterPut.model_validate(router.config)
         if config.shadow is None:
             return
-        version, pipeline = predicting.load(env, loaded, config.model, config.shadow)
+        version, pipeline = load_version(ctx, loaded, config.model, config.shadow)
     except ApiError as error:
         # The shadow is for comparison only; one that is gone must not disturb the routing.
         log.warning("shadow.absent", decision_id=decision_id, reason=error.detail)
@@ -173,9 +173,9 @@ def shadow(env: Environment, loaded: LoadedModels, decision_id: str, mail: MailD
     said = ShadowDecision(
         version=version.version,
         labels=prediction.labels,
-        ranking=predicting.ranked(prediction.ranking[:SHADOW_RANKING]),
+        ranking=ranked_labels(prediction.ranking[:SHADOW_RANKING]),
     )
-    with env.db.write() as tx:
+    with ctx.db.write() as tx:
         tx.session.execute(
             update(tables.Decision)
             .where(tables.Decision.id == decision_id)
@@ -232,19 +232,19 @@ def _predict(pipeline: Pipeline, mail: MailDocument, *, explain: bool) -> Predic
     if pipeline.kind_ == "email":
         return pipeline.predict([mail], explain=explain)[0]
     if pipeline.kind_ == "text":
-        return pipeline.predict([predicting.as_text(mail)], explain=explain)[0]
+        return pipeline.predict([as_text(mail)], explain=explain)[0]
     raise Invalid("this router's model was trained on named numbers; it cannot read messages")
 
 
 def _decision(
-    env: Environment,
+    ctx: AppContext,
     router: str,
     version: tables.ModelVersion,
     outcome: Outcome,
     prediction: Prediction,
     mail: MailDocument,
 ) -> Decision:
-    explanation = predicting.explained(prediction.explanation) if prediction.explanation else None
+    explanation = label_explanations(prediction.explanation) if prediction.explanation else None
     return Decision(
         decision_id=new_id("dec"),
         router=router,
@@ -253,11 +253,11 @@ def _decision(
         disposition=outcome.disposition,
         departments=outcome.departments,
         destinations=outcome.destinations,
-        ranking=predicting.ranked(prediction.ranking),
+        ranking=ranked_labels(prediction.ranking),
         explanation=explanation,
         message=MessageSummary(
             message_id=mail.message_id,
-            subject=mail.subject if env.settings.keep_decision_text else None,
+            subject=mail.subject if ctx.settings.keep_decision_text else None,
             automated=mail.automated,
             defects=list(mail.defects),
             truncated=mail.truncated,
@@ -271,7 +271,7 @@ def _earlier(session: Session, router_id: str, key: str) -> Decision | None:
             tables.Decision.router_id == router_id, tables.Decision.message_key == key
         )
     ).one_or_none()
-    return None if row is None else Decision.model_validate(row.answer)
+    return None if row is None else Decision.model_validate(row.response)
 
 
 def _router(session: Session, name: str) -> tables.Router:
@@ -289,7 +289,7 @@ def _found(row: tables.Decision | None, decision_id: str) -> tables.Decision:
 
 def _recorded(row: tables.Decision) -> RecordedDecision:
     fields: dict[str, Any] = {
-        **row.answer,
+        **row.response,
         "created_at": row.created_at,
         "shadow": row.shadow,
         "feedback": row.feedback,

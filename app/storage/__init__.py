@@ -1,16 +1,16 @@
 """Files: uploads, data sets, checkpoints and artifacts, in a folder or in an S3-compatible bucket."""
 
 from app.storage.bucket import BucketStorage
-from app.storage.choosing import open_storage
-from app.storage.files import Found, Storage, StorageAwayError, Stored
-from app.storage.folder import FolderStorage
+from app.storage.factory import open_storage
+from app.storage.interface import Found, Storage, StorageUnavailableError, StoredFile
+from app.storage.local import LocalStorage
 
 __all__ = [
     "BucketStorage",
-    "FolderStorage",
     "Found",
+    "LocalStorage",
     "Storage",
-    "StorageAwayError",
-    "Stored",
+    "StorageUnavailableError",
+    "StoredFile",
     "open_storage",
 ]

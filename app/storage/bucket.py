@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from app.storage.copies import LocalCopies
-from app.storage.files import Found, StorageAwayError, Stored, checked, expect_same
+from app.storage.cache import LocalCache
+from app.storage.interface import Found, StorageUnavailableError, StoredFile, checked, expect_same
 
 if TYPE_CHECKING:
     from boto3.s3.transfer import TransferConfig
@@ -52,7 +52,7 @@ class BucketStorage:
     check_seconds = 10.0
 
     def __init__(
-        self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, copies: LocalCopies
+        self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, copies: LocalCache
     ) -> None:
         self._bucket = bucket
         self._prefix = prefix
@@ -64,7 +64,7 @@ class BucketStorage:
         self._made_quick: S3Client | None = None
 
     @classmethod
-    def from_url(cls, url: str, copies: LocalCopies) -> BucketStorage:
+    def from_url(cls, url: str, copies: LocalCache) -> BucketStorage:
         """Storage for a URL, ``s3://bucket/prefix?endpoint=…&region=…``.
 
         Raises:
@@ -91,7 +91,7 @@ class BucketStorage:
         """A new file to write; what is written goes to the bucket at once, in parts.
 
         Raises:
-            StorageAwayError: the bucket did not take it.
+            StorageUnavailableError: the bucket did not take it.
         """
         name = self._name(key)
         reading, writing = os.pipe()
@@ -111,24 +111,24 @@ class BucketStorage:
                 raise
             upload.result()
 
-    def put(self, key: str, path: Path) -> Stored:
+    def put(self, key: str, path: Path) -> StoredFile:
         """Store a finished local file under a key; the local file stays.
 
         Raises:
-            StorageAwayError: the bucket did not take it.
+            StorageUnavailableError: the bucket did not take it.
         """
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         with _told():
             self._client().upload_file(str(path), self._bucket, self._name(key), Config=_transfer())
-        return Stored(key, sha256, path.stat().st_size)
+        return StoredFile(key, sha256, path.stat().st_size)
 
     def local(self, key: str) -> Path:
         """The path of a local copy, which stays while this process uses it.
 
         Raises:
             FileNotFoundError: there is no such file.
-            StorageAwayError: the bucket does not answer.
+            StorageUnavailableError: the bucket does not answer.
         """
         name = self._name(key)
         with _told(key):
@@ -151,20 +151,20 @@ class BucketStorage:
         """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
         return self._listed(self._name(f"{folder}/x").removesuffix("x"))
 
-    def everything(self) -> Iterator[Found]:
+    def all_files(self) -> Iterator[Found]:
         """All files; of those that come or go meanwhile, any."""
         found = self._listed(f"{self._prefix}/" if self._prefix else "")
         return (file for file in found if file.key != CHECK)
 
-    def scratch(self, suffix: str = "") -> AbstractContextManager[Path]:
+    def temporary_file(self, suffix: str = "") -> AbstractContextManager[Path]:
         """A path for a temporary file beside the local copies, removed when the block ends."""
-        return self._copies.scratch(suffix)
+        return self._copies.temporary_file(suffix)
 
     def check(self) -> None:
         """Write a few bytes and read them back, in seconds or not at all.
 
         Raises:
-            StorageAwayError: that cannot be done now.
+            StorageUnavailableError: that cannot be done now.
         """
         name, written = self._name(CHECK), b"covey"
         with _told():
@@ -276,6 +276,6 @@ def _told(key: str | None = None) -> Iterator[None]:
     except ClientError as error:
         if key is not None and error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
             raise FileNotFoundError(key) from error
-        raise StorageAwayError(str(error)) from error
+        raise StorageUnavailableError(str(error)) from error
     except (BotoCoreError, Boto3Error) as error:
-        raise StorageAwayError(str(error)) from error
+        raise StorageUnavailableError(str(error)) from error

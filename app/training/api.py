@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.http import Env, ReadScope, TrainScope, headed, resource, responses
-from app.idempotency import OnceHeader
-from app.paging import PageQuery
-from app.schemas import JobId
+from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
+from app.http.idempotency import IdempotencyHeader
+from app.http.paging import PageQuery
+from app.http.schemas import JobId
+from app.jobs.schemas import CurvePage, JobEventPage
 from app.training import service, stream
-from app.training.schemas import CurvePage, JobEventPage, TrainingJob, TrainingJobCreate, TrainingJobPage
+from app.training.schemas import TrainingJob, TrainingJobCreate, TrainingJobPage
 
 router = resource("training_jobs")
 
@@ -21,33 +22,35 @@ router = resource("training_jobs")
     "/training-jobs",
     status_code=202,
     dependencies=[TrainScope],
-    responses={**responses(404, 409), **headed(202, "Location")},
+    responses={**responses(404, 409), **response_headers(202, "Location")},
 )
-def create(env: Env, once: OnceHeader, body: TrainingJobCreate, response: Response) -> TrainingJob:
+def create(
+    ctx: Context, idempotency: IdempotencyHeader, body: TrainingJobCreate, response: Response
+) -> TrainingJob:
     """Train a new version of a model in a worker. What cannot go together is refused at once."""
-    made = service.create(env, body, once)
+    made = service.create(ctx, body, idempotency)
     response.headers["Location"] = f"/v1/training-jobs/{made.id}"
     return made
 
 
 @router.get("/training-jobs", dependencies=[ReadScope])
-def list(env: Env, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb of the operation's id
+def list(ctx: Context, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb of the operation's id
     """List training jobs, the newest first."""
-    return service.page(env.db, page)
+    return service.page(ctx.db, page)
 
 
 @router.get("/training-jobs/{job_id}", dependencies=[ReadScope], responses=responses(404))
-def get(env: Env, job_id: JobId) -> TrainingJob:
+def get(ctx: Context, job_id: JobId) -> TrainingJob:
     """Read a training job: its state, progress, and in the end its result or error."""
-    return service.get(env.db, job_id)
+    return service.get(ctx.db, job_id)
 
 
 @router.post(
     "/training-jobs/{job_id}/cancel", status_code=202, dependencies=[TrainScope], responses=responses(404)
 )
-def cancel(env: Env, job_id: JobId) -> TrainingJob:
+def cancel(ctx: Context, job_id: JobId) -> TrainingJob:
     """Ask a job to stop. A queued one never starts; a running one stops at its next round."""
-    return service.cancel(env.db, job_id)
+    return service.cancel(ctx.db, job_id)
 
 
 @router.get(
@@ -60,7 +63,7 @@ def cancel(env: Env, job_id: JobId) -> TrainingJob:
     response_model=JobEventPage,
 )
 def list_events(
-    env: Env,
+    ctx: Context,
     request: Request,
     job_id: JobId,
     page: PageQuery,
@@ -70,18 +73,18 @@ def list_events(
 ) -> JobEventPage | StreamingResponse:
     """List what happened to a job; with `Accept: text/event-stream` as a stream that ends with the job."""
     if "text/event-stream" in request.headers.get("accept", ""):
-        service.get(env.db, job_id)
+        service.get(ctx.db, job_id)
         return StreamingResponse(
             stream.events(
-                env.db, job_id, stream.position(last_event_id), until=lambda: request.app.state.draining
+                ctx.db, job_id, stream.position(last_event_id), until=lambda: request.app.state.draining
             ),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
-    return service.events(env.db, job_id, page)
+    return service.events(ctx.db, job_id, page)
 
 
 @router.get("/training-jobs/{job_id}/curve", dependencies=[ReadScope], responses=responses(404))
-def list_curve(env: Env, job_id: JobId, page: PageQuery) -> CurvePage:
+def list_curve(ctx: Context, job_id: JobId, page: PageQuery) -> CurvePage:
     """List the measures of a training by round, epoch or pass."""
-    return service.curve(env.db, job_id, page)
+    return service.curve(ctx.db, job_id, page)

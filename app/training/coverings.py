@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
-from app.errors import from_learning
+from app.http.errors import from_learning
 from models.boosting.adaboost_lc import AdaBoostLCParameters
 from models.catalog import LearnerUnion
 from models.errors import ParameterError

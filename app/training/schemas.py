@@ -6,19 +6,21 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.errors import Problem
-from app.schemas import Answer, JsonObject, Name, NextCursor, Request, Timestamp
+from app.http.errors import Problem
+from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
+from app.jobs.schemas import JobState, Progress
+from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionRule
 from models.catalog import FeaturesUnion, LearnerUnion
 from models.decisions import DecisionUnion
 
 
-class GivenSplit(Request):
+class GivenSplit(RequestModel):
     """The examples' own split."""
 
     kind: Literal["given"]
 
 
-class RandomSplit(Request):
+class RandomSplit(RequestModel):
     """A random part is held out."""
 
     kind: Literal["random"]
@@ -26,7 +28,7 @@ class RandomSplit(Request):
     """The part that is held out, of 1."""
 
 
-class NoSplit(Request):
+class NoSplit(RequestModel):
     """Everything is for training; nothing is measured on held-out examples."""
 
     kind: Literal["none"]
@@ -35,24 +37,7 @@ class NoSplit(Request):
 SplitUnion: TypeAlias = Annotated[GivenSplit | RandomSplit | NoSplit, Field(discriminator="kind")]
 
 
-PromotionRule: TypeAlias = Literal["if_first", "always", "never"]
-
-
-class IfBetter(Request):
-    """Promote when a measure on the test part is better than that of the version now live."""
-
-    metric: str = Field(examples=["f1_micro"])
-    """A measure of the test part, as in a version's `metrics`."""
-
-
-class PromoteIfBetter(Request):
-    """Promote only a better version."""
-
-    if_better: IfBetter
-    """Better in what."""
-
-
-class TrainingJobCreate(Request):
+class TrainingJobCreate(RequestModel):
     """A training to do."""
 
     model_config = ConfigDict(
@@ -103,32 +88,7 @@ class TrainingJobCreate(Request):
     """The same seed gives the same model, bit for bit."""
 
 
-JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-
-
-class Progress(Answer):
-    """How far a job is."""
-
-    phase: str
-    """What it is doing, such as `features`, `training`, `evaluating`."""
-    completed: int
-    """Units done in this phase."""
-    total: int | None = None
-    """Units that there are to do, where that is known."""
-    unit: str
-    """What is counted, such as `rounds`."""
-
-
-class PartMetrics(Answer):
-    """Measures of the training part, and of the test part where there is one."""
-
-    train: dict[str, float]
-    """Measure to value, on the examples learned from."""
-    test: dict[str, float] | None = None
-    """Measure to value, on the examples held out."""
-
-
-class TrainingResult(Answer):
+class TrainingResult(ResponseModel):
     """What a training made."""
 
     model: str
@@ -139,7 +99,7 @@ class TrainingResult(Answer):
     """How good it is."""
 
 
-class TrainingJob(Answer):
+class TrainingJob(ResponseModel):
     """A training job."""
 
     id: str
@@ -170,47 +130,9 @@ class TrainingJob(Answer):
     """What it made, once it has succeeded."""
 
 
-class TrainingJobPage(Answer):
+class TrainingJobPage(ResponseModel):
     """A page of training jobs."""
 
     items: list[TrainingJob]
-    """The page."""
-    next_cursor: NextCursor = None
-
-
-class JobEvent(Answer):
-    """Something that happened to a job."""
-
-    seq: int
-    """Its place among the job's events, from 1; also the id in the event stream."""
-    at: Timestamp
-    """When it happened."""
-    type: str
-    """What happened, such as `queued`, `started`, `succeeded`."""
-    detail: JsonObject
-    """More about it; depends on the type."""
-
-
-class JobEventPage(Answer):
-    """A page of events, in their order."""
-
-    items: list[JobEvent]
-    """The page."""
-    next_cursor: NextCursor = None
-
-
-class CurvePoint(Answer):
-    """The measures of one step of a training."""
-
-    step: int
-    """The round, epoch or pass, from 1."""
-    measures: dict[str, float]
-    """Measure to value after this step."""
-
-
-class CurvePage(Answer):
-    """A page of a training's curve, by rising step."""
-
-    items: list[CurvePoint]
     """The page."""
     next_cursor: NextCursor = None

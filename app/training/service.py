@@ -8,22 +8,19 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.environment import Environment
-from app.errors import Invalid, NotFound, from_learning
-from app.idempotency import Once
-from app.jobs import ledger
+from app.http.errors import Invalid, NotFound, from_learning
+from app.http.idempotency import Idempotency
+from app.http.paging import Page, cut, newest_first
+from app.jobs import queue
+from app.jobs.schemas import CurvePage, CurvePoint, JobEvent, JobEventPage
 from app.limits import service as limits
-from app.paging import Page, cut, newest_first
 from app.training.coverings import check_covering
 from app.training.schemas import (
-    CurvePage,
-    CurvePoint,
     GivenSplit,
-    JobEvent,
-    JobEventPage,
     NoSplit,
     RandomSplit,
     TrainingJob,
@@ -34,24 +31,24 @@ from models import catalog
 from models.errors import ParameterError
 
 
-def create(env: Environment, body: TrainingJobCreate, once: Once) -> TrainingJob:
+def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -> TrainingJob:
     """Queue a training; whatever can be known to be impossible is refused now."""
-    dataset = datasets.ready(env, body.dataset_id, pointer="/dataset_id")
+    dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
     request = completed(body, dataset)
-    check_covering(env.db, request.learner, dataset, left_out=_left_out(request, dataset.report or {}))
+    check_covering(ctx.db, request.learner, dataset, left_out=_left_out(request, dataset.report or {}))
 
     def work(tx: Transaction) -> TrainingJob:
-        job = ledger.enqueue(
+        job = queue.enqueue(
             tx,
             "train",
             request.model_dump(mode="json", exclude_none=True),
             dataset_id=dataset.id,
             model=request.model,
         )
-        limits.own(tx, job, once.key_id, env.settings.jobs_in_flight)
+        limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         return shown(job)
 
-    return once.run(env.db, TrainingJob, work)
+    return idempotency.run(ctx.db, TrainingJob, work)
 
 
 def completed(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCreate:
@@ -111,9 +108,9 @@ def cancel(db: Database, job_id: str) -> TrainingJob:
     """Ask a job to stop; asking again, or asking one that has ended, changes nothing."""
     with db.write() as tx:
         _found(tx.session, job_id)
-        job = ledger.lock(tx, job_id)
+        job = queue.lock(tx, job_id)
         assert job is not None, "jobs are not deleted"  # noqa: S101
-        ledger.request_cancel(tx, job)
+        queue.request_cancel(tx, job)
         return shown(job)
 
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 
 from anyio import to_thread
 
-from app.db.session import DATABASE_AWAY, Database
-from app.errors import Invalid
-from app.jobs.ledger import FINISHED
-from app.paging import LARGEST_LIMIT, Page
+from app.db.session import DATABASE_UNAVAILABLE, Database
+from app.http.errors import Invalid
+from app.http.paging import LARGEST_LIMIT, Page
+from app.jobs.queue import FINISHED
 from app.training import service
 
 POLL_SECONDS = 0.5
@@ -48,7 +48,7 @@ async def events(db: Database, job_id: str, after: int, until: Callable[[], bool
             # The state is read before the events: once it is final, the events that follow are all there are.
             job = await to_thread.run_sync(service.get, db, job_id)
             page = await to_thread.run_sync(service.events, db, job_id, Page(LARGEST_LIMIT, str(after)))
-        except DATABASE_AWAY:
+        except DATABASE_UNAVAILABLE:
             return
         for event in page.items:
             after = event.seq

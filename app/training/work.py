@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.environment import Environment
 from app.evaluations.measuring import measure_part
-from app.jobs import ledger
+from app.jobs import queue
 from app.jobs.checkpoints import Checkpoints, Kept
-from app.jobs.ledger import Claim
-from app.jobs.patience import persist
-from app.jobs.reporter import Reporter
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim
+from app.jobs.retry import write_with_retry
+from app.registry import publishing
+from app.registry.publishing import NewVersion
 from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
-from app.versions import publishing
-from app.versions.publishing import NewVersion
 from models import artifact
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
@@ -31,16 +31,16 @@ from models.pipeline import Pipeline, Progress
 class Training:
     """The job kind ``train``."""
 
-    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Train, measure, save, and publish the version."""
         request = TrainingJobCreate.model_validate(claim.spec)
-        with env.db.read() as session:
+        with ctx.db.read() as session:
             dataset = session.get_one(tables.Dataset, claim.dataset_id)
         assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
-        stored = StoredExamples(env.storage.local(dataset.storage_key))
+        stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         training_part, test_part = parts(stored, request)
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
-        checkpoints = Checkpoints(env, claim, report)
+        checkpoints = Checkpoints(ctx, claim, report)
         kept = checkpoints.load()
         try:
             pipeline, timings = fit(request, training_part, tree, report, checkpoints, kept)
@@ -59,10 +59,10 @@ class Training:
                 warnings += [f"{name} part: {warning}" for warning in evaluation.warnings]
         evaluated = time.perf_counter()
         report("saving", 0, 1, "files")
-        with env.storage.scratch(".covey") as path:
+        with ctx.storage.temporary_file(".covey") as path:
             said = {"metrics": metrics, "dataset_sha256": dataset.sha256}
             artifact.save(pipeline, path, extra=said)
-            saved = env.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
+            saved = ctx.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
         version = NewVersion(
             model=request.model,
             pipeline=pipeline,
@@ -79,9 +79,9 @@ class Training:
         def finish(tx: Transaction) -> None:
             number = publishing.publish(tx, replace(version, warnings=list(warnings)), request.promote)
             result = {"model": request.model, "version": number, "metrics": metrics}
-            ledger.finish(tx, claim, "succeeded", result=result)
+            queue.finish(tx, claim, "succeeded", result=result)
 
-        persist(env.db, finish)
+        write_with_retry(ctx.db, finish)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """Nothing else changes: there is no version, and the data set is as it was."""
@@ -91,7 +91,7 @@ def fit(
     request: TrainingJobCreate,
     source: StoredExamples,
     tree: LabelTree | None,
-    report: Reporter,
+    report: ProgressReporter,
     checkpoints: Checkpoints,
     kept: Kept | None,
 ) -> tuple[Pipeline, dict[str, float]]:

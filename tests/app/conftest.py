@@ -11,17 +11,17 @@ import postgres
 import pytest
 from sqlalchemy import delete, text
 
-from app.bell import Bell
-from app.broker import broker_url
+from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database, make_engine
-from app.environment import Environment
+from app.jobs.broker import broker_url
+from app.jobs.notifier import Notifier
 from app.settings import Settings
-from app.storage import FolderStorage
+from app.storage import LocalStorage
 
 
 def _migrate(url: str) -> str:
-    db = Database(url, ring=lambda _: None)
+    db = Database(url)
     schema.migrate(db.engine)
     db.close()
     return url
@@ -91,26 +91,26 @@ def database_url(kind_of_database: str, request: pytest.FixtureRequest, tmp_path
 
 
 @pytest.fixture
-def rung() -> list[str]:
-    """The jobs that the bell was rung for, in order."""
+def notified() -> list[str]:
+    """The jobs that the notifier was notified for, in order."""
     return []
 
 
 @pytest.fixture
-def database(database_url: str, rung: list[str]) -> Iterator[Database]:
+def database(database_url: str, notified: list[str]) -> Iterator[Database]:
     """A fresh database at the newest schema."""
-    db = Database(database_url, ring=rung.append)
+    db = Database(database_url, notify=notified.append)
     yield db
     db.close()
 
 
 @pytest.fixture
-def env(database: Database, database_url: str, tmp_path: Path) -> Iterator[Environment]:
+def ctx(database: Database, database_url: str, tmp_path: Path) -> Iterator[AppContext]:
     """What a process of the service works with, on a fresh database; its broker is away."""
     made = Settings(data_dir=tmp_path, database_url=database_url, lease_seconds=10)
-    bell = Bell(broker_url(made))
-    yield Environment(made, database, FolderStorage(tmp_path / "storage"), bell)
-    bell.close()
+    notifier = Notifier(broker_url(made))
+    yield AppContext(made, database, LocalStorage(tmp_path / "storage"), notifier)
+    notifier.close()
 
 
 class Clock:

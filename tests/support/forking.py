@@ -16,12 +16,12 @@ from sqlalchemy import text
 from app.db import schema
 from app.db.session import Database
 from app.settings import Settings
-from workers.supervisor import Supervisor
+from workers.maintenance import MaintenanceLoop
 
 
 def can_write(url: str) -> bool:
     """Whether this process, freshly forked, can write: a lock that it inherited would never be let go."""
-    db = Database(url, ring=lambda _: None)
+    db = Database(url)
     with db.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA busy_timeout = 20000")
         connection.commit()
@@ -37,15 +37,15 @@ def main(folder: Path, forks: int) -> int:
     """Fork so often."""
     settings = Settings(data_dir=folder)
     url = settings.resolved_database_url()
-    db = Database(url, ring=lambda _: None)
+    db = Database(url)
     schema.migrate(db.engine)
     db.close()
-    supervisor = Supervisor(settings, "wrk_test")
+    supervisor = MaintenanceLoop(settings, "wrk_test")
     over = threading.Event()
 
     def work() -> None:
         while not over.is_set():
-            supervisor.look()
+            supervisor.tick()
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -171,7 +171,7 @@ def _read_artifact(reader: str, content: bytes, dice: random.Random, folder: Pat
         if not str(error):
             raise Astray("a refusal without a reason") from error
         return False
-    documents: Any = ["red sky", "", "unheard of"]
+    documents: Any = ["red sky", "", "undelivered of"]
     if model.kind_ == "text":
         with suppress(UnsuitableDataError):
             if not np.isfinite(model.scores(documents)).all():

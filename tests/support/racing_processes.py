@@ -14,7 +14,7 @@ from typing import Any
 
 from app.db import schema, tables
 from app.db.session import Database
-from app.jobs import ledger
+from app.jobs import queue
 
 
 def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
@@ -55,13 +55,13 @@ def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
 
 def claim(url: str, *job_ids: str) -> list[str]:
     """Try to claim every job, and return the claimed ones."""
-    db = Database(url, ring=lambda _: None)
-    return [job_id for job_id in job_ids if ledger.claim(db, job_id, "wrk", lease_seconds=60) is not None]
+    db = Database(url)
+    return [job_id for job_id in job_ids if queue.claim(db, job_id, "wrk", lease_seconds=60) is not None]
 
 
 def count(url: str, times: str) -> int:
     """Increment the version counter of the model ``counter`` by one, ``times`` times."""
-    db = Database(url, ring=lambda _: None)
+    db = Database(url)
     for _ in range(int(times)):
         with db.write() as tx:
             row = tx.session.get_one(tables.Model, "counter", with_for_update=True)
@@ -71,7 +71,7 @@ def count(url: str, times: str) -> int:
 
 def migrate(url: str) -> str | None:
     """Migrate an empty database to the newest schema."""
-    db = Database(url, ring=lambda _: None)
+    db = Database(url)
     schema.migrate(db.engine)
     return schema.current(db.engine)
 

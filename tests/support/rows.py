@@ -9,18 +9,18 @@ from sqlalchemy import select, text
 
 from app.db import tables
 from app.db.session import Database
-from app.jobs import ledger
+from app.jobs import queue
 
 
 def queued(database: Database, spec: dict[str, Any] | None = None) -> str:
     """Queue a training; gives the job's id."""
     with database.write() as tx:
-        return ledger.enqueue(tx, "train", spec or {}, model="test").id
+        return queue.enqueue(tx, "train", spec or {}, model="test").id
 
 
-def claimed(database: Database, job_id: str, owner: str = "wrk_1", *, seconds: float = 10) -> ledger.Claim:
+def claimed(database: Database, job_id: str, owner: str = "wrk_1", *, seconds: float = 10) -> queue.Claim:
     """Claim a job that is there to be claimed."""
-    claim = ledger.claim(database, job_id, owner, lease_seconds=seconds)
+    claim = queue.claim(database, job_id, owner, lease_seconds=seconds)
     assert claim is not None
     return claim
 

@@ -87,7 +87,7 @@ def test_a_stopped_worker_hands_its_job_back_and_it_does_not_count(own_stack: St
     assert ended["state"] == "succeeded"
     assert ended["attempt"] == 2
     events = [e["type"] for e in stack.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]]
-    assert "handed_back" in events
+    assert "released" in events
     assert "lost" not in events
 
 

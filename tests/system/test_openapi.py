@@ -17,13 +17,14 @@ from stack import Stack
 from app.datasets.schemas import DatasetCreate, DatasetPatch
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments.schemas import ExperimentCreate
+from app.http.openapi import HEADERS, TAGS, written
 from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
-from app.openapi import HEADERS, TAGS, written
+from app.registry.schemas import AliasPut
 from app.routing.schemas import Feedback, MessageJson, RouterPut
+from app.serving.schemas import PredictRequest
 from app.settings import Settings
 from app.training.schemas import TrainingJobCreate
-from app.versions.schemas import AliasPut, PredictRequest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT: dict[str, Any] = json.loads((ROOT / "openapi.json").read_text())

@@ -33,7 +33,7 @@ def test_files_in_a_bucket_are_as_good_as_in_a_folder(buckets: bucket.BucketServ
     try:
         there = open_storage(Settings(data_dir=tmp_path / "looks", storage_url=url))
         dataset = stack.dataset(departments(80))
-        assert [file.key.split("/")[0] for file in there.everything()] == ["datasets"]
+        assert [file.key.split("/")[0] for file in there.all_files()] == ["datasets"]
         assert len(stack.call("GET", f"/v1/datasets/{dataset['id']}/examples?limit=5", 200)["items"]) == 5
         ended = stack.finished(stack.train(dataset["id"], model="kept")["id"])
         assert ended["state"] == "succeeded", ended
@@ -50,7 +50,7 @@ def test_files_in_a_bucket_are_as_good_as_in_a_folder(buckets: bucket.BucketServ
         stack.call("POST", "/v1/models/copy/versions", 201, content=artifact)
 
         stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
-        assert {file.key.split("/")[0] for file in there.everything()} == {"artifacts"}
+        assert {file.key.split("/")[0] for file in there.all_files()} == {"artifacts"}
 
         # A bucket that is away costs what needs it, and nothing else.
         buckets.process.send_signal(signal.SIGKILL)

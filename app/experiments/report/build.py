@@ -8,8 +8,8 @@ from typing import Any
 
 import safetensors.numpy
 
+from app.context import AppContext
 from app.db import tables
-from app.environment import Environment
 from app.experiments import service
 from app.experiments.folds import n_folds
 from app.experiments.report.cells import CellResult
@@ -17,7 +17,7 @@ from app.experiments.report.comparisons import compare_configurations
 from app.experiments.report.curves import mean_curves
 from app.experiments.report.schemas import ExperimentReport, FailedCell, ReportMeasure, ReportRow, Summary
 from app.experiments.schemas import ExperimentCreate
-from app.jobs.ledger import FINISHED
+from app.jobs.queue import FINISHED
 from models.measures.directions import DIRECTIONS, Direction
 from models.measures.examples import COVERING
 
@@ -25,13 +25,13 @@ MAX_COMPARED = 20
 """The largest number of configurations that are compared in pairs; more pairs than that are unreadable."""
 
 
-def build_report(env: Environment, experiment_id: str) -> ExperimentReport:
+def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
     """Builds the report of an experiment from the cells that have succeeded so far.
 
     Raises:
         NotFound: the experiment does not exist.
     """
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         experiment = service.get_or_404(session, experiment_id)
         shown = service.to_response(session, experiment, with_cells=False)
         rows = service.cell_rows(session, experiment_id)
@@ -43,7 +43,7 @@ def build_report(env: Environment, experiment_id: str) -> ExperimentReport:
     for row, job in rows:
         if job.state == "succeeded":
             assert job.result is not None, "a cell succeeds with its result"  # noqa: S101
-            examples = safetensors.numpy.load_file(env.storage.local(job.result["examples"]))
+            examples = safetensors.numpy.load_file(ctx.storage.local(job.result["examples"]))
             results.setdefault(row.configuration, {})[row.fold] = CellResult(
                 job.result, curves.get(job.id, {}), examples
             )

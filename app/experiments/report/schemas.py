@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from app.schemas import Answer, JsonObject, Timestamp
-from app.training.schemas import JobState
+from app.http.schemas import JsonObject, ResponseModel, Timestamp
+from app.jobs.schemas import JobState
 from models.measures.directions import Direction
 
 ReportFormat: TypeAlias = Literal["json", "markdown", "csv", "html"]
 
 
-class ReportMeasure(Answer):
+class ReportMeasure(ResponseModel):
     """A measure that the report has a column for."""
 
     name: str
@@ -20,7 +20,7 @@ class ReportMeasure(Answer):
     """Whether a higher or a lower value is better."""
 
 
-class Summary(Answer):
+class Summary(ResponseModel):
     """A value of a configuration, summarized over its folds."""
 
     mean: float
@@ -33,7 +33,7 @@ class Summary(Answer):
     """Whether no other complete configuration has a better mean; only set for measures in `test`."""
 
 
-class FailedCell(Answer):
+class FailedCell(ResponseModel):
     """A cell that ended without a result."""
 
     fold: int
@@ -44,7 +44,7 @@ class FailedCell(Answer):
     """Why the cell has no result."""
 
 
-class ReportRow(Answer):
+class ReportRow(ResponseModel):
     """The results of one configuration."""
 
     configuration: int
@@ -73,7 +73,7 @@ class ReportRow(Answer):
     """Time in seconds to score the held-out examples."""
 
 
-class ReportCurve(Answer):
+class ReportCurve(ResponseModel):
     """A measure by training step, averaged over the folds that have succeeded."""
 
     configuration: int
@@ -90,7 +90,7 @@ class ReportCurve(Answer):
     """Mean on held-out examples, for each step."""
 
 
-class ReportTest(Answer):
+class ReportTest(ResponseModel):
     """A two-sided paired test of the hypothesis that two configurations do not differ."""
 
     test: Literal["wald", "wilcoxon"]
@@ -105,7 +105,7 @@ class ReportTest(Answer):
     """The p-value after Holm's correction for all comparisons by the same measure and test."""
 
 
-class Comparison(Answer):
+class Comparison(ResponseModel):
     """A comparison of two configurations by one measure."""
 
     measure: str
@@ -122,7 +122,7 @@ class Comparison(Answer):
     """The tests. Pairs of folds are too few for the Wald test; fewer than three folds have no test."""
 
 
-class ExperimentReport(Answer):
+class ExperimentReport(ResponseModel):
     """The results of an experiment so far."""
 
     id: str

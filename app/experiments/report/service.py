@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from app.environment import Environment
+from app.context import AppContext
 from app.experiments import service
 from app.experiments.report import csv, html, markdown
 from app.experiments.report.build import build_report
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
-from app.jobs.ledger import FINISHED
+from app.jobs.queue import FINISHED
 from app.version import __version__
 
 RENDERERS: Mapping[ReportFormat, Callable[[ExperimentReport], str]] = {
@@ -19,42 +19,42 @@ RENDERERS: Mapping[ReportFormat, Callable[[ExperimentReport], str]] = {
 }
 
 
-def get(env: Environment, experiment_id: str) -> ExperimentReport:
+def get(ctx: AppContext, experiment_id: str) -> ExperimentReport:
     """Returns the report of an experiment; it is final once the experiment has ended.
 
     Raises:
         NotFound: the experiment does not exist.
     """
     text = _stored(
-        env,
+        ctx,
         experiment_id,
         "json",
-        lambda: build_report(env, experiment_id).model_dump_json(exclude_none=True),
+        lambda: build_report(ctx, experiment_id).model_dump_json(exclude_none=True),
     )
     return ExperimentReport.model_validate_json(text)
 
 
-def get_as(env: Environment, experiment_id: str, form: ReportFormat) -> str:
+def get_as(ctx: AppContext, experiment_id: str, form: ReportFormat) -> str:
     """Returns the report of an experiment as Markdown, CSV or HTML.
 
     Raises:
         NotFound: the experiment does not exist.
     """
-    return _stored(env, experiment_id, form, lambda: RENDERERS[form](get(env, experiment_id)))
+    return _stored(ctx, experiment_id, form, lambda: RENDERERS[form](get(ctx, experiment_id)))
 
 
-def _stored(env: Environment, experiment_id: str, form: str, render: Callable[[], str]) -> str:
+def _stored(ctx: AppContext, experiment_id: str, form: str, render: Callable[[], str]) -> str:
     """Returns the stored text of a final report, or renders the report and stores it if it is final."""
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         experiment = service.get_or_404(session, experiment_id)
     if experiment.state not in FINISHED:
         return render()
     # The key has the version of the service in it because another release may render a report differently.
     key = f"experiments/{experiment_id}.report.{__version__}.{form}"
     try:
-        return env.storage.local(key).read_bytes().decode()  # bytes, because text mode changes line ends
+        return ctx.storage.local(key).read_bytes().decode()  # bytes, because text mode changes line ends
     except FileNotFoundError:
         text = render()
-    with env.storage.create(key) as file:
+    with ctx.storage.create(key) as file:
         file.write(text.encode())
     return text

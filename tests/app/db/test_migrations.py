@@ -16,7 +16,7 @@ from racing_processes import race
 from sqlalchemy import Engine, inspect, text
 from typer.testing import CliRunner
 
-from app.cli import cli
+from app.cli.main import cli
 from app.db import schema, tables
 from app.db.schema import SchemaError
 from app.db.session import make_engine

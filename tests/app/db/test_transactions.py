@@ -16,10 +16,10 @@ from racing_processes import race
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
-from app.bell import Bell
 from app.db import tables
 from app.db.session import Database, database_now
-from app.jobs import ledger
+from app.jobs import queue
+from app.jobs.notifier import Notifier
 
 only_on_sqlite = pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
 only_on_postgresql = pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
@@ -59,33 +59,33 @@ def test_no_update_is_lost_between_threads(database: Database, counter: tables.M
     assert count_of(database) == 100
 
 
-def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, rung: list[str]) -> None:
+def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, notified: list[str]) -> None:
     before = rows.everything(database)
 
     def fail() -> None:
         with database.write() as tx:
-            ledger.enqueue(tx, "train", {})
+            queue.enqueue(tx, "train", {})
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
     assert rows.everything(database) == before
-    assert rung == []
+    assert notified == []
 
 
-def test_a_commit_that_fails_rings_for_nobody(database: Database, rung: list[str]) -> None:
+def test_a_commit_that_fails_rings_for_nobody(database: Database, notified: list[str]) -> None:
     first = rows.queued(database)
-    rung.clear()
+    notified.clear()
 
     def fail() -> None:
         with database.write() as tx:
-            ledger.enqueue(tx, "train", {})
+            queue.enqueue(tx, "train", {})
             # Written by the commit itself, and refused: the number is taken.
             tx.session.add(tables.JobEvent(job_id=first, seq=1, at=tx.now, type="twice", detail={}))
 
     with pytest.raises(IntegrityError):
         fail()
-    assert rung == []
+    assert notified == []
     assert rows.events(database, first) == ["queued"]
 
 
@@ -97,19 +97,19 @@ def test_the_bell_is_rung_when_everybody_can_see_the_row(database_url: str) -> N
             row = session.get(tables.Job, job_id)
             seen.append(row.state if row is not None else None)
 
-    other = Database(database_url, ring=lambda _: None)
-    with closing(Database(database_url, ring=look)) as database, closing(other):
+    other = Database(database_url)
+    with closing(Database(database_url, notify=look)) as database, closing(other):
         with database.write() as tx:
-            ledger.enqueue(tx, "train", {})
+            queue.enqueue(tx, "train", {})
             assert seen == []
-            ledger.enqueue(tx, "train", {})
+            queue.enqueue(tx, "train", {})
         assert seen == ["queued", "queued"]
 
 
 def test_all_rows_of_a_transaction_bear_one_moment(database: Database) -> None:
     with database.write() as tx:
-        job = ledger.enqueue(tx, "train", {})
-        moments = {job.created_at, job.due_at, job.rung_at, tx.now}
+        job = queue.enqueue(tx, "train", {})
+        moments = {job.created_at, job.due_at, job.notified_at, tx.now}
     assert len(moments) == 1
     assert tx.now.tzinfo is UTC
 
@@ -153,7 +153,7 @@ def test_a_reader_sees_one_state_of_things(database: Database, counter: tables.M
 
 def test_foreign_keys_hold(database: Database) -> None:
     with pytest.raises(IntegrityError), database.write() as tx:
-        ledger.enqueue(tx, "ingest", {}, dataset_id="ds_that_never_was")
+        queue.enqueue(tx, "ingest", {}, dataset_id="ds_that_never_was")
 
 
 @only_on_sqlite
@@ -223,26 +223,26 @@ def mute_broker(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_broker_that_is_away_is_no_error(tmp_path: Path) -> None:
-    bell = Bell(f"redis+socket://{tmp_path / 'nobody.sock'}")
-    bell.ring("job_1")
-    bell.close()
+    notifier = Notifier(f"redis+socket://{tmp_path / 'nobody.sock'}")
+    notifier.notify("job_1")
+    notifier.close()
 
 
 def test_a_broker_that_never_answers_is_no_error_and_does_not_hold_the_caller(mute_broker: str) -> None:
-    bell = Bell(mute_broker)
+    notifier = Notifier(mute_broker)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(bell.ring, "job_1").result(timeout=60)
-    bell.close()
+        pool.submit(notifier.notify, "job_1").result(timeout=60)
+    notifier.close()
 
 
 def test_a_job_is_written_although_the_broker_is_away(database_url: str, tmp_path: Path) -> None:
-    bell = Bell(f"redis+socket://{tmp_path / 'nobody.sock'}")
-    with closing(Database(database_url, bell.ring)) as database:
+    notifier = Notifier(f"redis+socket://{tmp_path / 'nobody.sock'}")
+    with closing(Database(database_url, notifier.notify)) as database:
         job_id = rows.queued(database)
         assert rows.job(database, job_id).state == "queued"
-    bell.close()
+    notifier.close()
 
 
 def test_a_postgresql_url_means_the_driver_that_is_installed() -> None:
-    database = Database("postgresql://somebody@localhost/covey", ring=lambda _: None)
+    database = Database("postgresql://somebody@localhost/covey")
     assert database.engine.dialect.driver == "psycopg"

@@ -9,19 +9,19 @@ import pytest
 from pydantic import ValidationError
 from stack import departments
 
-from app.environment import Environment
-from app.errors import Conflict, Invalid, NotFound, TooLarge
+from app.context import AppContext
 from app.experiments import service
 from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import ExperimentCreate
+from app.http.errors import Conflict, Invalid, NotFound, TooLarge
 
 BAYES = {"learner": {"algorithm": "naive_bayes"}}
 MISSPELLED = {"kind": "groups", "groups": [{"labels": ["billing", "shiping"]}]}
 
 
 @pytest.fixture
-def dataset(env: Environment) -> str:
-    return in_process.dataset(env, departments(20))
+def dataset(ctx: AppContext) -> str:
+    return in_process.dataset(ctx, departments(20))
 
 
 def request_of(dataset_id: str, **fields: Any) -> ExperimentCreate:
@@ -31,16 +31,16 @@ def request_of(dataset_id: str, **fields: Any) -> ExperimentCreate:
     return ExperimentCreate.model_validate(body)
 
 
-def rejection(env: Environment, body: ExperimentCreate) -> Invalid:
+def rejection(ctx: AppContext, body: ExperimentCreate) -> Invalid:
     """Submits a request that is invalid; returns the error."""
     with pytest.raises(Invalid) as rejected:
-        service.create(env, body, in_process.ONCE)
-    assert in_process.queued(env) == []
+        service.create(ctx, body, in_process.ONCE)
+    assert in_process.queued(ctx) == []
     return rejected.value
 
 
-def test_defaults_are_filled_in(env: Environment, dataset: str) -> None:
-    experiment = service.create(env, request_of(dataset), in_process.ONCE)
+def test_defaults_are_filled_in(ctx: AppContext, dataset: str) -> None:
+    experiment = service.create(ctx, request_of(dataset), in_process.ONCE)
     assert experiment.request["split"] == {"kind": "given"}
     (configuration,) = experiment.request["configurations"]
     assert configuration["name"] == "naive_bayes"
@@ -49,20 +49,20 @@ def test_defaults_are_filled_in(env: Environment, dataset: str) -> None:
     assert experiment.request["measures"][0] == "f1_micro"
 
 
-def test_five_folds_are_the_default_for_data_without_a_split(env: Environment) -> None:
+def test_five_folds_are_the_default_for_data_without_a_split(ctx: AppContext) -> None:
     without_split = [{k: v for k, v in example.items() if k != "split"} for example in departments(20)]
-    experiment = service.create(env, request_of(in_process.dataset(env, without_split)), in_process.ONCE)
+    experiment = service.create(ctx, request_of(in_process.dataset(ctx, without_split)), in_process.ONCE)
     assert experiment.request["split"] == {"kind": "folds", "folds": 5}
     assert experiment.counts.total == 5
 
 
-def test_a_grid_is_every_combination(env: Environment, dataset: str) -> None:
+def test_a_grid_is_every_combination(ctx: AppContext, dataset: str) -> None:
     grid = {
         "learner": [{"algorithm": "svm"}, {"algorithm": "mp_boost", "rounds": 3}],
         "features": [{"kind": "text", "weighting": weighting} for weighting in ("tf", "binary")],
         "decision": [{"kind": "sign"}, {"kind": "tuned_threshold"}],
     }
-    experiment = service.create(env, request_of(dataset, grid=grid), in_process.ONCE)
+    experiment = service.create(ctx, request_of(dataset, grid=grid), in_process.ONCE)
     assert "grid" not in experiment.request
     names = [configuration["name"] for configuration in experiment.request["configurations"]]
     assert len(set(names)) == 8
@@ -96,32 +96,32 @@ def test_a_grid_is_every_combination(env: Environment, dataset: str) -> None:
     ],
 )
 def test_an_invalid_request_is_rejected_with_its_pointer(
-    env: Environment, dataset: str, fields: dict[str, Any], pointer: str
+    ctx: AppContext, dataset: str, fields: dict[str, Any], pointer: str
 ) -> None:
-    assert [pointer for pointer, _ in rejection(env, request_of(dataset, **fields)).errors] == [pointer]
+    assert [pointer for pointer, _ in rejection(ctx, request_of(dataset, **fields)).errors] == [pointer]
 
 
-def test_a_given_split_needs_both_parts(env: Environment) -> None:
+def test_a_given_split_needs_both_parts(ctx: AppContext) -> None:
     training = [{**example, "split": "train"} for example in departments(20)]
-    body = request_of(in_process.dataset(env, training), split={"kind": "given"})
-    assert [pointer for pointer, _ in rejection(env, body).errors] == ["/split/kind"]
+    body = request_of(in_process.dataset(ctx, training), split={"kind": "given"})
+    assert [pointer for pointer, _ in rejection(ctx, body).errors] == ["/split/kind"]
 
 
-def test_the_number_of_cells_is_limited(env: Environment, dataset: str) -> None:
-    configurations = [{**BAYES, "name": str(i)} for i in range(env.settings.max_experiment_cells + 1)]
+def test_the_number_of_cells_is_limited(ctx: AppContext, dataset: str) -> None:
+    configurations = [{**BAYES, "name": str(i)} for i in range(ctx.settings.max_experiment_cells + 1)]
     with pytest.raises(TooLarge, match="1001"):
-        service.create(env, request_of(dataset, configurations=configurations), in_process.ONCE)
+        service.create(ctx, request_of(dataset, configurations=configurations), in_process.ONCE)
 
 
-def test_the_data_set_must_exist_and_be_ready(env: Environment) -> None:
+def test_the_data_set_must_exist_and_be_ready(ctx: AppContext) -> None:
     from app.datasets import service as datasets
     from app.datasets.schemas import DatasetCreate
 
     with pytest.raises(NotFound):
-        service.create(env, request_of("ds_none"), in_process.ONCE)
-    empty = datasets.create(env, DatasetCreate(name="empty"), in_process.ONCE)
+        service.create(ctx, request_of("ds_none"), in_process.ONCE)
+    empty = datasets.create(ctx, DatasetCreate(name="empty"), in_process.ONCE)
     with pytest.raises(Conflict):
-        service.create(env, request_of(empty.id), in_process.ONCE)
+        service.create(ctx, request_of(empty.id), in_process.ONCE)
 
 
 @pytest.mark.parametrize(

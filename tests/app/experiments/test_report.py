@@ -17,8 +17,7 @@ import pytest
 import safetensors.numpy
 from stack import departments
 
-from app.environment import Environment
-from app.errors import NotAcceptable
+from app.context import AppContext
 from app.experiments import service
 from app.experiments.api import negotiate_format
 from app.experiments.report import csv as csv_report
@@ -27,6 +26,7 @@ from app.experiments.report import service as reports
 from app.experiments.report.formatting import find_test
 from app.experiments.report.schemas import ExperimentReport, FailedCell
 from app.experiments.schemas import ExperimentCreate
+from app.http.errors import NotAcceptable
 from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
 MARKUP = """<script>alert('1')</script> & "$x_1$" | *b* =1"""
@@ -35,12 +35,12 @@ MARKUP = """<script>alert('1')</script> & "$x_1$" | *b* =1"""
 MEASURES = ["f1_micro", "hamming_loss", "average_precision"]
 
 
-def run_experiment(env: Environment, **fields: Any) -> str:
+def run_experiment(ctx: AppContext, **fields: Any) -> str:
     """Runs an experiment to its end; returns its id."""
     noisy = departments(60, words_each=3)
     body = {
         "name": MARKUP,
-        "dataset_id": in_process.dataset(env, noisy),
+        "dataset_id": in_process.dataset(ctx, noisy),
         "split": {"kind": "folds", "folds": 3},
         "configurations": [
             {"learner": {"algorithm": "mp_boost", "rounds": 12}},
@@ -51,8 +51,8 @@ def run_experiment(env: Environment, **fields: Any) -> str:
         "coverings": {"exact": {"kind": "zero_one"}},
         **fields,
     }
-    experiment = service.create(env, ExperimentCreate.model_validate(body), in_process.ONCE)
-    in_process.work(env)
+    experiment = service.create(ctx, ExperimentCreate.model_validate(body), in_process.ONCE)
+    in_process.work(ctx)
     return experiment.id
 
 
@@ -63,14 +63,14 @@ def kind_of_database() -> str:
 
 
 @pytest.fixture
-def report(env: Environment) -> ExperimentReport:
-    return reports.get(env, run_experiment(env))
+def report(ctx: AppContext) -> ExperimentReport:
+    return reports.get(ctx, run_experiment(ctx))
 
 
-def test_means_and_deviations_match_those_of_the_cells(env: Environment) -> None:
-    experiment_id = run_experiment(env)
-    report = reports.get(env, experiment_id)
-    cells = service.get(env.db, experiment_id).cells or []
+def test_means_and_deviations_match_those_of_the_cells(ctx: AppContext) -> None:
+    experiment_id = run_experiment(ctx)
+    report = reports.get(ctx, experiment_id)
+    cells = service.get(ctx.db, experiment_id).cells or []
     columns = [*MEASURES, "covering_error.exact"]
     assert [measure.name for measure in report.measures] == columns
     means: dict[str, list[float]] = {}
@@ -93,13 +93,13 @@ def test_means_and_deviations_match_those_of_the_cells(env: Environment) -> None
         ]
 
 
-def test_comparisons_pair_the_same_held_out_examples(env: Environment) -> None:
-    experiment_id = run_experiment(env)
-    report = reports.get(env, experiment_id)
-    with env.db.read() as session:
+def test_comparisons_pair_the_same_held_out_examples(ctx: AppContext) -> None:
+    experiment_id = run_experiment(ctx)
+    report = reports.get(ctx, experiment_id)
+    with ctx.db.read() as session:
         examples: dict[tuple[int, int], Any] = {
             (cell.configuration, cell.fold): safetensors.numpy.load_file(
-                env.storage.local(job.result["examples"])
+                ctx.storage.local(job.result["examples"])
             )
             for cell, job in service.cell_rows(session, experiment_id)
             if job.result is not None
@@ -130,25 +130,25 @@ def test_comparisons_pair_the_same_held_out_examples(env: Environment) -> None:
     assert first.difference == pytest.approx(rows[0].test["f1_micro"].mean - rows[1].test["f1_micro"].mean)
 
 
-def test_a_final_report_is_stored_and_a_running_one_is_rebuilt(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(40))
+def test_a_final_report_is_stored_and_a_running_one_is_rebuilt(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(40))
     body = {
         "dataset_id": dataset,
         "split": {"kind": "folds", "folds": 2},
         "configurations": [{"learner": {"algorithm": "naive_bayes"}}],
     }
-    experiment = service.create(env, ExperimentCreate.model_validate(body), in_process.ONCE)
-    assert reports.get(env, experiment.id).rows[0].test == {}
-    in_process.work(env, 2)
-    halfway = reports.get(env, experiment.id)
+    experiment = service.create(ctx, ExperimentCreate.model_validate(body), in_process.ONCE)
+    assert reports.get(ctx, experiment.id).rows[0].test == {}
+    in_process.work(ctx, 2)
+    halfway = reports.get(ctx, experiment.id)
     assert (halfway.state, halfway.rows[0].folds, halfway.rows[0].complete) == ("running", [0], False)
     assert "still running" in html.render(halfway)
-    in_process.work(env)
-    final = reports.get(env, experiment.id)
+    in_process.work(ctx)
+    final = reports.get(ctx, experiment.id)
     assert (final.state, final.rows[0].folds) == ("succeeded", [0, 1])
-    stored = [file.key for file in env.storage.files("experiments") if ".report." in file.key]
+    stored = [file.key for file in ctx.storage.files("experiments") if ".report." in file.key]
     assert len(stored) == 1
-    assert reports.get(env, experiment.id) == final
+    assert reports.get(ctx, experiment.id) == final
 
 
 def test_markdown_has_the_table_with_the_best_in_bold(report: ExperimentReport) -> None:

@@ -14,14 +14,15 @@ import rows
 from sqlalchemy import select
 from stack import departments
 
+from app.context import AppContext
 from app.db import tables
-from app.environment import Environment
 from app.experiments import completion, service, shared_files
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport
 from app.experiments.schemas import Experiment, ExperimentCreate
-from app.jobs import kinds, ledger
-from app.jobs.reporter import Reporter
+from app.jobs import queue
+from app.jobs.progress import ProgressReporter
+from workers import job_kinds
 
 QUICK: list[dict[str, Any]] = [
     {"learner": {"algorithm": "mp_boost", "rounds": 4}},
@@ -30,7 +31,7 @@ QUICK: list[dict[str, Any]] = [
 ]
 
 
-def start(env: Environment, dataset_id: str, **fields: Any) -> Experiment:
+def start(ctx: AppContext, dataset_id: str, **fields: Any) -> Experiment:
     body = {
         "dataset_id": dataset_id,
         "split": {"kind": "folds", "folds": 3},
@@ -38,32 +39,32 @@ def start(env: Environment, dataset_id: str, **fields: Any) -> Experiment:
         "measures": ["f1_micro", "hamming_loss", "one_error"],
         **fields,
     }
-    return service.create(env, ExperimentCreate.model_validate(body), in_process.ONCE)
+    return service.create(ctx, ExperimentCreate.model_validate(body), in_process.ONCE)
 
 
-def current(env: Environment, experiment: Experiment) -> Experiment:
-    return service.get(env.db, experiment.id)
+def current(ctx: AppContext, experiment: Experiment) -> Experiment:
+    return service.get(ctx.db, experiment.id)
 
 
-def report_of(env: Environment, experiment: Experiment) -> ExperimentReport:
-    return reports.get(env, experiment.id)
+def report_of(ctx: AppContext, experiment: Experiment) -> ExperimentReport:
+    return reports.get(ctx, experiment.id)
 
 
-def cell_jobs(env: Environment, experiment: Experiment) -> list[str]:
-    with env.db.read() as session:
+def cell_jobs(ctx: AppContext, experiment: Experiment) -> list[str]:
+    with ctx.db.read() as session:
         return [job.id for _, job in service.cell_rows(session, experiment.id)]
 
 
-def stored_files(env: Environment) -> list[str]:
-    return sorted(file.key for file in env.storage.files(shared_files.FOLDER))
+def stored_files(ctx: AppContext) -> list[str]:
+    return sorted(file.key for file in ctx.storage.files(shared_files.FOLDER))
 
 
-def test_every_cell_is_counted_once(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
+def test_every_cell_is_counted_once(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
     assert (experiment.state, experiment.counts.total, experiment.counts.queued) == ("queued", 9, 9)
-    assert in_process.work(env) == ["experiment"] + ["cell"] * 9
-    ended = current(env, experiment)
+    assert in_process.work(ctx) == ["experiment"] + ["cell"] * 9
+    ended = current(ctx, experiment)
     assert ended.state == "succeeded"
     assert ended.finished_at is not None
     assert ended.counts.model_dump() == {
@@ -73,110 +74,110 @@ def test_every_cell_is_counted_once(env: Environment) -> None:
     assert [(cell.configuration, cell.fold) for cell in ended.cells] == [
         (i, fold) for i in range(3) for fold in range(3)
     ]
-    for row in report_of(env, experiment).rows:
+    for row in report_of(ctx, experiment).rows:
         assert row.complete
         assert row.folds == [0, 1, 2]
         assert len(row.test["f1_micro"].values) == 3
 
 
-def test_every_example_is_held_out_once_and_all_configurations_have_the_same_folds(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    in_process.work(env, 1)
-    folds = shared_files.load_folds(env, experiment.id)
+def test_every_example_is_held_out_once_and_all_configurations_have_the_same_folds(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    in_process.work(ctx, 1)
+    folds = shared_files.load_folds(ctx, experiment.id)
     assert folds is not None
     assert sorted(set(folds.of_example.tolist())) == [0, 1, 2]
     held_out = np.sum([folds.test(fold) for fold in range(3)], axis=0)
     assert held_out.tolist() == [1] * 60
     for fold in range(3):
         assert (folds.training(fold) != folds.test(fold)).all()
-    in_process.work(env)
-    for cell in current(env, experiment).cells or []:
+    in_process.work(ctx)
+    for cell in current(ctx, experiment).cells or []:
         assert cell.metrics is not None
         assert cell.metrics.test is not None
         assert cell.metrics.test["n_examples"] == folds.test(cell.fold).sum()
         assert cell.metrics.train["n_examples"] == folds.training(cell.fold).sum()
 
 
-def test_features_are_computed_once_and_deleted_at_the_end(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    in_process.work(env, 7)
+def test_features_are_computed_once_and_deleted_at_the_end(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    in_process.work(ctx, 7)
     # The folds; features of each fold for the first two learners; later the first fold's for the third.
-    assert len(stored_files(env)) == 1 + 3 + 0
-    in_process.work(env, 1)
-    assert len(stored_files(env)) == 1 + 3 + 1
-    in_process.work(env)
-    assert stored_files(env) == []
-    computed = [rows.job(env.db, job_id).result for job_id in cell_jobs(env, experiment)]
+    assert len(stored_files(ctx)) == 1 + 3 + 0
+    in_process.work(ctx, 1)
+    assert len(stored_files(ctx)) == 1 + 3 + 1
+    in_process.work(ctx)
+    assert stored_files(ctx) == []
+    computed = [rows.job(ctx.db, job_id).result for job_id in cell_jobs(ctx, experiment)]
     assert [result is not None and result["features_computed"] for result in computed] == (
         [True] * 3 + [False] * 3 + [True] * 3
     )
 
 
 def test_cells_created_in_one_transaction_are_queued_and_notified_in_their_order(
-    env: Environment, rung: list[str], monkeypatch: pytest.MonkeyPatch
+    ctx: AppContext, notified: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    rung.clear()
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    notified.clear()
     now_ns = time.time_ns()
     monkeypatch.setattr("app.ids.time.time_ns", lambda: now_ns)
-    in_process.work(env, 1)
-    cells = cell_jobs(env, experiment)
+    in_process.work(ctx, 1)
+    cells = cell_jobs(ctx, experiment)
     assert len(cells) == 9
-    assert rung == cells
-    assert in_process.queued(env) == cells
-    with env.db.read() as session:
-        assert ledger.unheard(session, datetime.now(UTC) + timedelta(days=1), limit=100) == cells
-        assert ledger.unheard(session, datetime.now(UTC) + timedelta(days=1), limit=4) == cells[:4]
+    assert notified == cells
+    assert in_process.queued(ctx) == cells
+    with ctx.db.read() as session:
+        assert queue.undelivered(session, datetime.now(UTC) + timedelta(days=1), limit=100) == cells
+        assert queue.undelivered(session, datetime.now(UTC) + timedelta(days=1), limit=4) == cells[:4]
 
 
-def test_missing_shared_files_are_computed_again(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment, undisturbed = start(env, dataset), start(env, dataset)
-    while in_process.work(env, 1):
-        for key in stored_files(env):
+def test_missing_shared_files_are_computed_again(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment, undisturbed = start(ctx, dataset), start(ctx, dataset)
+    while in_process.work(ctx, 1):
+        for key in stored_files(ctx):
             if shared_files.experiment_of(key) == experiment.id:
-                env.storage.delete(key)
-    first, second = (current(env, each).cells for each in (experiment, undisturbed))
+                ctx.storage.delete(key)
+    first, second = (current(ctx, each).cells for each in (experiment, undisturbed))
     assert first is not None
     assert second is not None
     assert [cell.metrics for cell in first] == [cell.metrics for cell in second]
 
 
-def test_the_data_sets_own_split_is_one_fold(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(40))
-    experiment = start(env, dataset, split=None)
+def test_the_data_sets_own_split_is_one_fold(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(40))
+    experiment = start(ctx, dataset, split=None)
     assert experiment.request["split"] == {"kind": "given"}
-    in_process.work(env)
-    row = report_of(env, experiment).rows[0]
+    in_process.work(ctx)
+    row = report_of(ctx, experiment).rows[0]
     assert row.complete
     assert row.test["f1_micro"].deviation is None
-    cells = current(env, experiment).cells
+    cells = current(ctx, experiment).cells
     assert cells is not None
     assert [cell.metrics.test["n_examples"] for cell in cells if cell.metrics and cell.metrics.test] == [
         10
     ] * 3
 
 
-def test_a_random_part_is_held_out(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(40))
-    experiment = start(env, dataset, split={"kind": "random", "test_fraction": 0.2}, configurations=QUICK[:1])
-    in_process.work(env)
-    (cell,) = current(env, experiment).cells or []
+def test_a_random_part_is_held_out(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(40))
+    experiment = start(ctx, dataset, split={"kind": "random", "test_fraction": 0.2}, configurations=QUICK[:1])
+    in_process.work(ctx)
+    (cell,) = current(ctx, experiment).cells or []
     assert cell.metrics is not None
     assert cell.metrics.test is not None
     assert cell.metrics.test["n_examples"] == 8
 
 
-def test_the_same_seed_gives_the_same_numbers(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
+def test_the_same_seed_gives_the_same_numbers(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
     numbers = []
     for seed in (5, 5, 6):
-        experiment = start(env, dataset, seed=seed, configurations=QUICK[:2])
-        in_process.work(env)
-        numbers.append([row.test["hamming_loss"].values for row in report_of(env, experiment).rows])
+        experiment = start(ctx, dataset, seed=seed, configurations=QUICK[:2])
+        in_process.work(ctx)
+        numbers.append([row.test["hamming_loss"].values for row in report_of(ctx, experiment).rows])
     assert numbers[0] == numbers[1] != numbers[2]
 
 
@@ -187,16 +188,16 @@ def negative(n: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_configuration_that_cannot_learn_is_reported_and_the_others_continue(env: Environment) -> None:
-    dataset = in_process.dataset(env, negative(30))
+def test_a_configuration_that_cannot_learn_is_reported_and_the_others_continue(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, negative(30))
     experiment = start(
-        env, dataset, configurations=[{"learner": {"algorithm": a}} for a in ("naive_bayes", "svm")]
+        ctx, dataset, configurations=[{"learner": {"algorithm": a}} for a in ("naive_bayes", "svm")]
     )
-    in_process.work(env)
-    ended = current(env, experiment)
+    in_process.work(ctx)
+    ended = current(ctx, experiment)
     assert ended.state == "succeeded"
     assert (ended.counts.failed, ended.counts.succeeded) == (3, 3)
-    bayes, svm = report_of(env, experiment).rows
+    bayes, svm = report_of(ctx, experiment).rows
     assert not bayes.complete
     assert [failure.fold for failure in bayes.failures] == [0, 1, 2]
     assert "negative" in bayes.failures[0].detail
@@ -205,125 +206,125 @@ def test_a_configuration_that_cannot_learn_is_reported_and_the_others_continue(e
     assert svm.test["f1_micro"].best
 
 
-def test_a_configuration_that_failed_on_one_fold_is_not_the_best(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset, configurations=QUICK[:2])
-    in_process.work(env, 1)
-    claim = rows.claimed(env.db, cell_jobs(env, experiment)[0])
-    kinds.fail(env, claim, {"detail": "for the test", "code": "test"})
-    in_process.work(env)
-    first, second = report_of(env, experiment).rows
+def test_a_configuration_that_failed_on_one_fold_is_not_the_best(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset, configurations=QUICK[:2])
+    in_process.work(ctx, 1)
+    claim = rows.claimed(ctx.db, cell_jobs(ctx, experiment)[0])
+    job_kinds.fail(ctx, claim, {"detail": "for the test", "code": "test"})
+    in_process.work(ctx)
+    first, second = report_of(ctx, experiment).rows
     assert (first.complete, first.folds) == (False, [1, 2])
     assert len(first.test["f1_micro"].values) == 2
     assert not any(summary.best for summary in first.test.values())
     assert all(summary.best for summary in second.test.values())
-    assert {comparison.over for comparison in report_of(env, experiment).comparisons} == {"folds", "examples"}
+    assert {comparison.over for comparison in report_of(ctx, experiment).comparisons} == {"folds", "examples"}
 
 
-def test_an_experiment_fails_if_every_cell_fails(env: Environment) -> None:
-    dataset = in_process.dataset(env, negative(30))
-    experiment = start(env, dataset, configurations=[{"learner": {"algorithm": "naive_bayes"}}])
-    in_process.work(env)
-    ended = current(env, experiment)
+def test_an_experiment_fails_if_every_cell_fails(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, negative(30))
+    experiment = start(ctx, dataset, configurations=[{"learner": {"algorithm": "naive_bayes"}}])
+    in_process.work(ctx)
+    ended = current(ctx, experiment)
     assert ended.state == "failed"
     assert ended.error is not None
     assert "negative" in ended.error.detail
-    assert report_of(env, experiment).rows[0].test == {}
+    assert report_of(ctx, experiment).rows[0].test == {}
 
 
-def test_an_impossible_split_fails_before_cells_are_created(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(1))
-    experiment = start(env, dataset, split={"kind": "random", "test_fraction": 0.5})
-    assert in_process.work(env) == ["experiment"]
-    ended = current(env, experiment)
+def test_an_impossible_split_fails_before_cells_are_created(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(1))
+    experiment = start(ctx, dataset, split={"kind": "random", "test_fraction": 0.5})
+    assert in_process.work(ctx) == ["experiment"]
+    ended = current(ctx, experiment)
     assert ended.state == "failed"
     assert ended.error is not None
     assert "two parts" in ended.error.detail
     assert (ended.counts.cancelled, ended.cells) == (3, [])
 
 
-def test_cancelling_keeps_finished_cells_and_stops_the_rest(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    in_process.work(env, 3)
-    stopped = service.cancel(env, experiment.id)
+def test_cancelling_keeps_finished_cells_and_stops_the_rest(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    in_process.work(ctx, 3)
+    stopped = service.cancel(ctx, experiment.id)
     assert stopped.state == "cancelled"
     assert (stopped.counts.succeeded, stopped.counts.cancelled) == (2, 7)
-    assert in_process.queued(env) == []
-    assert stored_files(env) == []
-    report = report_of(env, experiment)
+    assert in_process.queued(ctx) == []
+    assert stored_files(ctx) == []
+    report = report_of(ctx, experiment)
     assert report.state == "cancelled"
     assert report.rows[0].folds == [0, 1]
-    assert service.cancel(env, experiment.id).finished_at == stopped.finished_at
+    assert service.cancel(ctx, experiment.id).finished_at == stopped.finished_at
 
 
-def test_a_running_cell_stops_at_its_next_round_and_ends_the_experiment(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    in_process.work(env, 1)
-    claim = rows.claimed(env.db, cell_jobs(env, experiment)[0])
-    waiting = service.cancel(env, experiment.id)
+def test_a_running_cell_stops_at_its_next_round_and_ends_the_experiment(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    in_process.work(ctx, 1)
+    claim = rows.claimed(ctx.db, cell_jobs(ctx, experiment)[0])
+    waiting = service.cancel(ctx, experiment.id)
     assert waiting.state == "running"
     assert (waiting.counts.running, waiting.counts.cancelled) == (1, 8)
     with pytest.raises(Exception, match=claim.job_id):
-        kinds.KINDS["cell"].run(env, claim, Reporter(env.db, claim))
-    kinds.cancelled(env, claim)
-    assert current(env, experiment).state == "cancelled"
+        job_kinds.KINDS["cell"].run(ctx, claim, ProgressReporter(ctx.db, claim))
+    job_kinds.cancelled(ctx, claim)
+    assert current(ctx, experiment).state == "cancelled"
 
 
-def test_an_experiment_cancelled_before_it_starts_has_no_cells(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    stopped = service.cancel(env, experiment.id)
+def test_an_experiment_cancelled_before_it_starts_has_no_cells(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    stopped = service.cancel(ctx, experiment.id)
     assert stopped.state == "cancelled"
     assert (stopped.counts.cancelled, stopped.cells) == (9, [])
-    assert in_process.work(env) == []
+    assert in_process.work(ctx) == []
 
 
-def test_an_experiment_cancelled_during_planning_creates_no_cells(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset)
-    (plan,) = in_process.queued(env)
-    with env.db.write() as tx:
+def test_an_experiment_cancelled_during_planning_creates_no_cells(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset)
+    (plan,) = in_process.queued(ctx)
+    with ctx.db.write() as tx:
         completion.lock(tx, experiment.id).cancel_requested_at = tx.now
-    in_process.carry_out(env, plan)
-    assert cell_jobs(env, experiment) == []
-    assert current(env, experiment).state == "cancelled"
+    in_process.carry_out(ctx, plan)
+    assert cell_jobs(ctx, experiment) == []
+    assert current(ctx, experiment).state == "cancelled"
 
 
-def test_a_cell_that_lost_its_worker_is_run_again_and_counted_once(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset, configurations=QUICK[:1])
-    in_process.work(env, 1)
-    job_id = cell_jobs(env, experiment)[1]
-    dead = rows.claimed(env.db, job_id)
-    with env.db.write() as tx:
-        job = ledger.lock(tx, job_id)
+def test_a_cell_that_lost_its_worker_is_run_again_and_counted_once(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset, configurations=QUICK[:1])
+    in_process.work(ctx, 1)
+    job_id = cell_jobs(ctx, experiment)[1]
+    dead = rows.claimed(ctx.db, job_id)
+    with ctx.db.write() as tx:
+        job = queue.lock(tx, job_id)
         assert job is not None
-        ledger.requeue_lost(tx, job, reason="test")
-    assert in_process.work(env, 1) == ["cell"]
+        queue.requeue_lost(tx, job, reason="test")
+    assert in_process.work(ctx, 1) == ["cell"]
     # The first worker is still alive, but its claim has been lost.
-    with pytest.raises(ledger.LostClaimError):
-        kinds.KINDS["cell"].run(env, dead, Reporter(env.db, dead))
-    in_process.work(env)
-    ended = current(env, experiment)
+    with pytest.raises(queue.LostClaimError):
+        job_kinds.KINDS["cell"].run(ctx, dead, ProgressReporter(ctx.db, dead))
+    in_process.work(ctx)
+    ended = current(ctx, experiment)
     assert (ended.state, ended.counts.succeeded) == ("succeeded", 3)
     assert [cell.attempt for cell in ended.cells or []] == [1, 2, 1]
-    assert len(report_of(env, experiment).rows[0].test["f1_micro"].values) == 3
+    assert len(report_of(ctx, experiment).rows[0].test["f1_micro"].values) == 3
 
 
-def test_two_cells_that_end_at_the_same_moment_end_the_experiment_once(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset, configurations=QUICK[:1])
-    in_process.work(env, 2)
-    claims = [rows.claimed(env.db, job_id) for job_id in cell_jobs(env, experiment)[1:]]
+def test_two_cells_that_end_at_the_same_moment_end_the_experiment_once(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset, configurations=QUICK[:1])
+    in_process.work(ctx, 2)
+    claims = [rows.claimed(ctx.db, job_id) for job_id in cell_jobs(ctx, experiment)[1:]]
     together = threading.Barrier(2)
     ended: list[bool] = []
 
-    def finish(claim: ledger.Claim) -> None:
+    def finish(claim: queue.Claim) -> None:
         together.wait()
-        with env.db.write() as tx:
-            ledger.finish(tx, claim, "succeeded", result={"metrics": {"train": {}, "test": {}}})
+        with ctx.db.write() as tx:
+            queue.finish(tx, claim, "succeeded", result={"metrics": {"train": {}, "test": {}}})
             ended.append(completion.finish_if_done(tx, experiment.id))
 
     threads = [threading.Thread(target=finish, args=(claim,)) for claim in claims]
@@ -332,53 +333,53 @@ def test_two_cells_that_end_at_the_same_moment_end_the_experiment_once(env: Envi
     for thread in threads:
         thread.join()
     assert sorted(ended) == [False, True]
-    assert current(env, experiment).state == "succeeded"
+    assert current(ctx, experiment).state == "succeeded"
 
 
-def test_cancelling_while_the_last_cell_ends_finishes_the_experiment(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset, configurations=QUICK[:1])
-    in_process.work(env, 3)
-    claim = rows.claimed(env.db, cell_jobs(env, experiment)[2])
+def test_cancelling_while_the_last_cell_ends_finishes_the_experiment(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset, configurations=QUICK[:1])
+    in_process.work(ctx, 3)
+    claim = rows.claimed(ctx.db, cell_jobs(ctx, experiment)[2])
     together = threading.Barrier(2)
 
     def finish() -> None:
         together.wait()
-        with env.db.write() as tx:
-            ledger.finish(tx, claim, "succeeded", result={"metrics": {"train": {}, "test": {}}})
+        with ctx.db.write() as tx:
+            queue.finish(tx, claim, "succeeded", result={"metrics": {"train": {}, "test": {}}})
             completion.finish_if_done(tx, experiment.id)
 
     def cancel() -> None:
         together.wait()
-        service.cancel(env, experiment.id)
+        service.cancel(ctx, experiment.id)
 
     threads = [threading.Thread(target=target) for target in (finish, cancel)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert current(env, experiment).state == "succeeded"
+    assert current(ctx, experiment).state == "succeeded"
 
 
-def test_a_data_set_cannot_be_deleted_while_an_experiment_uses_it(env: Environment) -> None:
+def test_a_data_set_cannot_be_deleted_while_an_experiment_uses_it(ctx: AppContext) -> None:
     from app.datasets import service as datasets
-    from app.errors import Conflict
+    from app.http.errors import Conflict
 
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset, configurations=QUICK[:1])
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset, configurations=QUICK[:1])
     with pytest.raises(Conflict):
-        datasets.delete(env, dataset)
-    in_process.work(env)
-    before = report_of(env, experiment)
-    datasets.delete(env, dataset)
-    assert report_of(env, experiment) == before
+        datasets.delete(ctx, dataset)
+    in_process.work(ctx)
+    before = report_of(ctx, experiment)
+    datasets.delete(ctx, dataset)
+    assert report_of(ctx, experiment) == before
 
 
-def test_learning_curves_are_recorded(env: Environment) -> None:
-    dataset = in_process.dataset(env, departments(60))
-    experiment = start(env, dataset, configurations=QUICK[:2])
-    in_process.work(env)
-    report = report_of(env, experiment)
+def test_learning_curves_are_recorded(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(60))
+    experiment = start(ctx, dataset, configurations=QUICK[:2])
+    in_process.work(ctx)
+    report = report_of(ctx, experiment)
     assert {(curve.configuration, curve.measure) for curve in report.curves} == {
         (0, "f1_micro"), (0, "hamming_loss"), (0, "one_error")
     }  # fmt: skip
@@ -387,6 +388,6 @@ def test_learning_curves_are_recorded(env: Environment) -> None:
         row = report.rows[0]
         assert curve.out_of_folds[-1] == pytest.approx(row.test[curve.measure].mean)
         assert curve.within_folds[-1] == pytest.approx(row.train[curve.measure].mean)
-    with env.db.read() as session:
+    with ctx.db.read() as session:
         points = session.scalars(select(tables.CurvePoint)).all()
     assert len(points) == 3 * 4

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from stack import wait_for
 
+from app.context import AppContext
 from app.db import tables
-from app.environment import Environment
 from app.health.service import readiness
-from app.storage import FolderStorage, StorageAwayError, watch
-from app.storage.watch import StorageWatch
+from app.storage import LocalStorage, StorageUnavailableError, probe
+from app.storage.probe import StorageProbe
 
 
-class Scripted(FolderStorage):
+class Scripted(LocalStorage):
     """A folder whose checks a test counts, holds up and lets fail."""
 
     def __init__(self, root: Path) -> None:
@@ -35,31 +35,31 @@ class Scripted(FolderStorage):
         super().check()
 
 
-def test_a_folder_that_is_gone_or_a_file_now_makes_the_service_not_ready(env: Environment) -> None:
-    assert isinstance(env.storage, FolderStorage)
-    env.storage.check_seconds = 0.0
-    with env.db.write() as tx:
+def test_a_folder_that_is_gone_or_a_file_now_makes_the_service_not_ready(ctx: AppContext) -> None:
+    assert isinstance(ctx.storage, LocalStorage)
+    ctx.storage.check_seconds = 0.0
+    with ctx.db.write() as tx:
         tx.session.add(
-            tables.Worker(id="wrk_1", host="h", pid=1, concurrency=1, started_at=tx.now, seen_at=tx.now)
+            tables.Worker(id="wrk_1", host="h", pid=1, concurrency=1, started_at=tx.now, last_seen_at=tx.now)
         )
-    assert readiness(env).ready
-    root = env.storage.root
+    assert readiness(ctx).ready
+    root = ctx.storage.root
     shutil.rmtree(root)
-    found = readiness(env)
+    found = readiness(ctx)
     assert (found.ready, found.database, found.workers) == (False, True, 1)
     assert found.reasons == ["the storage cannot be used (No such file or directory)"]
     root.touch()
-    assert readiness(env).reasons == ["the storage cannot be used (Not a directory)"]
+    assert readiness(ctx).reasons == ["the storage cannot be used (Not a directory)"]
     root.unlink()
-    (root / "aside").mkdir(parents=True)
-    assert readiness(env).ready
-    assert list((root / "aside").iterdir()) == []
+    (root / "tmp").mkdir(parents=True)
+    assert readiness(ctx).ready
+    assert list((root / "tmp").iterdir()) == []
 
 
 def test_an_answer_holds_for_a_while(tmp_path: Path) -> None:
     storage = Scripted(tmp_path)
     storage.check_seconds = 60.0
-    watched = StorageWatch(storage)
+    watched = StorageProbe(storage)
     assert [watched.reason() for _ in range(5)] == [None] * 5
     assert storage.checks == 1
 
@@ -67,23 +67,23 @@ def test_an_answer_holds_for_a_while(tmp_path: Path) -> None:
 def test_nobody_waits_for_a_storage_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(probe, "TIMEOUT_SECONDS", 0.01)
     storage = Scripted(tmp_path)
     storage.check_seconds = 0.0
     storage.answers.clear()
-    watched = StorageWatch(storage)
+    watched = StorageProbe(storage)
     assert [watched.reason() for _ in range(100)] == ["the storage does not answer"] * 100
     assert storage.checks == 1, "those who ask do not pile up before it"
     storage.answers.set()
-    monkeypatch.setattr(watch, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(probe, "TIMEOUT_SECONDS", 60.0)
     wait_for(lambda: True if watched.reason() is None else None, what="the storage to answer again")
 
 
 def test_where_the_bucket_is_is_not_told_to_everybody(tmp_path: Path) -> None:
     storage = Scripted(tmp_path)
     storage.check_seconds = 0.0
-    watched = StorageWatch(storage)
-    storage.error = StorageAwayError("Could not connect to http://bucket.internal:9000")
+    watched = StorageProbe(storage)
+    storage.error = StorageUnavailableError("Could not connect to http://bucket.internal:9000")
     assert watched.reason() == "the storage cannot be used (it does not answer)"
     storage.error = OSError(errno.ENOSPC, "No space left on device")
     assert watched.reason() == "the storage cannot be used (No space left on device)"

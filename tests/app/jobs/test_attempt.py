@@ -22,14 +22,14 @@ import rows
 import structlog
 
 from app import logs
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.environment import Environment
-from app.jobs import kinds, ledger
-from app.jobs.ledger import Claim
-from app.jobs.reporter import Reporter
+from app.jobs import queue
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim
 from models.errors import BadDataError
-from workers import attempt, stopping
+from workers import attempt, job_kinds, stopping
 from workers.limits import memory_of
 
 # The processes do nothing but use a database of their own and end without a word.
@@ -41,100 +41,100 @@ PATIENCE = 60.0
 """Seconds after which a process that should have been ended goes on, and the test fails."""
 
 
-def succeed(env: Environment, claim: Claim, report: Reporter) -> None:
-    with env.db.write() as tx:
-        ledger.finish(tx, claim, "succeeded", result={"made_by": os.getpid()})
+def succeed(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    with ctx.db.write() as tx:
+        queue.finish(tx, claim, "succeeded", result={"made_by": os.getpid()})
 
 
-def tell_how_nice_it_is(env: Environment, claim: Claim, report: Reporter) -> None:
+def tell_how_nice_it_is(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     weighed = Path("/proc/self/autogroup")
     session = weighed.read_text().split()[-1] if weighed.exists() else None
-    with env.db.write() as tx:
-        ledger.finish(tx, claim, "succeeded", result={"process": os.nice(0), "session": session})
+    with ctx.db.write() as tx:
+        queue.finish(tx, claim, "succeeded", result={"process": os.nice(0), "session": session})
 
 
-def refuse(env: Environment, claim: Claim, report: Reporter) -> None:
+def refuse(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     raise BadDataError("line 7 makes no sense")
 
 
-def divide_by_zero(env: Environment, claim: Claim, report: Reporter) -> None:
+def divide_by_zero(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     raise ZeroDivisionError("a secret of the house")
 
 
-def take_all_memory(env: Environment, claim: Claim, report: Reporter) -> None:
+def take_all_memory(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     raise MemoryError
 
 
-def meet_a_full_disk(env: Environment, claim: Claim, report: Reporter) -> None:
+def meet_a_full_disk(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def be_killed(env: Environment, claim: Claim, report: Reporter) -> None:
+def be_killed(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave(env: Environment, claim: Claim, report: Reporter) -> None:
+def leave(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     os._exit(3)
 
 
-def end_without_a_word(env: Environment, claim: Claim, report: Reporter) -> None:
+def end_without_a_word(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     pass
 
 
-def sleep(env: Environment, claim: Claim, report: Reporter) -> None:
+def sleep(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     time.sleep(PATIENCE)
 
 
-def be_cancelled(env: Environment, claim: Claim, report: Reporter) -> None:
-    cancel(env, claim)
+def be_cancelled(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    cancel(ctx, claim)
     for n in range(10_000):
         report("training", n, None, "rounds")
         time.sleep(0.01)
 
 
-def be_cancelled_and_not_listen(env: Environment, claim: Claim, report: Reporter) -> None:
-    cancel(env, claim)
+def be_cancelled_and_not_listen(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    cancel(ctx, claim)
     time.sleep(PATIENCE)
 
 
-def be_stopped(env: Environment, claim: Claim, report: Reporter) -> None:
-    stopping.ask()
+def be_stopped(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    stopping.request()
     time.sleep(PATIENCE)
 
 
-def be_cancelled_and_stopped(env: Environment, claim: Claim, report: Reporter) -> None:
-    cancel(env, claim)
-    be_stopped(env, claim, report)
+def be_cancelled_and_stopped(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    cancel(ctx, claim)
+    be_stopped(ctx, claim, report)
 
 
-def be_overtaken(env: Environment, claim: Claim, report: Reporter) -> None:
-    with env.db.write() as tx:
-        job = ledger.lock(tx, claim.job_id)
+def be_overtaken(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    with ctx.db.write() as tx:
+        job = queue.lock(tx, claim.job_id)
         assert job is not None
-        ledger.requeue_lost(tx, job, reason="thought dead")
+        queue.requeue_lost(tx, job, reason="thought dead")
         job.state, job.lease_owner, job.attempt = "running", "wrk_2", 2
         job.lease_expires_at = tx.now + timedelta(seconds=600)
     time.sleep(PATIENCE)
 
 
-def hoard(env: Environment, claim: Claim, report: Reporter) -> None:
+def hoard(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     hoarded = []
     for _ in range(200):
         hoarded.append(np.ones(1 << 20))  # 8 MiB each
         time.sleep(0.02)
-    succeed(env, claim, report)
+    succeed(ctx, claim, report)
 
 
-def read_a_large_file(env: Environment, claim: Claim, report: Reporter) -> None:
+def read_a_large_file(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     with tempfile.TemporaryFile() as file:
         file.truncate(1 << 31)
         mapped = np.memmap(file, dtype=np.uint8, mode="r")
         assert mapped[:: 1 << 12].sum() == 0
         time.sleep(0.3)
-    succeed(env, claim, report)
+    succeed(ctx, claim, report)
 
 
-def be_struck_down(env: Environment, claim: Claim, report: Reporter) -> None:
+def be_struck_down(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     structlog.get_logger().warning("work.began", where="here")
     logging.getLogger("a library").warning("Dear Sir, my password is 1234")
     try:
@@ -144,11 +144,11 @@ def be_struck_down(env: Environment, claim: Claim, report: Reporter) -> None:
     ctypes.string_at(0)
 
 
-def cancel(env: Environment, claim: Claim) -> None:
-    with env.db.write() as tx:
-        job = ledger.lock(tx, claim.job_id)
+def cancel(ctx: AppContext, claim: Claim) -> None:
+    with ctx.db.write() as tx:
+        job = queue.lock(tx, claim.job_id)
         assert job is not None
-        ledger.request_cancel(tx, job)
+        queue.request_cancel(tx, job)
 
 
 class Double:
@@ -157,10 +157,10 @@ class Double:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def run(self, env: Environment, claim: Claim, report: Reporter) -> None:
+    def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Behave so."""
         Path(claim.spec["pid"]).write_text(str(os.getpid()))
-        globals()[claim.spec["do"]](env, claim, report)
+        globals()[claim.spec["do"]](ctx, claim, report)
 
     def ended_unfinished(self, _tx: Transaction, _dataset_id: str | None, error: dict[str, Any]) -> None:
         """Remember it, where the watching process ended the job."""
@@ -170,7 +170,7 @@ class Double:
 @pytest.fixture
 def double(monkeypatch: pytest.MonkeyPatch) -> Double:
     made = Double()
-    monkeypatch.setitem(kinds.KINDS, "train", made)
+    monkeypatch.setitem(job_kinds.KINDS, "train", made)
     monkeypatch.setattr(stopping, "_flag", mmap.mmap(-1, 1))
     return made
 
@@ -178,34 +178,34 @@ def double(monkeypatch: pytest.MonkeyPatch) -> Double:
 class Run:
     """Attempts at one job."""
 
-    def __init__(self, env: Environment, do: str, folder: Path, **changed: float) -> None:
+    def __init__(self, ctx: AppContext, do: str, folder: Path, **changed: float) -> None:
         quick = {"heartbeat_seconds": 0.05, "cancel_grace_seconds": 0.3, "job_attempts": 2, **changed}
-        self.env = replace(env, settings=env.settings.model_copy(update=quick))
+        self.ctx = replace(ctx, settings=ctx.settings.model_copy(update=quick))
         self.pid_file = folder / "pid"
-        self.job_id = rows.queued(env.db, {"do": do, "pid": str(self.pid_file)})
+        self.job_id = rows.queued(ctx.db, {"do": do, "pid": str(self.pid_file)})
 
     def attempt(self) -> tables.Job:
         """Make one, until its process has gone; gives the job's row."""
-        attempt.run(self.env, self.job_id, OWNER)
+        attempt.run(self.ctx, self.job_id, OWNER)
         pid = int(self.pid_file.read_text())
         assert pid != os.getpid()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-        return rows.job(self.env.db, self.job_id)
+        return rows.job(self.ctx.db, self.job_id)
 
     @property
     def events(self) -> list[str]:
         """What happened, from the start of the first attempt on."""
-        return rows.events(self.env.db, self.job_id)[1:]
+        return rows.events(self.ctx.db, self.job_id)[1:]
 
 
-def test_work_that_is_done_ends_in_another_process(env: Environment, double: Double, tmp_path: Path) -> None:
-    run = Run(env, "succeed", tmp_path)
+def test_work_that_is_done_ends_in_another_process(ctx: AppContext, double: Double, tmp_path: Path) -> None:
+    run = Run(ctx, "succeed", tmp_path)
     job = run.attempt()
     assert (job.state, job.result) == ("succeeded", {"made_by": int(run.pid_file.read_text())})
     assert run.events == ["started", "succeeded"]
-    # A bell that rings again finds nothing to do.
-    attempt.run(run.env, run.job_id, OWNER)
+    # A notifier that rings again finds nothing to do.
+    attempt.run(run.ctx, run.job_id, OWNER)
     assert run.events == ["started", "succeeded"]
 
 
@@ -214,9 +214,9 @@ def test_work_that_is_done_ends_in_another_process(env: Environment, double: Dou
     [("refuse", "bad_data"), ("divide_by_zero", "internal_error"), ("take_all_memory", "out_of_memory")],
 )
 def test_work_that_cannot_be_done_fails_at_once_and_says_why(
-    env: Environment, double: Double, tmp_path: Path, do: str, code: str
+    ctx: AppContext, double: Double, tmp_path: Path, do: str, code: str
 ) -> None:
-    run = Run(env, do, tmp_path)
+    run = Run(ctx, do, tmp_path)
     job = run.attempt()
     assert job.state == "failed"
     assert job.error is not None
@@ -237,9 +237,9 @@ def test_work_that_cannot_be_done_fails_at_once_and_says_why(
     ],
 )
 def test_a_process_that_is_lost_is_tried_again_until_the_limit(
-    env: Environment, double: Double, tmp_path: Path, do: str, reason: str
+    ctx: AppContext, double: Double, tmp_path: Path, do: str, reason: str
 ) -> None:
-    run = Run(env, do, tmp_path)
+    run = Run(ctx, do, tmp_path)
     job = run.attempt()
     assert (job.state, job.attempt) == ("queued", 1)
     assert run.events == ["started", "lost"]
@@ -255,10 +255,10 @@ def test_a_process_that_is_lost_is_tried_again_until_the_limit(
 
 @pytest.mark.parametrize("niceness", [0, 7])
 def test_a_job_stands_back_and_its_worker_does_not(
-    env: Environment, double: Double, tmp_path: Path, niceness: int
+    ctx: AppContext, double: Double, tmp_path: Path, niceness: int
 ) -> None:
     before = os.nice(0)
-    job = Run(env, "tell_how_nice_it_is", tmp_path, job_niceness=niceness).attempt()
+    job = Run(ctx, "tell_how_nice_it_is", tmp_path, job_niceness=niceness).attempt()
     assert job.result is not None
     assert job.result["process"] == min(before + niceness, 19)
     # Systems that weigh sessions do so by this number, which others than root may set a few times a second.
@@ -267,18 +267,18 @@ def test_a_job_stands_back_and_its_worker_does_not(
 
 
 def test_a_disk_that_is_full_is_not_held_against_the_job(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
-    run = Run(env, "meet_a_full_disk", tmp_path, job_attempts=1)
+    run = Run(ctx, "meet_a_full_disk", tmp_path, job_attempts=1)
     job = run.attempt()
     assert (job.state, job.failures) == ("queued", 0)
     assert run.events == ["started", "lost"]
 
 
 def test_a_job_that_takes_longer_than_it_may_is_ended(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
-    run = Run(env, "sleep", tmp_path, job_seconds=0.3)
+    run = Run(ctx, "sleep", tmp_path, job_seconds=0.3)
     job = run.attempt()
     assert job.state == "failed"
     assert job.error is not None
@@ -287,10 +287,10 @@ def test_a_job_that_takes_longer_than_it_may_is_ended(
 
 
 def test_a_job_that_needs_more_memory_than_it_may_is_ended(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
     limit = memory_of(os.getpid()) + (200 << 20)
-    run = Run(env, "hoard", tmp_path, job_memory_bytes=limit)
+    run = Run(ctx, "hoard", tmp_path, job_memory_bytes=limit)
     job = run.attempt()
     assert job.state == "failed"
     assert job.error is not None
@@ -298,16 +298,16 @@ def test_a_job_that_needs_more_memory_than_it_may_is_ended(
     assert f"{limit:,}" in job.error["detail"]
 
 
-def test_memory_that_is_a_file_does_not_count(env: Environment, double: Double, tmp_path: Path) -> None:
-    run = Run(env, "read_a_large_file", tmp_path, job_memory_bytes=memory_of(os.getpid()) + (200 << 20))
+def test_memory_that_is_a_file_does_not_count(ctx: AppContext, double: Double, tmp_path: Path) -> None:
+    run = Run(ctx, "read_a_large_file", tmp_path, job_memory_bytes=memory_of(os.getpid()) + (200 << 20))
     assert run.attempt().state == "succeeded"
 
 
 def test_a_job_that_is_given_up_tells_its_last_words_and_nothing_of_a_mail(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
-    logs.configure(env.settings)
-    job = Run(env, "be_struck_down", tmp_path, job_attempts=1).attempt()
+    logs.configure(ctx.settings)
+    job = Run(ctx, "be_struck_down", tmp_path, job_attempts=1).attempt()
     assert job.state == "failed"
     assert job.error is not None
     assert "SIGSEGV" in job.error["detail"]
@@ -320,56 +320,56 @@ def test_a_job_that_is_given_up_tells_its_last_words_and_nothing_of_a_mail(
     assert "Dear Sir" not in str(said)
 
 
-def test_a_job_that_is_cancelled_ends_itself(env: Environment, double: Double, tmp_path: Path) -> None:
-    run = Run(env, "be_cancelled", tmp_path)
+def test_a_job_that_is_cancelled_ends_itself(ctx: AppContext, double: Double, tmp_path: Path) -> None:
+    run = Run(ctx, "be_cancelled", tmp_path)
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "phase", "cancelled"]
 
 
 def test_a_job_that_does_not_notice_that_it_was_cancelled_is_ended(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
-    run = Run(env, "be_cancelled_and_not_listen", tmp_path)
+    run = Run(ctx, "be_cancelled_and_not_listen", tmp_path)
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "cancelled"]
     assert double.ended == ["cancelled"]
 
 
 def test_a_worker_that_is_told_to_stop_hands_its_job_back(
-    env: Environment, double: Double, rung: list[str], tmp_path: Path
+    ctx: AppContext, double: Double, notified: list[str], tmp_path: Path
 ) -> None:
-    run = Run(env, "be_stopped", tmp_path)
-    rung.clear()
+    run = Run(ctx, "be_stopped", tmp_path)
+    notified.clear()
     job = run.attempt()
-    assert (job.state, job.failures, job.setbacks) == ("queued", 0, 0)
-    assert run.events == ["started", "handed_back"]
-    assert rung == [run.job_id]
+    assert (job.state, job.failures, job.consecutive_losses) == ("queued", 0, 0)
+    assert run.events == ["started", "released"]
+    assert notified == [run.job_id]
 
 
 def test_a_worker_that_is_told_to_stop_does_not_hand_a_cancelled_job_back(
-    env: Environment, double: Double, rung: list[str], tmp_path: Path
+    ctx: AppContext, double: Double, notified: list[str], tmp_path: Path
 ) -> None:
-    run = Run(env, "be_cancelled_and_stopped", tmp_path, cancel_grace_seconds=600)
-    rung.clear()
+    run = Run(ctx, "be_cancelled_and_stopped", tmp_path, cancel_grace_seconds=600)
+    notified.clear()
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "cancelled"]
     assert double.ended == ["cancelled"]
-    assert rung == []
+    assert notified == []
 
 
 def test_a_process_whose_job_is_somebody_elses_is_ended_and_changes_nothing(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
-    run = Run(env, "be_overtaken", tmp_path)
+    run = Run(ctx, "be_overtaken", tmp_path)
     job = run.attempt()
     assert (job.state, job.lease_owner, job.attempt) == ("running", "wrk_2", 2)
     assert run.events == ["started", "lost"]
 
 
 def test_a_job_that_is_not_there_to_be_taken_starts_no_process(
-    env: Environment, double: Double, tmp_path: Path
+    ctx: AppContext, double: Double, tmp_path: Path
 ) -> None:
-    run = Run(env, "succeed", tmp_path)
-    rows.claimed(env.db, run.job_id, "wrk_2")
-    attempt.run(run.env, run.job_id, OWNER)
+    run = Run(ctx, "succeed", tmp_path)
+    rows.claimed(ctx.db, run.job_id, "wrk_2")
+    attempt.run(run.ctx, run.job_id, OWNER)
     assert not run.pid_file.exists()

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import rows
 
-from app.environment import Environment
-from app.jobs import checkpoints, ledger
+from app.context import AppContext
+from app.jobs import checkpoints, queue
 from app.jobs.checkpoints import Checkpoints
-from app.jobs.ledger import Claim, LostClaimError
-from app.jobs.reporter import Reporter
+from app.jobs.progress import ProgressReporter
+from app.jobs.queue import Claim, LostClaimError
 from models.base import State
 
 STATE: State = {
@@ -28,44 +28,44 @@ STATE: State = {
 
 
 @pytest.fixture
-def env_at_once(env: Environment) -> Environment:
+def env_at_once(ctx: AppContext) -> AppContext:
     """Takes a checkpoint whenever one is offered."""
-    return replace(env, settings=env.settings.model_copy(update={"checkpoint_seconds": 1e-9}))
+    return replace(ctx, settings=ctx.settings.model_copy(update={"checkpoint_seconds": 1e-9}))
 
 
-def attempt(env: Environment, job_id: str) -> tuple[Claim, Checkpoints]:
-    claim = rows.claimed(env.db, job_id)
-    report = Reporter(env.db, claim)
+def attempt(ctx: AppContext, job_id: str) -> tuple[Claim, Checkpoints]:
+    claim = rows.claimed(ctx.db, job_id)
+    report = ProgressReporter(ctx.db, claim)
     report("training", 7, 10, "rounds")
-    return claim, Checkpoints(env, claim, report)
+    return claim, Checkpoints(ctx, claim, report)
 
 
-def lose(env: Environment, job_id: str) -> None:
-    with env.db.write() as tx:
-        job = ledger.lock(tx, job_id)
+def lose(ctx: AppContext, job_id: str) -> None:
+    with ctx.db.write() as tx:
+        job = queue.lock(tx, job_id)
         assert job is not None
-        ledger.requeue_lost(tx, job, reason="test")
+        queue.requeue_lost(tx, job, reason="test")
 
 
 def offer(made: Checkpoints, step: int = 7) -> None:
     made.offer("training", step, lambda: STATE, lambda: {"training": 1.5})
 
 
-def kept(env: Environment) -> list[Path]:
-    return [env.storage.local(found.key) for found in env.storage.files(checkpoints.FOLDER)]
+def kept(ctx: AppContext) -> list[Path]:
+    return [ctx.storage.local(found.key) for found in ctx.storage.files(checkpoints.FOLDER)]
 
 
-def interrupted(env: Environment) -> tuple[str, Path]:
+def interrupted(ctx: AppContext) -> tuple[str, Path]:
     """A job that is queued again and has a checkpoint, and the checkpoint's file."""
-    job_id = rows.queued(env.db)
-    _, made = attempt(env, job_id)
+    job_id = rows.queued(ctx.db)
+    _, made = attempt(ctx, job_id)
     offer(made)
-    lose(env, job_id)
-    (path,) = kept(env)
+    lose(ctx, job_id)
+    (path,) = kept(ctx)
     return job_id, path
 
 
-def test_a_later_attempt_finds_the_same_arrays(env_at_once: Environment) -> None:
+def test_a_later_attempt_finds_the_same_arrays(env_at_once: AppContext) -> None:
     job_id, _ = interrupted(env_at_once)
     claim, made = attempt(env_at_once, job_id)
     found = made.load()
@@ -80,7 +80,7 @@ def test_a_later_attempt_finds_the_same_arrays(env_at_once: Environment) -> None
     assert rows.events(env_at_once.db, claim.job_id)[-1] == "resumed"
 
 
-def test_a_newer_checkpoint_takes_the_place_of_the_older(env_at_once: Environment) -> None:
+def test_a_newer_checkpoint_takes_the_place_of_the_older(env_at_once: AppContext) -> None:
     job_id = rows.queued(env_at_once.db)
     other = interrupted(env_at_once)[1]
     claim, made = attempt(env_at_once, job_id)
@@ -112,7 +112,7 @@ def empty(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [damage, cut_short, empty, Path.unlink])
 def test_a_checkpoint_that_cannot_be_read_is_ignored_and_told_of(
-    env_at_once: Environment, spoil: Callable[[Path], None]
+    env_at_once: AppContext, spoil: Callable[[Path], None]
 ) -> None:
     job_id, path = interrupted(env_at_once)
     spoil(path)
@@ -121,19 +121,19 @@ def test_a_checkpoint_that_cannot_be_read_is_ignored_and_told_of(
     assert rows.events(env_at_once.db, job_id)[-1] == "checkpoint_ignored"
 
 
-def test_a_file_that_is_what_it_was_but_no_checkpoint_is_ignored(env_at_once: Environment) -> None:
+def test_a_file_that_is_what_it_was_but_no_checkpoint_is_ignored(env_at_once: AppContext) -> None:
     job_id, path = interrupted(env_at_once)
     path.write_bytes(b"something else")
     claim, _ = attempt(env_at_once, job_id)
     assert claim.checkpoint is not None
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     claim = replace(claim, checkpoint={**claim.checkpoint, "sha256": digest})
-    assert Checkpoints(env_at_once, claim, Reporter(env_at_once.db, claim)).load() is None
+    assert Checkpoints(env_at_once, claim, ProgressReporter(env_at_once.db, claim)).load() is None
     assert rows.events(env_at_once.db, job_id)[-1] == "checkpoint_ignored"
 
 
 def test_a_checkpoint_of_other_software_is_ignored(
-    env_at_once: Environment, monkeypatch: pytest.MonkeyPatch
+    env_at_once: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id, _ = interrupted(env_at_once)
     monkeypatch.setattr(checkpoints, "software", lambda: {"covey": "later"})
@@ -142,7 +142,7 @@ def test_a_checkpoint_of_other_software_is_ignored(
     assert rows.events(env_at_once.db, job_id)[-1] == "checkpoint_ignored"
 
 
-def test_an_attempt_that_was_overtaken_names_no_checkpoint(env_at_once: Environment) -> None:
+def test_an_attempt_that_was_overtaken_names_no_checkpoint(env_at_once: AppContext) -> None:
     job_id = rows.queued(env_at_once.db)
     _, late = attempt(env_at_once, job_id)
     lose(env_at_once, job_id)
@@ -157,12 +157,12 @@ def test_an_attempt_that_was_overtaken_names_no_checkpoint(env_at_once: Environm
 
 
 def test_checkpoints_come_by_the_clock_and_rarely_where_they_are_dear(
-    env: Environment, monkeypatch: pytest.MonkeyPatch
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
     monkeypatch.setattr("app.jobs.checkpoints.time.monotonic", lambda: now)
-    job_id = rows.queued(env.db)
-    _, made = attempt(env, job_id)
+    job_id = rows.queued(ctx.db)
+    _, made = attempt(ctx, job_id)
     taken = []
 
     def dear() -> State:
@@ -174,13 +174,13 @@ def test_checkpoints_come_by_the_clock_and_rarely_where_they_are_dear(
     while now < 100.0:
         made.offer("training", 1, dear, dict)
         now += 0.5
-    assert taken[0] == env.settings.checkpoint_seconds
+    assert taken[0] == ctx.settings.checkpoint_seconds
     # One second of writing is followed by nineteen of training, give or take the half second of a step.
     assert all(19.5 <= later - sooner <= 21 for sooner, later in pairwise(taken))
 
 
 def test_a_full_disk_costs_the_checkpoint_and_not_the_job(
-    env_at_once: Environment, monkeypatch: pytest.MonkeyPatch
+    env_at_once: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = rows.queued(env_at_once.db)
     _, made = attempt(env_at_once, job_id)
@@ -192,4 +192,4 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_job(
     offer(made)
     assert rows.job(env_at_once.db, job_id).checkpoint is None
     assert kept(env_at_once) == []
-    assert list(env_at_once.storage.files("aside")) == []
+    assert list(env_at_once.storage.files("tmp")) == []

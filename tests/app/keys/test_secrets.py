@@ -12,13 +12,13 @@ import pytest
 from fastapi.security import HTTPAuthorizationCredentials
 from sqlalchemy import event, select
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
-from app.environment import Environment
-from app.errors import Conflict, NotFound, Unauthorized
-from app.idempotency import Once
+from app.http.errors import Conflict, NotFound, Unauthorized
+from app.http.guards import require
+from app.http.idempotency import Idempotency
 from app.keys import service
-from app.keys.guard import require
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
 
 NOW = datetime.now(UTC)
@@ -29,7 +29,7 @@ def made(db: Database, **fields: Any) -> ApiKeyCreated:
 
 
 def opens(db: Database, secret: str, at: datetime) -> bool:
-    return service.opened_by(db, secret, at) is not None
+    return service.authenticate(db, secret, at) is not None
 
 
 def test_both_secrets_open_until_the_time_of_grace_is_over(database: Database) -> None:
@@ -85,7 +85,7 @@ def test_only_digests_are_kept(database: Database) -> None:
 def test_a_repeated_request_makes_no_second_key_and_shows_no_secret(database: Database) -> None:
     def ask(fingerprint: str = "body") -> ApiKeyCreated:
         body = ApiKeyCreate(name="test", scopes=["read"])
-        return service.create(database, body, Once("key_admin", "k", fingerprint))
+        return service.create(database, body, Idempotency("key_admin", "k", fingerprint))
 
     key = ask()
     with pytest.raises(Conflict, match=f"for {key.id}.* rotate that key") as refused:
@@ -98,7 +98,7 @@ def test_a_repeated_request_makes_no_second_key_and_shows_no_secret(database: Da
     with database.read() as session:
         assert session.scalars(select(tables.ApiKey.id)).all() == [key.id]
         (record,) = session.scalars(select(tables.IdempotencyRecord)).all()
-    assert record.answer["id"] == key.id
+    assert record.response["id"] == key.id
     assert key.secret not in repr(record.__dict__)
 
 
@@ -106,7 +106,9 @@ def test_a_repeated_rotation_leaves_the_secrets_as_they_are(database: Database) 
     key = made(database)
 
     def rotate(idempotency_key: str) -> ApiKeyCreated:
-        return service.rotate(database, key.id, ApiKeyRotate(), Once("key_admin", idempotency_key, "body"))
+        return service.rotate(
+            database, key.id, ApiKeyRotate(), Idempotency("key_admin", idempotency_key, "body")
+        )
 
     fresh = rotate("k")
     with pytest.raises(Conflict, match=key.id) as refused:
@@ -129,19 +131,19 @@ def statements(db: Database) -> Iterator[list[str]]:
     event.remove(db.engine, "before_cursor_execute", see)
 
 
-def test_no_key_and_any_that_opens_nothing_take_the_same_steps(env: Environment) -> None:
+def test_no_key_and_any_that_opens_nothing_take_the_same_steps(ctx: AppContext) -> None:
     """Steps are counted, since times prove nothing on a busy machine."""
-    key = made(env.db)
-    ended = made(env.db, expires_at=NOW + timedelta(hours=1))
-    with env.db.write() as tx:
+    key = made(ctx.db)
+    ended = made(ctx.db, expires_at=NOW + timedelta(hours=1))
+    with ctx.db.write() as tx:
         tx.session.get_one(tables.ApiKey, ended.id).expires_at = NOW - timedelta(hours=1)
     guard: Callable[..., None] = require("read")
 
     def asked(secret: str | None) -> list[str]:
-        state = SimpleNamespace(environment=env, rates=SimpleNamespace(enter=lambda _: None))
+        state = SimpleNamespace(context=ctx, rates=SimpleNamespace(enter=lambda _: None))
         request: Any = SimpleNamespace(app=SimpleNamespace(state=state), state=SimpleNamespace())
         given = None if secret is None else HTTPAuthorizationCredentials(scheme="Bearer", credentials=secret)
-        with statements(env.db) as seen:
+        with statements(ctx.db) as seen:
             try:
                 guard(request, given)
             except Unauthorized:

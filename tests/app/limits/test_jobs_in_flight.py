@@ -8,8 +8,8 @@ import pytest
 
 from app.db import tables
 from app.db.session import Database
-from app.errors import TooMany
-from app.jobs import ledger
+from app.http.errors import TooMany
+from app.jobs import queue
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.limits import service as limits
@@ -20,38 +20,38 @@ def key(database: Database) -> str:
     return keys.create(database, ApiKeyCreate(name="test", scopes=["train"])).id
 
 
-def queue(database: Database, key: str | None, most: int) -> str:
+def enqueue(database: Database, key: str | None, most: int) -> str:
     with database.write() as tx:
-        job = ledger.enqueue(tx, "train", {})
+        job = queue.enqueue(tx, "train", {})
         limits.own(tx, job, key, most)
         return job.id
 
 
-def test_one_too_many_is_refused_and_leaves_no_job(database: Database, key: str, rung: list[str]) -> None:
-    jobs = [queue(database, key, 2) for _ in range(2)]
+def test_one_too_many_is_refused_and_leaves_no_job(database: Database, key: str, notified: list[str]) -> None:
+    jobs = [enqueue(database, key, 2) for _ in range(2)]
     with pytest.raises(TooMany) as raised:
-        queue(database, key, 2)
+        enqueue(database, key, 2)
     assert raised.value.code == "too_many_jobs"
     assert "Retry-After" in raised.value.headers
-    assert rung == jobs
+    assert notified == jobs
     with database.read() as session:
         assert session.query(tables.Job).count() == 2
         assert session.get_one(tables.Job, jobs[0]).key_id == key
 
 
-@pytest.mark.parametrize("end", ledger.FINISHED)
+@pytest.mark.parametrize("end", queue.FINISHED)
 def test_a_job_that_has_ended_does_not_count(database: Database, key: str, end: str) -> None:
-    ended = queue(database, key, 1)
+    ended = enqueue(database, key, 1)
     with database.write() as tx:
         tx.session.get_one(tables.Job, ended).state = end
-    queue(database, key, 1)
+    enqueue(database, key, 1)
 
 
 def test_a_running_job_counts(database: Database, key: str) -> None:
-    claim = ledger.claim(database, queue(database, key, 1), "wrk_1", lease_seconds=60)
+    claim = queue.claim(database, enqueue(database, key, 1), "wrk_1", lease_seconds=60)
     assert claim is not None
     with pytest.raises(TooMany):
-        queue(database, key, 1)
+        enqueue(database, key, 1)
 
 
 def test_keys_do_not_count_for_each_other_and_who_needs_none_is_not_counted(
@@ -59,15 +59,15 @@ def test_keys_do_not_count_for_each_other_and_who_needs_none_is_not_counted(
 ) -> None:
     other = keys.create(database, ApiKeyCreate(name="other", scopes=["train"])).id
     for caller in (key, other, None, None):
-        queue(database, caller, 1)
+        enqueue(database, caller, 1)
     for _ in range(3):
-        queue(database, key, 0)
+        enqueue(database, key, 0)
 
 
 def test_many_at_the_same_moment_are_no_more_than_the_limit(database: Database, key: str) -> None:
     def ask() -> str | None:
         try:
-            return queue(database, key, 3)
+            return enqueue(database, key, 3)
         except TooMany:
             return None
 

@@ -11,7 +11,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from app.errors import TooMany
+from app.http.errors import TooMany
 from app.limits import rates
 from app.limits.rates import NotCountedError, Rates
 from app.settings import Settings

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.settings import Settings
-from app.storage import BucketStorage, FolderStorage, Storage, StorageAwayError, open_storage
+from app.storage import BucketStorage, LocalStorage, Storage, StorageUnavailableError, open_storage
 
 MIB = 1024 * 1024
 LARGE = random.Random(0).randbytes(20 * MIB + 7)  # noqa: S311 - content, no secret
@@ -62,7 +62,7 @@ def test_what_is_written_is_read(storage: Storage) -> None:
 def test_a_finished_file_is_taken_over(storage: Storage) -> None:
     for content in (b"some bytes", LARGE):
         key = f"artifacts/{len(content)}.covey"
-        with storage.scratch(".covey") as path:
+        with storage.temporary_file(".covey") as path:
             path.write_bytes(content)
             stored = storage.put(key, path)
         assert not path.exists()
@@ -93,7 +93,7 @@ def test_nothing_appears_when_the_writer_gives_up(
 def test_a_check_leaves_no_file_behind(storage: Storage) -> None:
     for _ in range(2):
         storage.check()
-    assert list(storage.everything()) == []
+    assert list(storage.all_files()) == []
 
 
 def test_a_bucket_that_is_gone_or_refuses_fails_its_check(
@@ -101,12 +101,12 @@ def test_a_bucket_that_is_gone_or_refuses_fails_its_check(
 ) -> None:
     monkeypatch.setattr("app.storage.bucket.CHECK_TIMEOUT_SECONDS", 0.2)
     named = Settings(data_dir=tmp_path, storage_url=buckets.make().replace("covey-test-", "no-such-"))
-    with pytest.raises(StorageAwayError, match="NoSuchBucket"):
+    with pytest.raises(StorageUnavailableError, match="NoSuchBucket"):
         open_storage(named).check()
     storage = open_storage(Settings(data_dir=tmp_path, storage_url=buckets.make()))
     buckets.pause()
     try:
-        with pytest.raises(StorageAwayError, match=r"[Tt]ime"):
+        with pytest.raises(StorageUnavailableError, match=r"[Tt]ime"):
             storage.check()
     finally:
         buckets.go_on()
@@ -132,7 +132,7 @@ def test_the_files_of_a_folder_are_listed_with_their_time(storage: Storage) -> N
     for file in found:
         assert abs(file.modified - datetime.now(UTC)) < timedelta(minutes=5)
     assert list(storage.files("nothing")) == []
-    everything = sorted(file.key for file in storage.everything())
+    everything = sorted(file.key for file in storage.all_files())
     assert everything == [*keys, "checkpointsx/other", "datasets/other"]
 
 
@@ -171,7 +171,7 @@ def test_any_order_of_uses_leaves_what_a_table_would(
         if use == "write":
             write(storage, key, content)
         else:
-            with storage.scratch() as path:
+            with storage.temporary_file() as path:
                 path.write_bytes(content)
                 storage.put(key, path)
         table[key] = content
@@ -203,7 +203,7 @@ def test_a_bucket_that_is_away_is_an_error_of_the_system(
     endpoint = buckets.url if absent == "bucket" else "http://127.0.0.1:9"
     url = f"s3://absent/x?endpoint={endpoint}&region=us-east-1"
     away = open_storage(Settings(data_dir=tmp_path, storage_url=url))
-    with away.scratch() as path:
+    with away.temporary_file() as path:
         path.write_bytes(LARGE)
         uses: list[Callable[[], object]] = [
             lambda: write(away, "uploads/one", LARGE),
@@ -212,7 +212,7 @@ def test_a_bucket_that_is_away_is_an_error_of_the_system(
             lambda: away.delete("uploads/one"),
         ]
         for use in uses:
-            with pytest.raises(StorageAwayError) as raised:
+            with pytest.raises(StorageUnavailableError) as raised:
                 use()
             assert raised.value.errno == errno.EIO
         assert path.read_bytes() == LARGE
@@ -236,7 +236,7 @@ def test_a_url_that_cannot_be_used_is_refused(url: str, reason: str, tmp_path: P
 
 def test_without_a_url_files_are_in_the_data_folder(tmp_path: Path) -> None:
     storage = open_storage(Settings(data_dir=tmp_path, storage_url=""))
-    assert isinstance(storage, FolderStorage)
+    assert isinstance(storage, LocalStorage)
     write(storage, "uploads/one", b"1")
     assert (tmp_path / "storage" / "uploads" / "one").read_bytes() == b"1"
     shutil.rmtree(tmp_path / "storage")

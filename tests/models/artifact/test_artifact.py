@@ -57,7 +57,7 @@ def test_a_loaded_pipeline_predicts_the_same_bytes(algorithm: str, tmp_path: Pat
     before = fitted(algorithm)
     save(before, tmp_path / "model")
     after = load(tmp_path / "model")
-    documents = [*TEXTS, "", "unheard of"]
+    documents = [*TEXTS, "", "undelivered of"]
     assert after.scores(documents).tobytes() == before.scores(documents).tobytes()
     assert after.predict(documents) == before.predict(documents)
     assert after.predict(documents, explain=True) == before.predict(documents, explain=True)

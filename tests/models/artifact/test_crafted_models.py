@@ -56,7 +56,7 @@ def measurements() -> FeatureRows:
 
 
 def documents(name: str) -> Any:
-    return [*TEXTS, "", "unheard of", " ".join(TEXTS)] if name in TEXT_MODELS else measurements()
+    return [*TEXTS, "", "undelivered of", " ".join(TEXTS)] if name in TEXT_MODELS else measurements()
 
 
 @cache

@@ -1,0 +1,97 @@
+"""The guard in front of every route: it requires an API key with the right scope.
+
+If the service listens on loopback and has no keys yet, it accepts anonymous requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, TypeAlias
+
+from anyio import to_thread
+from fastapi import Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from app.http.errors import Forbidden, Unauthorized
+
+Scope: TypeAlias = Literal["read", "predict", "train", "admin"]
+
+bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="ApiKey",
+    description="An API key, `cov_…`. Required as soon as the service has a key.",
+)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The API key of a request.
+
+    Attributes:
+        key_id: id of the key.
+        scopes: what the key permits.
+    """
+
+    key_id: str
+    scopes: Sequence[str]
+
+
+class Authenticator(Protocol):
+    """Finds out who sends a request."""
+
+    def authenticate(self, secret: str) -> Caller | None:
+        """Return the caller with this secret, or None if the secret is unknown or expired."""
+        ...
+
+    def allows_anonymous(self) -> bool:
+        """Return whether requests without a key are accepted."""
+        ...
+
+
+def require(scope: Scope) -> Callable[..., None]:
+    """Return a dependency that accepts a request if its key has the scope, or ``admin``."""
+
+    def guard(
+        request: Request,
+        credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
+    ) -> None:
+        if getattr(request.state, "authorized_scope", None) == scope:
+            return
+        authenticator: Authenticator = request.app.state.authenticator
+        # A missing secret and a wrong one take the same steps, so that timing reveals nothing.
+        caller = authenticator.authenticate("" if credentials is None else credentials.credentials)
+        if caller is None:
+            if credentials is None and authenticator.allows_anonymous():
+                request.state.authorized_scope = scope
+                return
+            detail = (
+                "this service requires an API key; send it as Authorization: Bearer cov_…"
+                if credentials is None
+                else "this API key is unknown or has expired"
+            )
+            raise Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})
+        if scope not in caller.scopes and "admin" not in caller.scopes:
+            raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(caller.scopes)}")
+        request.state.release_rate_limit = request.app.state.rates.enter(caller.key_id)
+        request.state.key_id = caller.key_id
+        request.state.scopes = caller.scopes
+        request.state.authorized_scope = scope
+
+    return guard
+
+
+def has_scope(request: Request, scope: Scope) -> bool:
+    """Return whether a request that one guard has accepted also has another scope."""
+    scopes = getattr(request.state, "scopes", None)  # None: the request is anonymous
+    return scopes is None or scope in scopes or "admin" in scopes
+
+
+async def check_before_body(request: Request, guard: Callable[..., None]) -> None:
+    """Run a guard before the request's body is read; when FastAPI calls it again, it accepts the request.
+
+    Raises:
+        Unauthorized: the key is missing, unknown or expired.
+        Forbidden: the key lacks the scope.
+    """
+    await to_thread.run_sync(guard, request, await bearer(request))

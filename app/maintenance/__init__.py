@@ -1,0 +1,1 @@
+"""Maintenance: backup, restore and retention."""

@@ -1,0 +1,170 @@
+"""A fitted pipeline becomes the next version of a model, and perhaps the live one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+
+from app.db import tables
+from app.db.session import Transaction
+from app.http.errors import Invalid
+from app.ids import new_id
+from app.registry.schemas import PromoteIfBetter, PromotionRule
+from app.storage import StoredFile
+from app.version import software
+from models.measures.directions import DIRECTIONS, is_better
+from models.pipeline import Pipeline
+
+LIVE = "live"
+
+
+@dataclass(frozen=True)
+class NewVersion:
+    """What there is to know of a version before it has its number.
+
+    Attributes:
+        model: the model's name.
+        pipeline: the fitted pipeline.
+        artifact: its file.
+        metrics: measures by part.
+        warnings: sentences for a person.
+        dataset_id: what it was trained on.
+        dataset_sha256: that content's digest.
+        training_job_id: the job that made it.
+        timings: seconds by phase.
+        evaluation: what was measured by part, see ``app.evaluations.measuring``; None for an import.
+    """
+
+    model: str
+    pipeline: Pipeline
+    artifact: StoredFile
+    metrics: dict[str, dict[str, float]]
+    warnings: list[str]
+    dataset_id: str | None
+    dataset_sha256: str | None
+    training_job_id: str | None
+    timings: dict[str, float]
+    evaluation: dict[str, Any] | None = None
+
+
+def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIfBetter) -> int:
+    """Insert the version under the model's next number, and move ``live`` if asked to.
+
+    Returns:
+        the number.
+    """
+    model = _model(tx, new.model)
+    model.last_version += 1
+    number = model.last_version
+    row = tables.ModelVersion(
+        model=new.model,
+        version=number,
+        artifact_key=new.artifact.key,
+        artifact_sha256=new.artifact.sha256,
+        artifact_bytes=new.artifact.size_bytes,
+        training_job_id=new.training_job_id,
+        dataset_id=new.dataset_id,
+        description=_description(new),
+        created_at=tx.now,
+    )
+    tx.session.add(row)
+    tx.session.flush()
+    if new.evaluation is not None:
+        tx.session.add(
+            tables.Evaluation(
+                id=new_id("evl"),
+                model=new.model,
+                version=number,
+                job_id=new.training_job_id,
+                of_training=True,
+                dataset_id=new.dataset_id,
+                request={},
+                content=new.evaluation,
+                created_at=tx.now,
+            )
+        )
+        tx.session.flush()
+    live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
+    if _promotes(tx, promote, new, live):
+        set_alias(tx, new.model, LIVE, number)
+    return number
+
+
+def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.ModelAlias:
+    """Make an alias name a version that exists."""
+    row = tx.session.get(tables.ModelAlias, (model, alias), with_for_update=True)
+    if row is None:
+        row = tables.ModelAlias(model=model, alias=alias, version=version, revision=1, updated_at=tx.now)
+        tx.session.add(row)
+    else:
+        row.version = version
+        row.revision += 1
+        row.updated_at = tx.now
+    tx.session.flush()
+    return row
+
+
+def _model(tx: Transaction, name: str) -> tables.Model:
+    """The model's row, locked, so that two versions cannot take the same number."""
+    row = tx.session.get(tables.Model, name, with_for_update=True)
+    if row is not None:
+        return row
+    try:
+        with tx.session.begin_nested():
+            row = tables.Model(name=name, last_version=0, created_at=tx.now)
+            tx.session.add(row)
+            tx.session.flush()
+            return row
+    except IntegrityError:  # another transaction made it in between
+        return tx.session.get_one(tables.Model, name, with_for_update=True)
+
+
+def _promotes(
+    tx: Transaction,
+    promote: PromotionRule | PromoteIfBetter,
+    new: NewVersion,
+    live: tables.ModelAlias | None,
+) -> bool:
+    if isinstance(promote, PromoteIfBetter):
+        if live is None:
+            return True
+        metric = promote.if_better.metric
+        old = tx.session.get_one(tables.ModelVersion, (new.model, live.version))
+        before = (old.description.get("metrics") or {}).get("test", {}).get(metric)
+        after = new.metrics.get("test", {}).get(metric)
+        if before is None or after is None:
+            new.warnings.append(f"not promoted: {metric} was not measured on a test part of both versions")
+            return False
+        return is_better(metric, after, before)
+    return promote == "always" or (promote == "if_first" and live is None)
+
+
+def check_metric(metric: str) -> None:
+    """Refuse a measure to promote by that does not exist.
+
+    Raises:
+        Invalid: with the pointer.
+    """
+    if metric not in DIRECTIONS:
+        message = f"there is no measure {metric!r}; choose one of {', '.join(sorted(DIRECTIONS))}"
+        raise Invalid(message, errors=[("/promote/if_better/metric", message)])
+
+
+def _description(new: NewVersion) -> dict[str, Any]:
+    pipeline = new.pipeline
+    return {
+        "labels": pipeline.labels_,
+        "closed_under_ancestors": pipeline.closed_under_ancestors_,
+        "learner": pipeline.learner.validated_parameters().model_dump(mode="json"),
+        "features": pipeline.features.parameters.model_dump(mode="json"),
+        "decision": pipeline.decision_.model_dump(mode="json"),
+        "seed": pipeline.seed,
+        "metrics": new.metrics or None,
+        "facts": pipeline.summary_.facts,
+        "warnings": new.warnings,
+        "dataset_sha256": new.dataset_sha256,
+        "software": software(),
+        "timings": {name: round(seconds, 6) for name, seconds in new.timings.items()},
+    }

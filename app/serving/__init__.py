@@ -1,0 +1,1 @@
+"""The hot path: loaded models and the predictions they make."""

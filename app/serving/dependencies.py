@@ -1,0 +1,18 @@
+"""Dependencies of the routes that predict."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.serving.loaded_models import LoadedModels
+
+
+def _loaded(request: Request) -> LoadedModels:
+    loaded: LoadedModels = request.app.state.loaded
+    return loaded
+
+
+Loaded = Annotated[LoadedModels, Depends(_loaded)]
+"""The model versions in the memory of this process."""

@@ -1,0 +1,261 @@
+"""The ledger against a model of it that fits on a page: any order of calls, any passing of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import hypothesis.strategies as st
+import rows
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import delete
+
+from app.context import AppContext
+from app.db import tables
+from app.jobs import queue
+from app.jobs.queue import Claim, LostClaimError
+from workers import job_kinds
+
+ATTEMPTS = 2
+LEASE = 10.0
+
+
+@dataclass
+class Expected:
+    """What a job's row must say."""
+
+    due_at: datetime
+    state: str = "queued"
+    attempt: int = 0
+    failures: int = 0
+    consecutive_losses: int = 0
+    checkpoint: dict[str, Any] | None = None
+    fence: int = 0
+    owner: str | None = None
+    expires_at: datetime | None = None
+    cancel: bool = False
+    events: list[str] = field(default_factory=lambda: ["queued"])
+
+    def end(self, state: str) -> None:
+        """No worker has it any more, and nothing happens to it again."""
+        self.state, self.owner, self.expires_at, self.checkpoint = state, None, None, None
+        self.events.append(state)
+
+    def lose(self, now: datetime, *, to_blame: bool) -> None:
+        """Its worker or its process died."""
+        further = self.checkpoint is not None and self.checkpoint["fence"] == self.fence
+        self.failures += 1 if to_blame and not further else 0
+        self.fence += 1
+        if self.cancel:
+            self.end("cancelled")
+        elif self.failures >= ATTEMPTS:
+            self.end("failed")
+        else:
+            wait = [0, 2, 4, 8, 16, 30][min(self.consecutive_losses, 5)]
+            self.consecutive_losses += 1
+            self.state, self.owner, self.expires_at = "queued", None, None
+            self.due_at = now + timedelta(seconds=wait)
+            self.events.append("lost")
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Workers, supervisors and clients at one ledger."""
+
+    jobs = Bundle("jobs")
+    claims = Bundle("claims")
+
+    def __init__(self, ctx: AppContext, clock: Any, notified: list[str]) -> None:
+        super().__init__()
+        self.ctx = ctx
+        self.clock = clock
+        self.notified = notified
+        self.expected: dict[str, Expected] = {}
+
+    @initialize()
+    def begin_empty(self) -> None:
+        with self.ctx.db.write() as tx:
+            for table in (tables.CurvePoint, tables.JobEvent, tables.Job):
+                tx.session.execute(delete(table))
+
+    @rule(target=jobs)
+    def enqueue(self) -> str:
+        job_id = rows.queued(self.ctx.db)
+        self.expected[job_id] = Expected(due_at=self.clock.now)
+        return job_id
+
+    @rule(target=claims, job_id=jobs, owner=st.sampled_from(["wrk_1", "wrk_2"]))
+    def claim(self, job_id: str, owner: str) -> Claim:
+        job = self.expected[job_id]
+        claim = queue.claim(self.ctx.db, job_id, owner, lease_seconds=LEASE)
+        if job.state == "queued" and job.due_at <= self.clock.now:
+            job.state, job.owner = "running", owner
+            job.expires_at = self.clock.now + timedelta(seconds=LEASE)
+            job.fence += 1
+            job.attempt += 1
+            job.events.append("started")
+            assert claim == Claim(job_id, job.fence, "train", {}, None, job.attempt, job.checkpoint)
+            return claim
+        assert claim is None
+        # What nobody was given is as good as what was lost.
+        return Claim(job_id, job.fence - 1, "train", {}, None, job.attempt)
+
+    def holds(self, claim: Claim) -> Expected | None:
+        """The job, if the claim to it is still good."""
+        job = self.expected[claim.job_id]
+        return job if job.state == "running" and job.fence == claim.fence else None
+
+    @rule(claim=claims)
+    def renew(self, claim: Claim) -> None:
+        job = self.holds(claim)
+        try:
+            told_to_stop = queue.renew_lease(self.ctx.db, claim, lease_seconds=LEASE)
+        except LostClaimError:
+            assert job is None
+            return
+        assert job is not None
+        assert told_to_stop == job.cancel
+        job.expires_at = self.clock.now + timedelta(seconds=LEASE)
+
+    @rule(claim=claims, event=st.sampled_from([None, "phase"]), further=st.booleans())
+    def report(self, claim: Claim, event: str | None, further: bool) -> None:
+        job = self.holds(claim)
+        checkpoint = {"fence": claim.fence} if further else None
+        try:
+            told_to_stop = queue.report_progress(
+                self.ctx.db, claim, {"completed": 1}, curve={}, event=event, checkpoint=checkpoint
+            )
+        except LostClaimError:
+            assert job is None
+            return
+        assert job is not None
+        assert told_to_stop == job.cancel
+        job.events += ["phase"] if event else []
+        if further:
+            job.checkpoint, job.consecutive_losses = checkpoint, 0
+
+    @rule(claim=claims, state=st.sampled_from(["succeeded", "failed", "cancelled"]))
+    def finish(self, claim: Claim, state: queue.FinalState) -> None:
+        job = self.holds(claim)
+        try:
+            with self.ctx.db.write() as tx:
+                queue.finish(tx, claim, state)
+        except LostClaimError:
+            assert job is None
+            return
+        assert job is not None
+        job.end(state)
+
+    @rule(claim=consumes(claims))
+    def release(self, claim: Claim) -> None:
+        job = self.holds(claim)
+        self.notified.clear()
+        try:
+            job_kinds.release(self.ctx, claim, reason="stop")
+        except LostClaimError:
+            assert job is None
+            assert self.notified == []
+            return
+        assert job is not None
+        if job.cancel:
+            job.end("cancelled")
+            return
+        job.state, job.owner, job.expires_at, job.due_at = "queued", None, None, self.clock.now
+        job.events.append("released")
+        assert self.notified == [claim.job_id]
+
+    @rule(claim=claims)
+    def die(self, claim: Claim) -> None:
+        """What the process that watches the job's process does when that one has died."""
+        job = self.holds(claim)
+        with self.ctx.db.write() as tx:
+            row = queue.lock(tx, claim.job_id)
+            assert row is not None
+            if row.state == "running" and row.fence == claim.fence:
+                assert job is not None
+                job_kinds.lost(tx, row, attempts=ATTEMPTS, reason="SIGKILL", to_blame=True)
+                job.lose(self.clock.now, to_blame=True)
+
+    @rule(job_id=jobs)
+    def cancel(self, job_id: str) -> None:
+        job = self.expected[job_id]
+        with self.ctx.db.write() as tx:
+            row = queue.lock(tx, job_id)
+            assert row is not None
+            queue.request_cancel(tx, row)
+        if job.state == "queued":
+            job.cancel = True
+            job.fence += 1
+            job.end("cancelled")
+        elif job.state == "running" and not job.cancel:
+            job.cancel = True
+            job.events.append("cancel_requested")
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, LEASE - 0.5, LEASE + 0.5]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule()
+    def take_back_what_was_lost(self) -> None:
+        due = {
+            job_id
+            for job_id, job in self.expected.items()
+            if job.expires_at is not None and job.expires_at < self.clock.now
+        }
+        with self.ctx.db.write() as tx:
+            lost = queue.lost(tx)
+            for row in lost:
+                job_kinds.lost(tx, row, attempts=ATTEMPTS, reason="silence", to_blame=False)
+        assert {row.id for row in lost} == due
+        for job_id in due:
+            self.expected[job_id].lose(self.clock.now, to_blame=False)
+
+    @invariant()
+    def the_ledger_says_so(self) -> None:
+        for job_id, job in self.expected.items():
+            row = rows.job(self.ctx.db, job_id)
+            assert (row.state, row.attempt, row.fence) == (job.state, job.attempt, job.fence)
+            assert (row.failures, row.consecutive_losses, row.checkpoint) == (
+                job.failures,
+                job.consecutive_losses,
+                job.checkpoint,
+            )
+            assert (row.lease_owner, row.lease_expires_at) == (job.owner, job.expires_at)
+            assert (row.cancel_requested_at is not None) == job.cancel
+            assert (row.finished_at is not None) == (job.state in queue.FINISHED)
+            if job.state == "queued":
+                assert row.due_at == job.due_at
+            assert rows.events(self.ctx.db, job_id) == job.events
+
+    @invariant()
+    def nothing_is_forgotten(self) -> None:
+        """Every job that has not ended will be notified for, or has a lease that runs out."""
+        later = self.clock.now + timedelta(days=1)
+        waiting = {job_id for job_id, job in self.expected.items() if job.state == "queued"}
+        with self.ctx.db.read() as session:
+            assert set(queue.undelivered(session, later, limit=1000)) == waiting
+
+
+def test_the_ledger_does_what_its_model_does(ctx: AppContext, clock: Any, notified: list[str]) -> None:
+    class Machine(LedgerMachine):
+        def __init__(self) -> None:
+            super().__init__(ctx, clock, notified)
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=settings().max_examples // 4,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )
