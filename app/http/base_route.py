@@ -143,5 +143,5 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def response_headers(status: int, *names: str) -> dict[int | str, dict[str, Any]]:
-    """Documents headers of a good answer; ``app.http.base_route.openapi`` describes them."""
+    """Documents headers of a good answer; ``app.http.openapi`` describes them."""
     return {status: {"headers": {name: {} for name in names}}}

@@ -62,7 +62,8 @@ def require(scope: Scope) -> Callable[..., None]:
         # A missing secret and a wrong one take the same steps, so that timing reveals nothing.
         caller = authenticator.authenticate("" if credentials is None else credentials.credentials)
         if caller is None:
-            if credentials is None and authenticator.allows_anonymous():
+            anonymous_allowed = authenticator.allows_anonymous()
+            if credentials is None and anonymous_allowed:
                 request.state.authorized_scope = scope
                 return
             detail = (

@@ -72,7 +72,7 @@ def parse(body: bytes, *, mend: bool = False) -> Any:
     {'a': [1, {'b': 2}]}
     >>> parse(b'{"a": [{"b": 1, "b": 2}]}')
     Traceback (most recent call last):
-    app.http.base_route.errors.Invalid: /a/0/b is given twice
+    app.http.errors.Invalid: /a/0/b is given twice
     """
     repeated: list[tuple[dict[str, Any], str]] = []
 

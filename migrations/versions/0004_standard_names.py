@@ -25,12 +25,7 @@ RECORDS = sa.table("idempotency_records", sa.column("caller", sa.String))
 def upgrade() -> None:
     for table, old, new in COLUMNS:
         _rename_column(table, old, new)
-    with op.batch_alter_table("api_keys", schema=None) as batch_op:
-        batch_op.drop_constraint(batch_op.f("uq_api_keys_previous_sha256"), type_="unique")
-        batch_op.alter_column("previous_sha256", new_column_name="previous_secret_sha256")
-        batch_op.create_unique_constraint(
-            batch_op.f("uq_api_keys_previous_secret_sha256"), ["previous_secret_sha256"]
-        )
+    _rename_unique_column("api_keys", "previous_sha256", "previous_secret_sha256")
     with op.batch_alter_table("model_versions", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_model_versions_artifact_sha256"))
     op.execute(EVENTS.update().where(EVENTS.c.type == "handed_back").values(type="released"))
@@ -44,10 +39,7 @@ def downgrade() -> None:
         batch_op.create_index(
             batch_op.f("ix_model_versions_artifact_sha256"), ["artifact_sha256"], unique=False
         )
-    with op.batch_alter_table("api_keys", schema=None) as batch_op:
-        batch_op.drop_constraint(batch_op.f("uq_api_keys_previous_secret_sha256"), type_="unique")
-        batch_op.alter_column("previous_secret_sha256", new_column_name="previous_sha256")
-        batch_op.create_unique_constraint(batch_op.f("uq_api_keys_previous_sha256"), ["previous_sha256"])
+    _rename_unique_column("api_keys", "previous_secret_sha256", "previous_sha256")
     for table, old, new in reversed(COLUMNS):
         _rename_column(table, new, old)
 
@@ -55,3 +47,12 @@ def downgrade() -> None:
 def _rename_column(table: str, old: str, new: str) -> None:
     with op.batch_alter_table(table, schema=None) as batch_op:
         batch_op.alter_column(old, new_column_name=new)
+
+
+def _rename_unique_column(table: str, old: str, new: str) -> None:
+    """Rename a column and its constraint in three steps: a batch cannot address a column that it renames."""
+    with op.batch_alter_table(table, schema=None) as batch_op:
+        batch_op.drop_constraint(batch_op.f(f"uq_{table}_{old}"), type_="unique")
+    _rename_column(table, old, new)
+    with op.batch_alter_table(table, schema=None) as batch_op:
+        batch_op.create_unique_constraint(batch_op.f(f"uq_{table}_{new}"), [new])

@@ -45,7 +45,7 @@ def test_every_code_is_documented_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [error for error in subclasses(ApiError) if error.__module__ == "app.http.base_route.errors"]
+    "error", [error for error in subclasses(ApiError) if error.__module__ == "app.http.errors"]
 )
 def test_the_status_is_the_documented_one(error: type[ApiError]) -> None:
     assert DOCUMENTED[error.code] == str(error.status)

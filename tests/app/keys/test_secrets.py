@@ -20,6 +20,7 @@ from app.http.guards import require
 from app.http.idempotency import Idempotency
 from app.keys import service
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
+from app.keys.service import KeyAuthenticator
 
 NOW = datetime.now(UTC)
 
@@ -140,7 +141,9 @@ def test_no_key_and_any_that_opens_nothing_take_the_same_steps(ctx: AppContext) 
     guard: Callable[..., None] = require("read")
 
     def asked(secret: str | None) -> list[str]:
-        state = SimpleNamespace(context=ctx, rates=SimpleNamespace(enter=lambda _: None))
+        state = SimpleNamespace(
+            authenticator=KeyAuthenticator(ctx.db, ctx.settings), rates=SimpleNamespace(enter=lambda _: None)
+        )
         request: Any = SimpleNamespace(app=SimpleNamespace(state=state), state=SimpleNamespace())
         given = None if secret is None else HTTPAuthorizationCredentials(scheme="Bearer", credentials=secret)
         with statements(ctx.db) as seen:

@@ -244,7 +244,7 @@ class _Deleting(LocalStorage):
         self.doomed = doomed
         self.gone = gone
 
-    def everything(self) -> Iterator[Found]:
+    def all_files(self) -> Iterator[Found]:
         yield from list(super().all_files())
         if self.doomed:
             key = self.doomed.pop()
