@@ -1,12 +1,11 @@
-"""Text features beside scikit-learn's CountVectorizer, both given the same tokens function, in one run.
+"""Compare the speed of text features with scikit-learn's CountVectorizer.
 
     python benchmarks/analyzer.py [--corpus reuters21578|20newsgroups] [--repeat N]
 
-The tokens function takes a document to the list of its tokens: split, drop, stem. CountVectorizer calls it
-as its ``analyzer``; TextFeatures does the same work its own way, each distinct word once. "Memoised" gives
-CountVectorizer a tokens function that remembers what became of each word, which it does not do by itself.
-Every line checks first that both count the same terms as often. Figures are seconds of processor time, the
-best of the repeats, from texts to sparse counts with a sorted vocabulary.
+Both use the same analysis of words: split, drop, stem. CountVectorizer calls a tokens function as its
+``analyzer``; TextFeatures analyzes each distinct word once. "Memoised" means that the tokens function of
+CountVectorizer caches the result for each word. The script first checks that both return the same counts.
+Figures are CPU seconds from texts to sparse counts with a sorted vocabulary, the minimum of the repeats.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from models.text.analyzer import WordAnalysis
 from models.text.tokens import words
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
-WAYS = {
+ANALYZERS = {
     "lower case": AnalyzerParameters(),
     "lower case, no numbers, stop words": AnalyzerParameters(drop_numbers=True, stop_words="english"),
     "the same, Porter stems": AnalyzerParameters(drop_numbers=True, stop_words="english", stemmer="porter"),
@@ -39,7 +38,7 @@ WAYS = {
 
 
 def tokens_function(parameters: AnalyzerParameters, *, memoised: bool) -> Callable[[str], list[str]]:
-    """From a document to its tokens."""
+    """Return a function from a document to its tokens."""
     analysis: Callable[[str], str | None] = WordAnalysis(parameters)
     if memoised:
         analysis = cache(analysis)
@@ -55,7 +54,7 @@ def tokens_function(parameters: AnalyzerParameters, *, memoised: bool) -> Callab
 
 
 def count(parameters: AnalyzerParameters, texts: list[str]) -> tuple[list[str], Any]:
-    """Terms and counts by TextFeatures."""
+    """Return terms and counts computed with TextFeatures."""
     features = TextFeatures(TextFeaturesParameters(kind="text", weighting="tf", analyzer=parameters))
     no_labels = csr_array(np.zeros((len(texts), 1), dtype=np.int8))
     matrix = features.fit_transform([texts], no_labels)
@@ -63,14 +62,14 @@ def count(parameters: AnalyzerParameters, texts: list[str]) -> tuple[list[str], 
 
 
 def count_with_sklearn(tokens: Callable[[str], list[str]], texts: list[str]) -> tuple[list[str], Any]:
-    """Terms and counts by CountVectorizer."""
+    """Return terms and counts computed with CountVectorizer."""
     vectorizer = CountVectorizer(analyzer=tokens)
     matrix = vectorizer.fit_transform(texts)
     return vectorizer.get_feature_names_out().tolist(), matrix
 
 
 def best_time(work: Callable[[], object], repeat: int) -> float:
-    """The shortest of some runs, in seconds of processor time."""
+    """Return the minimum CPU time of several runs, in seconds."""
     times = []
     for _ in range(repeat):
         start = time.process_time()
@@ -80,13 +79,13 @@ def best_time(work: Callable[[], object], repeat: int) -> float:
 
 
 def compare(corpus: str, repeat: int) -> None:
-    """Prints a line for each way of analysing a corpus."""
+    """Print a line for each analyzer on a corpus."""
     with gzip.open(DATA / f"{corpus}.jsonl.gz", "rt", encoding="utf-8") as lines:
         texts: list[str] = [json.loads(line)["text"] for line in lines]
     print(f"\n{corpus}: {len(texts)} documents, {sum(map(len, texts)) / 1e6:.1f} million characters")
     print(f"{'analyzer':<38}{'terms':>9}{'ours':>9}{'sklearn':>10}{'ratio':>8}{'memoised':>11}{'ratio':>8}")
-    for name, parameters in WAYS.items():
-        own = tokens_function(parameters, memoised=False)
+    for name, parameters in ANALYZERS.items():
+        tokens = tokens_function(parameters, memoised=False)
         memoised = tokens_function(parameters, memoised=True)
         names, counts = count(parameters, texts)
         other_names, other_counts = count_with_sklearn(memoised, texts)
@@ -94,20 +93,20 @@ def compare(corpus: str, repeat: int) -> None:
         assert abs(counts - csr_array(other_counts)).nnz == 0
 
         ours = best_time(partial(count, parameters, texts), repeat)
-        once = 1 if parameters.stemmer != "none" else repeat  # stemming every occurrence takes a minute
-        theirs = best_time(partial(count_with_sklearn, own, texts), once)
+        once = 1 if parameters.stemmer != "none" else repeat  # stemming each occurrence takes a minute
+        theirs = best_time(partial(count_with_sklearn, tokens, texts), once)
         line = f"{name:<38}{len(names):>9}{ours:>8.2f}s{theirs:>9.2f}s{theirs / ours:>8.1f}"
         if parameters != AnalyzerParameters():
-            remembering = min(
+            cached = min(
                 best_time(partial(count_with_sklearn, tokens_function(parameters, memoised=True), texts), 1)
                 for _ in range(repeat)
             )
-            line += f"{remembering:>10.2f}s{remembering / ours:>8.1f}"
+            line += f"{cached:>10.2f}s{cached / ours:>8.1f}"
         print(line, flush=True)
 
 
 def main() -> None:
-    """Runs the comparison on the corpora that are there."""
+    """Run the comparison on the selected corpora."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--corpus", choices=["reuters21578", "20newsgroups"], action="append")
     parser.add_argument("--repeat", type=int, default=3)

@@ -1,18 +1,18 @@
-"""H-M3 on the CCAT family of the RCV1 part: duality gap over time, and the losses of the paper's table 1.
+"""Measure H-M3 on the CCAT family of the RCV1 part: duality gap over time, and losses as in table 1.
 
 python benchmarks/hm3.py
 
-34 nodes; the first 2,500 training documents, all 3,000 test documents; tf-idf of the binary terms with
-ln(g / df), unit length. Everything runs on one thread, with each learner's default parameters but for
-H-M3's loss. The paper's figures are of other documents (RCV1's CCAT family, 5,000 for testing, all words),
-so only their order can be compared. COVEY_DATA names the folder of the corpora.
+The data has 34 nodes, the first 2,500 training documents and all 3,000 test documents, as tf-idf of binary
+terms with ln(g / df), scaled to unit length. All learners use one thread and their default parameters, except
+for H-M3's loss. The paper uses other documents (RCV1's CCAT family, 5,000 for testing, all words), so only
+the order can be compared. ``COVEY_DATA`` is the folder of the corpora.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy starts its threads
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # must be set before NumPy starts its threads
 
 import gzip
 import json
@@ -36,7 +36,7 @@ from models.measures.tree import hierarchical_loss, symmetric_difference_loss, z
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 TARGETS = {5e-2: 30.0, 1e-2: 120.0}
-"""Relative gaps, and the seconds in which the ascent should reach them."""
+"""Maximum seconds for the ascent to reach each relative duality gap."""
 
 PAPER = {
     "SVM": (32.9, 0.611, 0.099),
@@ -45,11 +45,11 @@ PAPER = {
     "H-M3 symmetric difference": (27.1, 0.575, 0.114),
     "H-M3 simplified hierarchical": (27.9, 0.588, 0.109),
 }
-"""Table 1, left: zero-one loss in percent; symmetric difference and hierarchical loss an example."""
+"""Left half of table 1: zero-one loss in percent, symmetric difference and hierarchical loss per example."""
 
 
 def ccat() -> tuple[Matrix, Ints, Matrix, Ints, Ints]:
-    """Training and test part, and the parents of the 34 labels."""
+    """Return the training part, the test part, and the parents of the 34 labels."""
     parents: dict[str, str] = json.loads((DATA / "rcv1_topics_hierarchy.json").read_text())["parents"]
     topics = LabelTree(parents)
     family = [label for label in topics.labels if "CCAT" in (label, *topics.ancestors(label))]
@@ -70,7 +70,7 @@ def ccat() -> tuple[Matrix, Ints, Matrix, Ints, Ints]:
 
 
 def occurrences(documents: Sequence[dict[str, Any]], terms: list[str]) -> Matrix:
-    """(n, r) of ones."""
+    """Return the (n, r) matrix with a one for each term that occurs in a document."""
     column = {term: j for j, term in enumerate(terms)}
     rows = [sorted({column[term] for term in d["text"].split() if term in column}) for d in documents]
     indptr = np.cumsum([0, *map(len, rows)])
@@ -79,14 +79,14 @@ def occurrences(documents: Sequence[dict[str, Any]], terms: list[str]) -> Matrix
 
 
 def weighted(X: Matrix, idf: Any) -> Matrix:
-    """Rows of idf, divided by their length."""
+    """Return the matrix with idf values, with rows scaled to unit length."""
     values = X.data * idf[X.indices]
     lengths = np.sqrt(np.add.reduceat(values**2, X.indptr[:-1]))
     return csr_array((values / np.repeat(lengths, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
 
 
 def relevant(documents: Sequence[dict[str, Any]], labels: list[str]) -> Ints:
-    """(n, k) of 0 and 1."""
+    """Return the (n, k) label indicator matrix."""
     return np.array(
         [[label in document["labels"] for label in labels] for document in documents], dtype=np.int64
     )
@@ -95,10 +95,10 @@ def relevant(documents: Sequence[dict[str, Any]], labels: list[str]) -> Ints:
 def train(
     learner: Learner, X: Matrix, Y: Ints, context: Context, *, trace: bool = False
 ) -> tuple[float, dict[float, float]]:
-    """Fit; with ``trace`` print the gap of each pass.
+    """Fit a learner. With ``trace``, print the gap of each pass.
 
     Returns:
-        the seconds, and those until each of the target gaps was reached.
+        The total seconds, and the seconds until the training reached each target gap.
     """
     begin = time.perf_counter()
     reached: dict[float, float] = {}
@@ -123,7 +123,7 @@ def train(
 
 
 def main() -> None:
-    """Print both tables."""
+    """Train all learners and print the results."""
     X, Y, Z, true, parents = ccat()
     context = Context(parents=parents)
     labelled = int((Y.sum(axis=1) > 0).sum())

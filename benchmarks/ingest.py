@@ -1,9 +1,9 @@
-"""Speed and memory of reading JSON Lines, beside pyarrow.json on the same file.
+"""Measure speed and memory of reading JSON Lines, compared with pyarrow.json on the same file.
 
     python benchmarks/ingest.py --mib 1024
 
-makes a file of random sentences (or numeric features) in a temporary folder, and reads it by each way in a
-process of its own, so that the largest resident memory is that of the way alone.
+Writes a file of random sentences (or numeric features) to a temporary folder and reads it with each reader.
+Each reader runs in its own process, so that its peak memory can be measured.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from models.data.ingestion.inspect import inspect
 
 _WORDS = 20_000
 _LABELS = 100
-_NAMES = 200  # pyarrow makes a column of each, as long as the file, and soon runs out of memory
+_NAMES = 200  # pyarrow creates a column for each name and runs out of memory if there are many
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One way on one file.
+class Measurement:
+    """Result of one reader.
 
     Attributes:
         seconds: wall time.
-        processor: time of all threads.
-        base: largest resident memory before it began, in MiB.
-        peak: the same when it was done.
-        n_rows: examples read.
+        processor: CPU time of all threads in seconds.
+        base: peak resident memory before reading, in MiB.
+        peak: peak resident memory after reading, in MiB.
+        n_rows: number of examples.
     """
 
     seconds: float
@@ -70,13 +70,13 @@ def make_file(path: Path, n_bytes: int, kind: str, seed: int = 0) -> None:
 
 
 def by_covey(path: Path) -> int:
-    """Read, check, count and store."""
+    """Read, validate, count and store."""
     with path.open("rb") as stream:
         return ingest(stream, "jsonl", path.with_suffix(".parquet")).n_examples
 
 
 def by_covey_inspect(path: Path) -> int:
-    """Read, check and count."""
+    """Read, validate and count."""
     return inspect(path, "jsonl").n_examples
 
 
@@ -93,12 +93,12 @@ def by_pyarrow_single(path: Path) -> int:
 
 
 def by_pyarrow_stream(path: Path) -> int:
-    """Read batch by batch and keep none."""
+    """Read batch by batch without keeping the batches."""
     options = pyarrow.json.ReadOptions(block_size=2**24)
     return sum(int(batch.num_rows) for batch in pyarrow.json.open_json(path, read_options=options))
 
 
-WAYS: dict[str, Callable[[Path], int]] = {
+READERS: dict[str, Callable[[Path], int]] = {
     "covey, stored": by_covey,
     "covey, inspected": by_covey_inspect,
     "pyarrow, streamed": by_pyarrow_stream,
@@ -107,13 +107,13 @@ WAYS: dict[str, Callable[[Path], int]] = {
 }
 
 
-def measured(name: str, path: Path) -> Measured:
-    """Run one way in this process."""
+def measure(name: str, path: Path) -> Measurement:
+    """Run one reader in this process."""
     base = _peak()
     start, processor = time.perf_counter(), time.process_time()
-    n_rows = WAYS[name](path)
+    n_rows = READERS[name](path)
     elapsed = time.perf_counter() - start
-    return Measured(elapsed, time.process_time() - processor, base, _peak(), n_rows)
+    return Measurement(elapsed, time.process_time() - processor, base, _peak(), n_rows)
 
 
 def _peak() -> float:
@@ -121,23 +121,25 @@ def _peak() -> float:
 
 
 def main() -> None:
-    """Make the file, run every way in a fresh process, print a table."""
+    """Write the file, run each reader in a new process, and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--mib", type=int, default=64, help="size of the file (default 64)")
     parser.add_argument("--kind", choices=("text", "features"), default="text")
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS), metavar="WAY")
+    parser.add_argument("--readers", nargs="*", choices=READERS, default=list(READERS), metavar="READER")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "examples.jsonl"
         make_file(path, arguments.mib * 2**20, arguments.kind)
         n_mib = path.stat().st_size / 2**20
         print(f"{n_mib:,.0f} MiB of {arguments.kind}")
-        print(f"{'way':<22}{'rows':>12}{'seconds':>10}{'MiB/s':>8}{'cpu s':>8}{'peak MiB':>10}{'before':>8}")
-        for name in arguments.ways:
+        print(
+            f"{'reader':<22}{'rows':>12}{'seconds':>10}{'MiB/s':>8}{'cpu s':>8}{'peak MiB':>10}{'before':>8}"
+        )
+        for name in arguments.readers:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                one = pool.submit(measured, name, path).result()
+                one = pool.submit(measure, name, path).result()
             print(
                 f"{name:<22}{one.n_rows:>12,}{one.seconds:>10.1f}{n_mib / one.seconds:>8.0f}"
                 f"{one.processor:>8.1f}{one.peak:>10.0f}{one.base:>8.0f}"

@@ -1,17 +1,17 @@
-"""What the learners cost: every ratio in one run, both of its sides on one thread.
+"""Measure the costs of all learners as ratios. Both sides of a ratio run in this process with one thread.
 
 python benchmarks/learners.py [--quick]
 
-Runs the benchmarks of the single learners (boosting_rounds, adaboost_lc_round, perceptrons, hm3), which say
-what they compare, times the scoring of a batch, and prints all ratios with what they should be. ``--quick``
-takes fewer rounds, terms and repeats: a look, not a measurement. COVEY_DATA names the folder of the corpora.
+Runs the benchmarks of the learners (see boosting_rounds, adaboost_lc_round, perceptrons and hm3), measures the
+scoring of a batch, and prints all ratios with their goals. ``--quick`` uses fewer rounds, terms and repeats, and
+its figures are inaccurate. ``COVEY_DATA`` is the folder of the corpora.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy starts its threads
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # must be set before NumPy starts its threads
 
 import argparse
 import warnings
@@ -37,65 +37,67 @@ from models.perceptrons import MMP, BinaryRelevancePerceptron
 
 @dataclass
 class Table:
-    """All ratios, to be printed together at the end."""
+    """Collects the ratios for the table at the end."""
 
     rows: list[str] = field(default_factory=list)
 
-    def at_least(self, what: str, measured: float, limit: float) -> None:
-        """A ratio that should not be smaller."""
-        self._add(what, measured, f"≥ {limit:.3g}", met=measured >= limit)
+    def at_least(self, name: str, measured: float, limit: float) -> None:
+        """Add a ratio with a lower limit."""
+        self._add(name, measured, f"≥ {limit:.3g}", met=measured >= limit)
 
-    def at_most(self, what: str, measured: float, limit: float) -> None:
-        """A ratio that should not be larger."""
-        self._add(what, measured, f"≤ {limit:.3g}", met=measured <= limit)
+    def at_most(self, name: str, measured: float, limit: float) -> None:
+        """Add a ratio with an upper limit."""
+        self._add(name, measured, f"≤ {limit:.3g}", met=measured <= limit)
 
-    def without_goal(self, what: str, measured: float) -> None:
-        """A ratio to know."""
-        self.rows.append(f"{what:72} {measured:9.3g}")
+    def without_goal(self, name: str, measured: float) -> None:
+        """Add a ratio without a limit."""
+        self.rows.append(f"{name:72} {measured:9.3g}")
 
     def print(self) -> None:
-        """Print them."""
+        """Print the table."""
         print("", f"{'':72} {'measured':>9} {'goal':>9}", *self.rows, sep="\n")
 
-    def _add(self, what: str, measured: float, goal: str, *, met: bool) -> None:
-        self.rows.append(f"{what:72} {measured:9.3g} {goal:>9}  {'met' if met else 'NOT MET'}")
+    def _add(self, name: str, measured: float, goal: str, *, met: bool) -> None:
+        self.rows.append(f"{name:72} {measured:9.3g} {goal:>9}  {'met' if met else 'NOT MET'}")
 
 
-def title(words: str) -> None:
-    """Begin a part."""
-    print(f"\n== {words}", flush=True)
+def title(text: str) -> None:
+    """Print the title of a part."""
+    print(f"\n== {text}", flush=True)
 
 
 def boosting(table: Table, rounds: int) -> None:
-    """Rounds of both learners against the plain round."""
-    title("boosting, against the plain vectorised round (Reuters-21578, all terms)")
+    """Compare rounds of both learners with a plain round."""
+    title("boosting, compared with a plain vectorised round (Reuters-21578, all terms)")
     X, Y, _ = boosting_rounds.reuters()
     for name, together in (("adaboost_mh", True), ("mp_boost", False)):
         ratio = boosting_rounds.compare_rounds(name, X, Y, rounds, together=together)
-        table.at_least(f"{name}: speed of a round, of the plain round's", ratio, 5.0)
+        table.at_least(f"{name}: speed of a round relative to a plain round", ratio, 5.0)
 
 
 def covering(table: Table, repeat: int) -> None:
-    """A parallel round of AdaBoost.LC, in products of its own size."""
+    """Measure a parallel round of AdaBoost.LC in sparse-dense products of the same size."""
     title("adaboost_lc, in sparse-dense products of the same size")
     for name, problem in (
         ("Reuters-21578", adaboost_lc_round.reuters()),
         ("generated", adaboost_lc_round.generated(50_000)),
     ):
         products = adaboost_lc_round.compare(name, *problem, repeat)
-        table.at_most(f"adaboost_lc: products a round, {name}, the dearest covering", products, 2.5)
+        table.at_most(f"adaboost_lc: products per round, {name}, most expensive covering", products, 2.5)
 
 
 def online(table: Table, terms: int, repeats: int) -> None:
-    """Epochs of the perceptrons, and a batch scored by all that is linear or boosted."""
-    title(f"perceptrons, against scikit-learn's (Reuters-21578, {terms:,} terms)")
+    """Measure epochs of the perceptrons, and the scoring of a batch with linear and boosted learners."""
+    title(f"perceptrons, compared with scikit-learn (Reuters-21578, {terms:,} terms)")
     X, Y, X_test, _ = perceptrons.reuters(terms)
     found = perceptrons.training(X, Y, repeats)
-    table.at_most("mmp: seconds an epoch, of one-vs-rest Perceptron(max_iter=1)", found["mmp"], 1.0)
-    table.at_most("mlpp: operations an epoch, of 2L times mmp's (eq. 9)", found["operations"], 1.0)
-    table.without_goal("mlpp: seconds an epoch, of mmp's", found["mlpp"])
+    table.at_most("mmp: time per epoch relative to one-vs-rest Perceptron(max_iter=1)", found["mmp"], 1.0)
+    table.at_most(
+        "mlpp: operations per epoch relative to 2L times those of mmp (eq. 9)", found["operations"], 1.0
+    )
+    table.without_goal("mlpp: time per epoch relative to mmp", found["mlpp"])
 
-    title(f"scoring {X_test.shape[0]:,} documents, against scikit-learn's one-vs-rest linear SVM")
+    title(f"scoring {X_test.shape[0]:,} documents, compared with scikit-learn's one-vs-rest linear SVM")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         svm = OneVsRestClassifier(LinearSVC()).fit(X, Y.toarray())
@@ -109,11 +111,13 @@ def online(table: Table, terms: int, repeats: int) -> None:
         learner.fit(X, Y, context=Context())
         ours = perceptrons.best(partial(learner.decision_function, X_test), repeats)
         print(f"{learner.algorithm:32} {ours * 1e3:7.1f} ms", flush=True)
-        table.at_least(f"{learner.algorithm}: speed of scoring, of the one-vs-rest SVM's", theirs / ours, 1.0)
+        table.at_least(
+            f"{learner.algorithm}: speed of scoring relative to the one-vs-rest SVM", theirs / ours, 1.0
+        )
 
 
 def hierarchy(table: Table, *, quick: bool) -> None:
-    """H-M3's way to a small duality gap, and its zero-one loss beside a flat SVM's."""
+    """Measure H-M3's time to small duality gaps, and compare its zero-one loss with a flat SVM."""
     title("h_m3 (the CCAT family of the RCV1 part)")
     X, Y, Z, true, parents = hm3.ccat()
     context = Context(parents=parents)
@@ -125,11 +129,13 @@ def hierarchy(table: Table, *, quick: bool) -> None:
                 f"h_m3: seconds to a relative gap of {gap:g}", reached.get(gap, float("inf")), seconds
             )
     flat = 100 * zero_one_loss(true, SVM().fit(X, Y).predict(Z))
-    table.at_most("h_m3: zero-one loss in %, flat SVM's", 100 * zero_one_loss(true, learner.predict(Z)), flat)
+    table.at_most(
+        "h_m3: zero-one loss in %, limit: flat SVM", 100 * zero_one_loss(true, learner.predict(Z)), flat
+    )
 
 
 def main() -> None:
-    """Run every part and print the ratios."""
+    """Run all parts and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds, terms and repeats")
     quick = parser.parse_args().quick

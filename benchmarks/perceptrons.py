@@ -1,9 +1,9 @@
-"""What the perceptrons cost on Reuters-21578, and how well they rank.
+"""Measure the costs and the ranking quality of the perceptrons on Reuters-21578.
 
 python benchmarks/perceptrons.py [--terms N] [--repeats N]
-python benchmarks/perceptrons.py --large: MMP on 800,000 generated documents, with its peak of memory
+python benchmarks/perceptrons.py --large    # MMP on 800,000 generated documents, with peak memory
 
-Both sides of every ratio are measured in this run, one thread each, the best of some repeats.
+Both sides of each ratio run in this process with one thread. Times are the minimum of several runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / 
 
 
 def reuters(terms: int) -> tuple[Matrix, Labels, Matrix, Labels]:
-    """Training and test part: tf-idf of the most frequent terms, the labels with a training example."""
+    """Return both parts as tf-idf of the most frequent terms, with the labels that have a training example."""
     with gzip.open(DATA / "reuters21578.jsonl.gz", "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
     parts = [[d for d in documents if d["split"] == split] for split in ("train", "test")]
@@ -52,7 +52,7 @@ def reuters(terms: int) -> tuple[Matrix, Labels, Matrix, Labels]:
 
 
 def best(run: Callable[[], object], repeats: int) -> float:
-    """Seconds of processor time of the fastest of some runs; other programs may be running."""
+    """Return the minimum CPU time of several runs, in seconds."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
@@ -62,10 +62,11 @@ def best(run: Callable[[], object], repeats: int) -> float:
 
 
 def training(X: Matrix, Y: Labels, repeats: int) -> dict[str, float]:
-    """An epoch of each learner, against scikit-learn's, and the operations of table IV.
+    """Measure one epoch of each learner relative to scikit-learn, and the operations of table IV.
 
     Returns:
-        MMP's time over scikit-learn's; MLPP's operations over MMP's times 2L, and its time over MMP's.
+        The time of MMP relative to scikit-learn, the operations of MLPP relative to 2L times those of MMP, and
+        the time of MLPP relative to MMP.
     """
     dense = Y.toarray()
     sklearn = best(lambda: OneVsRestClassifier(Perceptron(max_iter=1, tol=None)).fit(X, dense), repeats)
@@ -93,7 +94,7 @@ def training(X: Matrix, Y: Labels, repeats: int) -> dict[str, float]:
 
 
 def scoring(X: Matrix, Y: Labels, X_test: Matrix, repeats: int) -> None:
-    """Scores of the test part, against scikit-learn's one-vs-rest linear SVM."""
+    """Measure the scoring of the test part relative to scikit-learn's one-vs-rest linear SVM."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         svm = OneVsRestClassifier(LinearSVC()).fit(X, Y.toarray())
@@ -108,13 +109,13 @@ def scoring(X: Matrix, Y: Labels, X_test: Matrix, repeats: int) -> None:
 
 
 def quick_voting(X: Matrix, Y: Labels, X_test: Matrix) -> None:
-    """Quick voting against full voting, message by message as a service is asked."""
+    """Compare quick voting with full voting, one message at a time as in a service."""
     messages = [X_test[i : i + 1] for i in range(200)]
-    print(f"\n{'quick voting, 200 messages':32} products   of full   ms a message   of full")
+    print(f"\n{'quick voting, 200 messages':32} products   ratio   ms per message   ratio")
     for voting in ("max_wins", "weighted"):
         learner = MLPP(voting=voting).fit(X, Y)
         every = learner.summary_.facts["operations_per_prediction"]
-        learner.quick_top(messages[0], 1)  # prepares the bounds
+        learner.quick_top(messages[0], 1)  # computes the bounds
         full = best(lambda learner=learner: [learner.decision_function(x) for x in messages], 1)  # type: ignore[misc]
         print(f"{voting + ', full':32} {every:8,} {1:9.3f} {full / 200 * 1e3:14.2f} {1:9.2f}")
         for top in (1, 3, 10):
@@ -127,7 +128,7 @@ def quick_voting(X: Matrix, Y: Labels, X_test: Matrix) -> None:
 
 
 def ranking(X: Matrix, Y: Labels, X_test: Matrix, Y_test: Labels) -> None:
-    """The measures of tables II and III on the test part."""
+    """Print the measures of tables II and III on the test part."""
     print(f"\n{'ranking of the test part':32} " + "  ".join(f"{name:>17}" for name in MEASURES))
     for epochs in (1, 10):
         learners: list[IncrementalLearner] = [
@@ -146,7 +147,7 @@ def ranking(X: Matrix, Y: Labels, X_test: Matrix, Y_test: Labels) -> None:
 
 
 def generated(g: int, r: int, k: int, words: int) -> tuple[Matrix, Labels]:
-    """Documents of some words each, frequent words first; each label has words of its own."""
+    """Generate documents in which low-numbered words are frequent and each label has its own words."""
     rng = np.random.default_rng(0)
     first = np.minimum(rng.geometric(0.05, size=g) - 1, k - 1)
     second = rng.integers(0, k, size=g)
@@ -166,18 +167,18 @@ def generated(g: int, r: int, k: int, words: int) -> tuple[Matrix, Labels]:
 
 
 def large() -> None:
-    """MMP on as many documents as the paper's corpus has."""
+    """Train MMP on as many documents as the paper's corpus has."""
     X, Y = generated(800_000, 25_000, 103, 75)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{X.shape[0]:,} documents, {X.shape[1]:,} terms, {X.nnz / X.shape[0]:.0f} a document, "
+        f"{X.shape[0]:,} documents, {X.shape[1]:,} terms, {X.nnz / X.shape[0]:.0f} per document, "
         f"{Y.shape[1]} labels"
     )
     learner = MMP()
     seconds = best(lambda: learner.fit(X, Y), 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"mmp: {seconds:.0f} s an epoch; peak {peak / 2**20:.1f} GiB "
+        f"mmp: {seconds:.0f} s per epoch; peak {peak / 2**20:.1f} GiB "
         f"(generating the documents: {before / 2**20:.1f})"
     )
     for point in learner.learning_curve_[[0, 9, 99, -1]].tolist():
@@ -188,7 +189,7 @@ def large() -> None:
 
 
 def main() -> None:
-    """Print everything."""
+    """Run all measurements and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--terms", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)

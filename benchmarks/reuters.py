@@ -1,11 +1,11 @@
-"""Reuters-21578 through the service: both boosting learners beside the MP-Boost paper's table 2.
+"""Train both boosting learners on Reuters-21578 with the service, and compare with table 2 of MP-Boost.
 
-Starts a service of its own, uploads the corpus, trains with all features, and prints micro- and
-macro-averaged F1, the paper's figures, and the memory that the service took.
+Starts a service, uploads the corpus, and trains with all features. Prints micro- and macro-averaged F1, the
+paper's figures, and the memory of the service.
 
     python benchmarks/reuters.py [--rounds 5,10,20,50,100,200]
 
-The corpus is looked for in the folder that ``COVEY_DATA`` names (default ``../shared/data``).
+``COVEY_DATA`` is the folder of the corpora (default: ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAPER = {
         200: (0.843, 0.600),
     },
 }
-"""Micro- and macro-averaged F1 of table 2, Reuters-21578, full feature set."""
+"""Micro- and macro-averaged F1 in table 2: Reuters-21578, full feature set."""
 
 FEATURES: dict[str, Any] = {
     "kind": "text",
@@ -55,19 +55,19 @@ FEATURES: dict[str, Any] = {
 
 
 class Memory:
-    """The largest memory of each of the service's processes, seen by looking again and again."""
+    """Peak memory of the service's processes, by repeated measurement."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self.peaks: dict[str, int] = {}
 
-    def look(self) -> None:
-        """Look once."""
+    def measure(self) -> None:
+        """Measure once."""
         for pid in _descendants(self._pid):
             try:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
                 status = Path(f"/proc/{pid}/status").read_text()
-            except OSError:  # it has just ended
+            except OSError:  # the process has ended
                 continue
             resident = next((int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line), 0)
             kind = next((k for k in ("workers", "app api", "valkey-server") if k in command), None)
@@ -76,14 +76,14 @@ class Memory:
 
 
 @contextmanager
-def watched(pid: int) -> Iterator[Memory]:
-    """Look at the memory five times a second for as long as the block lasts."""
+def measured(pid: int) -> Iterator[Memory]:
+    """Measure the memory five times per second until the block ends."""
     memory = Memory(pid)
     done = threading.Event()
 
     def loop() -> None:
         while not done.wait(0.2):
-            memory.look()
+            memory.measure()
 
     thread = threading.Thread(target=loop)
     thread.start()
@@ -107,14 +107,14 @@ def _descendants(pid: int) -> list[int]:
 
 
 def wait(client: Client, path: str, states: tuple[str, ...]) -> dict[str, Any]:
-    """Ask until one of the states is reached."""
+    """Poll until the resource has one of the states."""
     while (found := client("GET", path))["state"] not in states:
         time.sleep(0.1)
     return found
 
 
 def main() -> int:
-    """Run it and print the table."""
+    """Run the trainings and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", default="5,10,20,50,100,200")
     rounds = [int(part) for part in parser.parse_args().rounds.split(",")]
@@ -124,7 +124,7 @@ def main() -> int:
     with (
         own_service() as url,
         httpx.Client(base_url=url, timeout=300.0, trust_env=False) as http,
-        watched(os.getpid()) as memory,
+        measured(os.getpid()) as memory,
     ):
         client = Client(http)
         begun = time.perf_counter()
@@ -134,8 +134,8 @@ def main() -> int:
         client("PUT", f"{path}/content", content=CORPUS.read_bytes(), headers=headers)
         dataset = wait(client, path, ("ready", "failed"))
         print(
-            f"{dataset['n_examples']} documents ({dataset['splits']['train']} to train, "
-            f"{dataset['splits']['test']} to test), {dataset['n_labels']} labels in the file; "
+            f"{dataset['n_examples']} documents ({dataset['splits']['train']} for training, "
+            f"{dataset['splits']['test']} for testing), {dataset['n_labels']} labels in the file; "
             f"uploaded and read in {time.perf_counter() - begun:.1f} s\n"
         )
         print("learner      rounds   micro F1 (paper)   macro F1 (paper)   pivots   fit [s]")
@@ -167,7 +167,7 @@ def main() -> int:
                 )
         print(f"\n{len(version['labels'])} labels with a training example, {version['facts']['terms']} terms")
         for kind, peak in sorted(memory.peaks.items()):
-            print(f"largest resident memory of a process of {kind!r}: {peak / 1024:.0f} MiB")
+            print(f"peak resident memory of a {kind!r} process: {peak / 1024:.0f} MiB")
     return 0
 
 

@@ -1,9 +1,9 @@
-"""Training on as many documents as RCV1 has: 800,000 × 25,000 sparse, 75 words drawn a document, 103 labels.
+"""Train on as many documents as RCV1 has: 800,000 × 25,000 sparse, 75 random words each, 103 labels.
 
 python benchmarks/scale.py [--learner NAME] [--examples N]
 
-Each learner trains in a process of its own, one thread, for an epoch or a few rounds; its largest resident
-memory, the documents included, should stay under 8 GiB.
+Each learner trains in its own process with one thread for one epoch or a few rounds. The goal for its peak
+resident memory, including the documents, is 8 GiB.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ LEARNERS: Mapping[str, Callable[[], Learner]] = {
 
 
 def peak() -> float:
-    """Most memory that this process has held, in GiB."""
+    """Return the peak resident memory of this process in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def train(name: str, examples: int) -> None:
-    """Generate the documents, train, and print what it took."""
+    """Generate the documents, train, and print time and memory."""
     X, Y = generated(examples, 25_000, 103, 75)
     before, begun = peak(), time.perf_counter()
-    told: list[tuple[float, str]] = []
+    progress: list[tuple[float, str]] = []
 
-    def tell(step: Step, /) -> None:
-        told.append((time.perf_counter() - begun, f"{step.completed} {step.unit}"))
+    def record(step: Step, /) -> None:
+        progress.append((time.perf_counter() - begun, f"{step.completed} {step.unit}"))
 
-    LEARNERS[name]().fit(X, Y, monitor=tell)
+    LEARNERS[name]().fit(X, Y, monitor=record)
     seconds = time.perf_counter() - begun
-    first, steps = told[0][0], told[-1][1]
-    more = (told[-1][0] - first) / (len(told) - 1) if len(told) > 1 else first
+    first, steps = progress[0][0], progress[-1][1]
+    later = (progress[-1][0] - first) / (len(progress) - 1) if len(progress) > 1 else first
     print(
         f"{name:12} {X.shape[0]:,} × {X.shape[1]:,}, {X.nnz / X.shape[0]:.1f} values and "
-        f"{Y.nnz / Y.shape[0]:.2f} of {Y.shape[1]} labels a row: {steps} in {seconds:.0f} s "
-        f"(the first step {first:.1f} s, another {more:.2f} s); peak {peak():.2f} GiB, "
-        f"{before:.2f} of it before training: {'met' if peak() < LIMIT_GIB else 'NOT MET'}",
+        f"{Y.nnz / Y.shape[0]:.2f} of {Y.shape[1]} labels per row: {steps} in {seconds:.0f} s "
+        f"(first step {first:.1f} s, later steps {later:.2f} s each); peak {peak():.2f} GiB, "
+        f"{before:.2f} before training: {'met' if peak() < LIMIT_GIB else 'NOT MET'}",
         flush=True,
     )
 
 
 def main() -> None:
-    """Train in this process, or each learner in one of its own."""
+    """Train one learner in this process, or each learner in its own process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--learner", choices=LEARNERS, help="this one alone, in this process")
+    parser.add_argument("--learner", choices=LEARNERS, help="train only this learner, in this process")
     parser.add_argument("--examples", type=int, default=800_000)
     given = parser.parse_args()
     if given.learner:
