@@ -2,9 +2,9 @@
 
 python benchmarks/learners.py [--quick]
 
-Runs the benchmarks of the learners (see boosting_rounds, adaboost_lc_round, perceptrons and hm3), measures the
-scoring of a batch, and prints all ratios with their goals. ``--quick`` uses fewer rounds, terms and repeats, and
-its figures are inaccurate. ``COVEY_DATA`` is the folder of the corpora.
+Runs the benchmarks of the learners (see boosting_rounds, adaboost_lc_round, perceptrons and hm3), measures
+the scoring of a batch, and prints all ratios with their goals. ``--quick`` uses fewer rounds, terms and
+repeats, and its figures are inaccurate. ``COVEY_DATA`` is the folder of the corpora.
 """
 
 from __future__ import annotations

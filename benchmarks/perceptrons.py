@@ -38,7 +38,7 @@ DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / 
 
 
 def reuters(terms: int) -> tuple[Matrix, Labels, Matrix, Labels]:
-    """Return both parts as tf-idf of the most frequent terms, with the labels that have a training example."""
+    """Return both parts as tf-idf of the most frequent terms, with the labels of the training part."""
     with gzip.open(DATA / "reuters21578.jsonl.gz", "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
     parts = [[d for d in documents if d["split"] == split] for split in ("train", "test")]
@@ -65,8 +65,8 @@ def training(X: Matrix, Y: Labels, repeats: int) -> dict[str, float]:
     """Measure one epoch of each learner relative to scikit-learn, and the operations of table IV.
 
     Returns:
-        The time of MMP relative to scikit-learn, the operations of MLPP relative to 2L times those of MMP, and
-        the time of MLPP relative to MMP.
+        The time of MMP relative to scikit-learn, the operations of MLPP relative to 2L times those of MMP,
+        and the time of MLPP relative to MMP.
     """
     dense = Y.toarray()
     sklearn = best(lambda: OneVsRestClassifier(Perceptron(max_iter=1, tol=None)).fit(X, dense), repeats)
