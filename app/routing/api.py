@@ -152,7 +152,11 @@ def _read(kind: str, body: bytes, cut: bool) -> MailDocument:
         raise Unsupported(f"{kind} is not read here; send message/rfc822, application/octet-stream or JSON")
     mail = read_message(body)
     if cut:
-        mail = replace(mail, truncated=True, defects=(*mail.defects, f"message beyond {len(body)} bytes"))
+        mail = replace(
+            mail,
+            truncated=True,
+            defects=(*mail.defects, f"the message is longer than {len(body):,} bytes; the rest was not read"),
+        )
     return mail
 
 

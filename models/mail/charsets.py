@@ -1,4 +1,4 @@
-"""Bytes to text that can be stored anywhere: by the declared charset, then UTF-8, then a detected one."""
+"""Decodes bytes to text: by the declared charset, then as UTF-8, then by a detected charset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import charset_normalizer
 from models.mail.diagnostics import Diagnostics
 from models.mail.limits import MAX_DETECTION_BYTES
 
-_WIDER: Final = {
+_SUPERSETS: Final = {
     "iso8859_1": "cp1252",
     "latin_1": "cp1252",
     "iso8859_9": "cp1254",
@@ -23,7 +23,7 @@ _WIDER: Final = {
     "euc_kr": "cp949",
     "shift_jis": "cp932",
 }
-"""Charsets whose name is used for a wider one in practice (as in the WHATWG encoding standard)."""
+"""Charsets whose name in practice means a larger charset (as in the WHATWG Encoding Standard)."""
 
 _NOT_CHARSETS: Final = {
     "idna",
@@ -34,10 +34,11 @@ _NOT_CHARSETS: Final = {
     "mbcs",
     "oem",
 }
-"""Codecs of Python that are no charsets of mail; some take quadratic time."""
+"""Python codecs that are not charsets of mail. Some take quadratic time."""
 
-_TELLING_BYTES: Final = 64
-"""From fewer bytes a charset is not guessed; most mail without one is Western European."""
+_MIN_DETECTION_BYTES: Final = 64
+"""Minimum length for detection. Shorter text is read as Windows-1252: most mail without a charset is Western
+European."""
 
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -46,9 +47,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @cache
 def _codecs() -> dict[str, str]:
-    """Every spelling that Python knows of a charset, and the codec it means.
+    """Return the codec for every charset name that Python knows.
 
-    Names are looked up here and never handed to :mod:`codecs`, which would remember every unknown one.
+    Unknown names must not reach :mod:`codecs`, because it caches every name forever.
     """
     modules = {module.name for module in pkgutil.iter_modules(encodings.__path__)}
     names = {name: name for name in modules} | encodings.aliases.aliases
@@ -56,23 +57,23 @@ def _codecs() -> dict[str, str]:
 
 
 def find_codec(charset: str) -> str | None:
-    """The codec to decode a declared charset with, None where there is none.
+    """Return the codec for a declared charset; None if there is none.
 
     >>> find_codec("ISO-8859-1"), find_codec("x-unknown"), find_codec("punycode")
     ('cp1252', None, None)
     """
-    normal = re.sub(r"[^a-z0-9]+", "_", charset.lower()[:40]).strip("_")
-    codec = _codecs().get(normal) or _codecs().get(normal.replace("iso_", "iso"))
-    return None if codec is None else _WIDER.get(codec, codec)
+    name = re.sub(r"[^a-z0-9]+", "_", charset.lower()[:40]).strip("_")
+    codec = _codecs().get(name) or _codecs().get(name.replace("iso_", "iso"))
+    return None if codec is None else _SUPERSETS.get(codec, codec)
 
 
 def decode(content: bytes, charset: str | None, diagnostics: Diagnostics) -> str:
-    """Text of bytes in a charset that may be wrong, unknown or missing. Never fails.
+    """Decode bytes whose charset can be wrong, unknown or missing. Never fails.
 
     Args:
         content: bytes without transfer encoding.
-        charset: the declared name, if any.
-        diagnostics: where it is noted that another charset had to be taken.
+        charset: the declared charset, or None.
+        diagnostics: receives a defect if the declared charset cannot be used.
     """
     declared = find_codec(charset) if charset else None
     if charset and declared is None:
@@ -84,7 +85,7 @@ def decode(content: bytes, charset: str | None, diagnostics: Diagnostics) -> str
             return content.decode(codec)
         except (UnicodeError, LookupError):
             if codec == declared:
-                diagnostics.add_defect(f"text is not in its declared charset {charset!r}")
+                diagnostics.add_defect(f"the text is not valid in its declared charset {charset!r}")
     for codec in (declared, "utf_8"):
         if codec is None:
             continue
@@ -92,14 +93,14 @@ def decode(content: bytes, charset: str | None, diagnostics: Diagnostics) -> str
             text = content.decode(codec, "replace")
         except (UnicodeError, LookupError):
             continue
-        foreign = sum(not character.isascii() for character in text)
-        if foreign > 2 * text.count("\ufffd"):  # most of what is not ASCII is right: damaged, not mislabelled
+        n_foreign = sum(not character.isascii() for character in text)
+        if n_foreign > 2 * text.count("\ufffd"):  # most non-ASCII text is valid: damaged, not mislabelled
             return text
-    return content.decode(_detected(content[:MAX_DETECTION_BYTES]), "replace")
+    return content.decode(_detect_codec(content[:MAX_DETECTION_BYTES]), "replace")
 
 
-def _detected(sample: bytes) -> str:
-    if len(sample) < _TELLING_BYTES:
+def _detect_codec(sample: bytes) -> str:
+    if len(sample) < _MIN_DETECTION_BYTES:
         return "cp1252"
     best = charset_normalizer.from_bytes(sample).best()
     codec = find_codec(best.encoding) if best is not None else None
@@ -107,7 +108,7 @@ def _detected(sample: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    r"""The text without what is invisible inside words and what databases and JSON refuse.
+    r"""Remove characters that are invisible inside words, and those that databases and JSON reject.
 
     >>> clean("Rech\xadnung\x00 Nr.\r\n7")
     'Rechnung Nr.\n7'

@@ -1,4 +1,4 @@
-"""What went wrong while a message was read: nothing of it stops the reading."""
+"""Collects the defects of a message. Defects never stop the reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.mail.limits import MAX_DEFECTS
 
 T = TypeVar("T")
 
-BROKEN_INPUT = (
+PARSER_ERRORS = (
     LookupError,
     ValueError,
     TypeError,
@@ -19,35 +19,35 @@ BROKEN_INPUT = (
     RecursionError,
     MessageError,
 )
-"""What the standard library's header code and the text libraries are known to raise on malformed input."""
+"""Exceptions that the header code of the standard library and the text libraries raise on malformed input."""
 
 
 class Diagnostics:
-    """Collects the defects of one message, in the order in which they are met, each once."""
+    """The distinct defects of one message, in the order in which they occur."""
 
     def __init__(self) -> None:
         self.defects: list[str] = []
         self.truncated = False
 
     def add_defect(self, text: str) -> None:
-        """Notes something malformed, in words."""
+        """Add a description of malformed content."""
         if text not in self.defects and len(self.defects) < MAX_DEFECTS:
             self.defects.append(text)
 
     def add_truncation(self, text: str) -> None:
-        """Notes something that was left unread because it goes beyond a limit."""
+        """Add a description of content that was not read because it exceeds a limit."""
         self.truncated = True
         self.add_defect(text)
 
     def guard(self, what: str, read: Callable[[], T], default: T) -> T:
-        """The result of ``read``, or the default and a defect where the input breaks it.
+        """Return the result of ``read``. If it raises a parser error, add a defect and return the default.
 
         >>> diagnostics = Diagnostics()
-        >>> diagnostics.guard("the answer", lambda: int("forty-two"), 0), diagnostics.defects
-        (0, ['the answer cannot be read (ValueError)'])
+        >>> diagnostics.guard("the count", lambda: int("forty-two"), 0), diagnostics.defects
+        (0, ['the count cannot be read (ValueError)'])
         """
         try:
             return read()
-        except BROKEN_INPUT as broken:
-            self.add_defect(f"{what} cannot be read ({type(broken).__name__})")
+        except PARSER_ERRORS as error:
+            self.add_defect(f"{what} cannot be read ({type(error).__name__})")
             return default

@@ -1,4 +1,4 @@
-"""What is left of a message for learning and routing."""
+"""The document of a message, which learning and routing use."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Final
 from models.mail.language import detect_language
 
 MAIL_VERSION: Final = 1
-"""Raised whenever the same bytes would give other learning parts; a model keeps the one it learned from."""
+"""Incremented if the same bytes would give different learning parts. A model stores its version."""
 
 QUOTED_WEIGHT: Final = 0.5
-"""What was written before tells what a message is about, but less than what was written now."""
+"""Weight of quoted text, which is less relevant to the topic of a message than new text."""
 
 
 @dataclass(frozen=True)
 class MailDocument:
-    """A message, read.
+    """The content of a message.
 
     Attributes:
-        subject: decoded, on one line.
+        subject: decoded subject on one line.
         sender_domain: domain of the author, in lower case; empty if unknown.
-        recipient_domains: domains of To and Cc, each once.
-        new_text: what the author wrote.
-        quoted_text: what was quoted or forwarded, attached messages included.
-        attachments: for each its file name (may be empty) and content type; contents are not read.
-        automated: whether a program sent it: answering it may start a loop.
-        mailing_list: the list it came through.
-        message_id: without brackets.
-        body_digest: SHA-256 (hexadecimal) of author, date, subject and body, none of which change on the way.
-        defects: what was malformed or cut, in words.
-        truncated: whether a part was left unread because it goes beyond a limit.
+        recipient_domains: distinct domains of To and Cc.
+        new_text: text that the author wrote.
+        quoted_text: text that is quoted or forwarded, including attached messages.
+        attachments: file name (may be empty) and content type of each attachment; the content is not read.
+        automated: whether a program sent the message, so that an automatic reply could start a loop.
+        mailing_list: the mailing list that delivered the message, or None.
+        message_id: the Message-ID without brackets, or None.
+        body_digest: SHA-256 (hexadecimal) of author, date, subject and body, which do not change in transit.
+        defects: descriptions of what is malformed or was not read.
+        truncated: whether some content was not read because it exceeds a limit.
     """
 
     subject: str = ""
@@ -49,16 +49,16 @@ class MailDocument:
 
     @cached_property
     def language(self) -> str | None:
-        """ISO 639-1 code of the author's language, None if in doubt; looked for when first asked."""
+        """ISO 639-1 code of the language, or None if it is uncertain. Detected on first access."""
         return detect_language(self.new_text) or detect_language(
             f"{self.subject}\n{self.new_text}\n{self.quoted_text}"
         )
 
     def learning_parts(self) -> list[tuple[str, float]]:
-        """What a learner sees: texts, each with the weight of its words.
+        """Return the texts that a learner uses, each with the weight of its words.
 
-        Names of attachments are words of the message too ("invoice-2291.pdf"). Addresses and domains are left
-        out: a learner would route by who wrote in the past rather than by what is asked.
+        The names of attachments ("invoice-2291.pdf") are included. Addresses and domains are not: a learner
+        would route by who wrote earlier messages instead of by the topic.
 
         >>> MailDocument(subject="Invoice", quoted_text="Hello").learning_parts()
         [('Invoice', 1.0), ('Hello', 0.5)]

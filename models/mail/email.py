@@ -1,4 +1,4 @@
-"""An e-mail as a client gives it, before anything is read into it."""
+"""An e-mail as a client submits it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """Either a raw message, or the parts of one that a client has already taken apart.
+    """Either a raw message, or the parts of a message that the client has already parsed.
 
     Attributes:
-        raw: the bytes of an RFC 5322 message; the other fields are empty then.
+        raw: the bytes of an RFC 5322 message; if set, the other fields are empty.
         subject: decoded subject line.
-        from_: the From line, decoded.
-        to: the To line, decoded.
+        from_: decoded From line.
+        to: decoded To line.
         text: plain-text body.
         html: HTML body.
     """

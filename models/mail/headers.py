@@ -1,8 +1,8 @@
-"""One header block, read field by field under guard.
+"""Reads the fields of a header block, with protection against errors of the parser.
 
-The parser is the standard library's with the ``compat32`` policy, which keeps fields as they are.
-``policy.default`` parses them into objects and is brought down by a single one: IndexError on
-``Message-ID: <[x]@y>``, LookupError on an unknown charset, six seconds for 20,000 addresses.
+The parser is that of the standard library with the ``compat32`` policy, which does not interpret the fields.
+``policy.default`` parses fields into objects and fails on a single malformed field: it raises IndexError for
+``Message-ID: <[x]@y>`` and LookupError for an unknown charset, and needs six seconds for 20,000 addresses.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from models.mail.limits import (
     MAX_FIELD_CHARS,
 )
 
-_STRUCTURED = ("content-type", "content-disposition")
-_ASIDE = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
+_FIELDS_WITH_PARAMETERS = ("content-type", "content-disposition")
+_QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
 _DOMAIN = re.compile(r"@([^\W_](?:[\w.-]*[^\W_])?)")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
-_NO_FIELD = re.compile(rb"^(?!From |[!-9;-~]*:|[ \t])", re.MULTILINE)
-_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Surrogates that stand for no byte; the parser turns an 8-bit byte into one of the others."""
+_NOT_A_FIELD = re.compile(rb"^(?!From |[!-9;-~]*:|[ \t])", re.MULTILINE)
+_NOT_A_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Surrogates that represent no byte. The parser maps 8-bit bytes to the other surrogates."""
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
 
 
 class Headers:
-    """The fields of a message or of a part.
+    """The header fields of a message or of one of its parts.
 
     Args:
-        message: what the standard parser made of the header block.
-        diagnostics: where unreadable fields are noted.
-        default_type: the content type where none is given.
+        message: the header block as the standard library parsed it.
+        diagnostics: receives a defect for each unreadable field.
+        default_type: the content type if none is declared.
     """
 
     def __init__(self, message: Message, diagnostics: Diagnostics, default_type: str = "text/plain") -> None:
@@ -49,9 +49,9 @@ class Headers:
         self._fields: dict[str, list[str]] = {}
         for name, value in message.raw_items():
             self._fields.setdefault(name.lower(), []).append(str(value))
-        for name in _STRUCTURED:
+        for name in _FIELDS_WITH_PARAMETERS:
             if len(self._field(name)) > MAX_FIELD_CHARS:
-                diagnostics.add_truncation(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
+                diagnostics.add_truncation(_too_long(name))
                 message.replace_header(name, self._field(name)[:MAX_FIELD_CHARS])
 
     def __contains__(self, name: str) -> bool:
@@ -61,42 +61,44 @@ class Headers:
         return self._fields.get(name, [""])[0]
 
     def token(self, name: str) -> str:
-        """A field of one plain word, in lower case and without comments or parameters; empty if missing."""
+        """Return a field of one word in lower case, without comments or parameters; empty if missing."""
         return clean(self._field(name)[:MAX_FIELD_CHARS]).partition(";")[0].partition("(")[0].strip().lower()
 
     def text(self, name: str) -> str:
-        """A field as a person reads it: 8-bit and encoded words (RFC 2047) decoded, on one line."""
+        """Return a field as text on one line, with 8-bit bytes and encoded words (RFC 2047) decoded."""
         field = self._field(name)
         if len(field) > MAX_FIELD_CHARS:
-            self._diagnostics.add_truncation(f"header {name} is longer than {MAX_FIELD_CHARS} characters")
+            self._diagnostics.add_truncation(_too_long(name))
         return decode_encoded_words(field[:MAX_FIELD_CHARS], name, self._diagnostics, self.charset)
 
     def domains(self, *names: str) -> tuple[str, ...]:
-        """The domains of the addresses in these fields, in lower case, each once, in order."""
+        """Return the distinct domains of the addresses in these fields, in lower case and in order."""
         fields = [field for name in names for field in self._fields.get(name, [])]
         if any(len(field) > MAX_ADDRESSES_CHARS for field in fields):
-            self._diagnostics.add_truncation(f"addresses beyond {MAX_ADDRESSES_CHARS} characters of a header")
+            self._diagnostics.add_truncation(
+                f"an address header is longer than {MAX_ADDRESSES_CHARS:,} characters; the rest was not read"
+            )
         return find_domains("\n".join(fields)[:MAX_ADDRESSES_CHARS])
 
     @property
     def message_id(self) -> str | None:
-        """The Message-ID without its brackets; as it stands if it has no valid form, None if missing."""
+        """The Message-ID without brackets; the whole field if it is malformed; None if it is missing."""
         field = " ".join(clean(self._field("message-id")[:MAX_FIELD_CHARS]).split())
         match = _MESSAGE_ID.search(field)
         if match is None and field:
-            self._diagnostics.add_defect("Message-ID has no valid form")
+            self._diagnostics.add_defect("the Message-ID is malformed")
         return match[1] if match else field[:250] or None
 
     @property
     def mailing_list(self) -> str | None:
-        """The list that a message came through (List-Id, RFC 2919), None if through none."""
+        """The mailing list in List-Id (RFC 2919), or None."""
         field = self.text("list-id")
         match = _LIST_ID.search(field)
         return (match[1] if match else field)[:250] or None
 
     @property
     def automated(self) -> bool:
-        """Whether the fields say that no person sent this message, or that none should answer it."""
+        """Whether the fields state that a program sent the message or that nobody should reply to it."""
         return (
             self.token("auto-submitted") not in {"", "no"}
             or self.token("precedence") in {"bulk", "junk", "list", "auto_reply"}
@@ -107,24 +109,24 @@ class Headers:
 
     @property
     def content_type(self) -> str:
-        """The content type in lower case; ``text/plain`` where it has no valid form."""
+        """The content type in lower case; ``text/plain`` if it is malformed."""
         return clean(self._diagnostics.guard("Content-Type", self._message.get_content_type, "text/plain"))[
             :250
         ]
 
     @property
     def charset(self) -> str | None:
-        """The declared charset of a text."""
+        """The declared charset of a text, or None."""
         return self._diagnostics.guard("charset", self._message.get_content_charset, None)
 
     @property
     def transfer_encoding(self) -> str:
-        """The Content-Transfer-Encoding in lower case, letters and digits only, however it was written."""
+        """The Content-Transfer-Encoding, reduced to lower-case letters and digits."""
         return re.sub("[^a-z0-9]", "", self.token("content-transfer-encoding"))
 
     @property
     def boundary(self) -> bytes | None:
-        """What separates the parts of a multipart, None where it is missing or unusable."""
+        """The boundary between the parts of a multipart; None if it is missing or unusable."""
         boundary = self._diagnostics.guard("boundary", self._message.get_boundary, None)
         if not boundary or len(boundary) > MAX_BOUNDARY_CHARS:
             return None
@@ -133,7 +135,7 @@ class Headers:
 
     @property
     def filename(self) -> str:
-        """The name of an attachment, without folders; empty where it has none."""
+        """The file name of an attachment without folders; empty if it has none."""
 
         def name() -> str:
             value = self._message.get_param(
@@ -141,30 +143,38 @@ class Headers:
             ) or self._message.get_param("name")
             return collapse_rfc2231_value(value) if value else ""
 
-        found = self._diagnostics.guard("attachment name", name, "")
-        decoded = decode_encoded_words(found[:MAX_FIELD_CHARS], "filename", self._diagnostics, self.charset)
+        raw_name = self._diagnostics.guard("attachment name", name, "")
+        decoded = decode_encoded_words(
+            raw_name[:MAX_FIELD_CHARS], "filename", self._diagnostics, self.charset
+        )
         return re.split(r"[/\\]", decoded)[-1].strip()[:250]
 
     @property
     def is_attachment(self) -> bool:
-        """Whether a part is meant to be saved rather than shown."""
+        """Whether the part is an attachment rather than text to display."""
         return self.token("content-disposition") == "attachment" or bool(self.filename)
+
+
+def _too_long(name: str) -> str:
+    return f"the header {name} is longer than {MAX_FIELD_CHARS:,} characters; the rest was not read"
 
 
 def parse_headers(
     block: bytes, diagnostics: Diagnostics, default_type: str = "text/plain"
 ) -> tuple[Headers, int]:
-    r"""The fields of a header block, and how many bytes at its end are no fields but belong to the body.
+    r"""Parse a header block. Also return how many bytes at its end belong to the body.
+
+    A line that is not a header field ends the headers.
 
     Args:
-        block: bytes up to the first blank line, lines ended by ``\n``, at most ``MAX_HEADER_BYTES``.
-        diagnostics: where defects are noted.
-        default_type: the content type where none is given.
+        block: bytes up to the first blank line, with ``\n`` line ends, at most ``MAX_HEADER_BYTES``.
+        diagnostics: receives the defects.
+        default_type: the content type if none is declared.
     """
-    no_field = _NO_FIELD.search(block)
-    fields = block[: no_field.start()] if no_field else block
+    not_a_field = _NOT_A_FIELD.search(block)
+    fields = block[: not_a_field.start()] if not_a_field else block
     if len(fields) < len(block):
-        diagnostics.add_defect("a line among the headers that is no header")
+        diagnostics.add_defect("the headers contain a line that is not a header field")
     message = diagnostics.guard(
         "header block",
         lambda: BytesParser(policy=policy.compat32).parsebytes(fields, headersonly=True),
@@ -176,9 +186,9 @@ def parse_headers(
 
 
 def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charset: str | None = None) -> str:
-    r"""A raw field as text: its 8-bit bytes and its encoded words (RFC 2047) decoded, on one line.
+    r"""Return a raw field as text on one line, with 8-bit bytes and encoded words (RFC 2047) decoded.
 
-    Bytes that should not be there are UTF-8, or in the charset that the body declares.
+    8-bit bytes violate the standard. They are decoded as UTF-8, or else by the charset of the body.
 
     >>> field = "=?utf-8?q?Gr=C3=BC=C3=9Fe?= from\n =?utf-8?b?S8O2bG4=?="
     >>> decode_encoded_words(field, "subject", Diagnostics())
@@ -186,8 +196,8 @@ def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charse
     """
     field = " ".join(field.splitlines())
     if not field.isascii():
-        field = _decoded_bytes(
-            _NO_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), charset, diagnostics
+        field = _decode_bytes(
+            _NOT_A_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), charset, diagnostics
         )
     if "=?" in field:
         words = diagnostics.guard(f"header {name}", lambda: decode_header(field), [(field, None)])
@@ -199,7 +209,7 @@ def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charse
     return " ".join(clean(field).split())
 
 
-def _decoded_bytes(field: bytes, charset: str | None, diagnostics: Diagnostics) -> str:
+def _decode_bytes(field: bytes, charset: str | None, diagnostics: Diagnostics) -> str:
     try:
         return field.decode()
     except UnicodeDecodeError:
@@ -207,10 +217,10 @@ def _decoded_bytes(field: bytes, charset: str | None, diagnostics: Diagnostics) 
 
 
 def find_domains(addresses: str) -> tuple[str, ...]:
-    """The domains in an address line, names in quotes and comments left aside.
+    """Return the domains in an address line, ignoring quoted names and comments.
 
     >>> find_domains('"me@home" <Ann@Example.org>, bob@example.com (Bob), (c):')
     ('example.org', 'example.com')
     """
-    found = _DOMAIN.findall(_ASIDE.sub(" ", addresses))
-    return tuple(dict.fromkeys(clean(domain).lower() for domain in found))[:MAX_DOMAINS]
+    domains = _DOMAIN.findall(_QUOTED_OR_COMMENT.sub(" ", addresses))
+    return tuple(dict.fromkeys(clean(domain).lower() for domain in domains))[:MAX_DOMAINS]

@@ -1,8 +1,7 @@
-"""HTML to text by its block structure.
+"""Converts HTML to text by its block structure.
 
-Text is broken at block elements only, so that inline tags never split a word; what a reader does not see
-(scripts, styles, hidden elements, comments) is dropped; quotations come out as in plain mail, their lines
-behind ``>``.
+Only block elements break lines, so that inline tags never split a word. Scripts, styles, hidden elements and
+comments are removed. Each line of a quotation begins with ``>``, as in plain text.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _VOID: Final = frozenset({
     "area", "base", "basefont", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta",
     "param", "source", "track", "wbr",
 })
-_CLOSED_BY_OTHERS: Final = frozenset({
+_CLOSED_IMPLICITLY: Final = frozenset({
     "p", "li", "dt", "dd", "tr", "td", "th", "tbody", "thead", "tfoot", "caption", "html", "body",
     "head",
 })
@@ -44,35 +43,37 @@ _INVISIBLE_STYLE: Final = re.compile(
     r"(?:^|;)(?:display:none|visibility:hidden|mso-hide:all|opacity:0(?:\.0+)?(?=;|$|!)|"
     r"(?:font-size|max-height):0(?:px|pt|em|%)?(?=;|$|!))"
 )
-_UNSEEN: Final = (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
+_REMOVED_FIRST: Final = (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
 _TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 
 
 def html_to_text(html: str, diagnostics: Diagnostics) -> str:
-    r"""The text of an HTML body as its reader sees it, a line a block.
+    r"""Return the visible text of an HTML body, with one line for each block.
 
     Args:
-        html: the markup, whole or broken.
-        diagnostics: where it is noted that something was left unread.
+        html: the markup, valid or not.
+        diagnostics: receives a truncation if the markup exceeds a limit.
 
     >>> html_to_text("<p>Your <b>in</b>voice</p><p hidden>x</p><blockquote>old</blockquote>", Diagnostics())
     'Your invoice\n> old'
     """
-    tree = diagnostics.guard("HTML", lambda: LexborHTMLParser(_tamed(html, diagnostics)).root, None)
+    tree = diagnostics.guard("HTML", lambda: LexborHTMLParser(_simplify(html, diagnostics)).root, None)
     return "" if tree is None else _Lines().read(tree)
 
 
-def _tamed(html: str, diagnostics: Diagnostics) -> str:
-    """The same markup, within what an HTML5 parser handles in linear time.
+def _simplify(html: str, diagnostics: Diagnostics) -> str:
+    """Return markup with the same text that an HTML5 parser handles in linear time.
 
-    Such a parser searches all open elements at every tag and clones formatting elements (``<b>``) across
-    blocks, which takes quadratic time and memory on hostile input. To us all inline elements are alike, so
-    they become ``<span>``, which it never clones; and the text ends where too many elements are open.
+    At every tag, such a parser searches all open elements, and it can copy formatting elements (``<b>``) into
+    new blocks. Malicious input makes this quadratic in time and memory. This function replaces all inline
+    elements by ``<span>``, which the parser never copies, and stops if too many elements are open.
     """
-    for opening, closing in _UNSEEN:
-        html = _without(html, opening, closing)
+    for opening, closing in _REMOVED_FIRST:
+        html = _remove_between(html, opening, closing)
     if len(html) > MAX_HTML_CHARS:
-        diagnostics.add_truncation(f"HTML beyond {MAX_HTML_CHARS} characters")
+        diagnostics.add_truncation(
+            f"the HTML is longer than {MAX_HTML_CHARS:,} characters; the rest was not read"
+        )
         html = html[:MAX_HTML_CHARS]
     pieces: list[str] = []
     open_elements: dict[str, int] = {}
@@ -81,7 +82,7 @@ def _tamed(html: str, diagnostics: Diagnostics) -> str:
         slash, name = tag[1], tag[2].lower()
         if name not in _KNOWN:
             name = "span"
-        if name not in _VOID and name not in _CLOSED_BY_OTHERS:
+        if name not in _VOID and name not in _CLOSED_IMPLICITLY:
             if not slash:
                 open_elements[name] = open_elements.get(name, 0) + 1
                 depth += 1
@@ -89,15 +90,18 @@ def _tamed(html: str, diagnostics: Diagnostics) -> str:
                 open_elements[name] -= 1
                 depth -= 1
         if depth > MAX_HTML_DEPTH or tags == MAX_HTML_TAGS:
-            diagnostics.add_truncation(f"HTML beyond {MAX_HTML_TAGS} tags or {MAX_HTML_DEPTH} open elements")
+            diagnostics.add_truncation(
+                f"the HTML has more than {MAX_HTML_TAGS:,} tags or {MAX_HTML_DEPTH} open elements; "
+                "the rest was not read"
+            )
             return "".join([*pieces, html[end : tag.start()]])
         pieces += [html[end : tag.start()], "<", slash, name]
         end = tag.end()
     return "".join([*pieces, html[end:]])
 
 
-def _without(html: str, opening: str, closing: str) -> str:
-    """The markup without what stands between two marks (in any case), the marks' rest included."""
+def _remove_between(html: str, opening: str, closing: str) -> str:
+    """Remove everything from each opening mark (in any case) to the end of the tag of its closing mark."""
     lower = html.lower() if html.isascii() else re.sub("[A-Z]", lambda letter: letter[0].lower(), html)
     kept: list[str] = []
     end = 0
@@ -111,7 +115,7 @@ def _without(html: str, opening: str, closing: str) -> str:
 
 
 class _Lines:
-    """Collects text nodes into lines while the tree is walked without recursion."""
+    """Collects text nodes into lines. Walks the tree without recursion."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -120,7 +124,7 @@ class _Lines:
         self._preformatted = 0
 
     def read(self, root: LexborNode) -> str:
-        """The lines of a tree, joined."""
+        """Return the lines of a tree, joined by newlines."""
         stack: list[tuple[LexborNode, bool]] = [(root, True)]
         while stack:
             node, entering = stack.pop()

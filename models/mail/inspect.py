@@ -1,14 +1,14 @@
-"""What a person is shown of a message: the document, as the learner will see it."""
+"""Formats a document for display, for ``covey mail inspect``."""
 
 from __future__ import annotations
 
 from models.mail.document import QUOTED_WEIGHT, MailDocument
 
-_SHOWN = 4000
+_MAX_CHARS = 4000
 
 
 def describe(document: MailDocument) -> str:
-    """A document laid out for reading, as ``covey mail inspect`` prints it.
+    """Return the fields and texts of a document as ``covey mail inspect`` prints them.
 
     >>> document = MailDocument(subject="Invoice", new_text="It is wrong.", attachments=(("a.pdf", "x/y"),))
     >>> print(describe(document))
@@ -25,14 +25,14 @@ def describe(document: MailDocument) -> str:
         ("subject", document.subject),
         ("from", document.sender_domain),
         ("to", ", ".join(document.recipient_domains)),
-        ("automated", "yes: do not answer it" if document.automated else "no"),
+        ("automated", "yes; do not reply automatically" if document.automated else "no"),
         ("mailing list", document.mailing_list),
         ("language", document.language),
         ("message id", document.message_id),
         ("body digest", document.body_digest),
         ("attachments", ", ".join(f"{name or '(no name)'} ({kind})" for name, kind in document.attachments)),
         ("defects", "; ".join(document.defects)),
-        ("truncated", "yes: parts beyond the limits were not read" if document.truncated else ""),
+        ("truncated", "yes; see the defects" if document.truncated else ""),
     ]
     always = {"subject", "from", "to"}
     lines = [f"{name:<14}{value or '-'}" for name, value in fields if value or name in always]
@@ -41,7 +41,7 @@ def describe(document: MailDocument) -> str:
         ("quoted text", document.quoted_text, QUOTED_WEIGHT),
     ):
         if text:
-            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} … ({len(text)} characters)"
+            shown = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]} … ({len(text)} characters)"
             lines += [
                 "",
                 f"{title}, weight {weight:g}",

@@ -1,4 +1,4 @@
-"""Which language a text is in, by a model that comes with its library (py3langid): no network, no seed."""
+"""Detects the language of a text with the model of py3langid, which needs no network and no seed."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _LANGUAGES: Final = frozenset({
     "no", "pl", "pt", "ro", "ru", "sk", "sl", "sr", "sv", "sw", "ta", "th", "tr", "uk", "vi", "zh",
 })
 # fmt: on
-"""Those of most mail; with all that the model knows, short texts are in doubt more often."""
-_LETTERS: Final = 20
-_CHARACTERS: Final = 2000
-_CONFIDENCE: Final = 0.6
+"""The languages of most mail. With all languages of the model, more short texts would be uncertain."""
+_MIN_LETTERS: Final = 20
+_SAMPLE_CHARS: Final = 2000
+_MIN_CONFIDENCE: Final = 0.6
 
 
 def detect_language(text: str) -> str | None:
-    """The ISO 639-1 code of the language, None where the text is too short or in doubt.
+    """Return the ISO 639-1 code of the language; None if the text is too short or the result uncertain.
 
     >>> detect_language("Guten Tag, die Rechnung vom Mai stimmt leider nicht."), detect_language("ok")
     ('de', None)
     """
-    sample = text[:_CHARACTERS]
-    if sum(character.isalpha() for character in sample) < _LETTERS:
+    sample = text[:_SAMPLE_CHARS]
+    if sum(character.isalpha() for character in sample) < _MIN_LETTERS:
         return None
     language, confidence = _identifier().classify(sample)
-    return str(language) if confidence >= _CONFIDENCE else None
+    return str(language) if confidence >= _MIN_CONFIDENCE else None
 
 
 @cache

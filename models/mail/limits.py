@@ -1,8 +1,8 @@
-"""How much of a message is read, so that no message costs more than a known amount of work.
+"""Limits on how much of a message is read, which bound the work for any message.
 
-Every cap counts something in the message, never seconds: the same bytes give the same document on a
-fast machine and on a busy one. Real mail stays far below all of them. Where one is met, the rest of
-that part is left unread, the document says ``truncated`` and lists what was cut among its defects.
+Every limit counts something in the message and none counts time, so that the same bytes give the same
+document on every machine. Real mail stays far below all limits. If a message exceeds a limit, the rest of
+that part is not read, ``truncated`` is true, and ``defects`` states what was not read.
 """
 
 from __future__ import annotations
@@ -10,52 +10,52 @@ from __future__ import annotations
 from typing import Final
 
 MAX_BYTES: Final = 16 * 2**20
-"""Bytes of a message that are looked at; what larger ones have beyond it is attachments."""
+"""Bytes of a message that are read. What follows is usually attachments."""
 
 MAX_HEADER_BYTES: Final = 2**17
-"""Bytes of one header block that are parsed; 20,000 addresses in To take 600 kB."""
+"""Bytes of one header block that are parsed. For comparison: 20,000 addresses in To take 600 kB."""
 
 MAX_FIELD_CHARS: Final = 4096
-"""Characters of one header field that are decoded, by a pattern that takes quadratic time."""
+"""Characters of one header field that are decoded. The pattern takes quadratic time."""
 
 MAX_ADDRESSES_CHARS: Final = 2**15
-"""Characters of an address field in which domains are looked for."""
+"""Characters of an address field that are searched for domains."""
 
 MAX_DOMAINS: Final = 50
-"""Recipients' domains that are kept."""
+"""Domains of recipients that are kept."""
 
 MAX_BOUNDARY_CHARS: Final = 200
-"""Length of a multipart boundary (RFC 2046 allows 70)."""
+"""Characters of a multipart boundary. RFC 2046 allows 70."""
 
 MAX_PARTS: Final = 200
-"""Parts that are visited, containers included."""
+"""Parts that are read, including containers."""
 
 MAX_DEPTH: Final = 16
-"""Containers inside containers; each level reads its body once more."""
+"""Nested containers. Each level reads its body once more."""
 
 MAX_TEXT_BYTES: Final = 2**20
-"""Bytes of text that are decoded, all parts together."""
+"""Bytes of text that are decoded in all parts together."""
 
 MAX_DETECTION_BYTES: Final = 2**14
-"""Bytes of a text without a usable charset from which one is guessed."""
+"""Bytes that are used to detect the charset of a text."""
 
 MAX_HTML_CHARS: Final = 200_000
-"""Characters of HTML that are parsed, comments, styles and scripts not counted."""
+"""Characters of HTML that are parsed, without comments, styles and scripts."""
 
 MAX_HTML_TAGS: Final = 10_000
 """Tags of an HTML part that are parsed."""
 
 MAX_HTML_DEPTH: Final = 250
-"""Open elements at one place; an HTML5 parser searches them all at every tag."""
+"""HTML elements that are open at the same time. An HTML5 parser searches all of them at every tag."""
 
 MAX_TEXT_CHARS: Final = 200_000
-"""Characters of new text, and of quoted text, that a document keeps."""
+"""Characters of new text, and of quoted text, that a document contains."""
 
 MAX_QUOTE_LINES: Final = 200
-"""Lines that are tried as the introduction of a quotation ("On … wrote:"), with quadratic patterns."""
+"""Lines that are matched as the introduction of a quotation ("On … wrote:"). The patterns are quadratic."""
 
 MAX_QUOTE_LINE_CHARS: Final = 200
-"""Characters of such a line; longer ones introduce nothing."""
+"""Characters of such a line. Longer lines do not introduce a quotation."""
 
 MAX_DEFECTS: Final = 30
-"""Defects that are listed, each once."""
+"""Distinct defects that are listed."""

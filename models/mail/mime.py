@@ -1,9 +1,9 @@
-"""The parts of a message, found level by level from the outside.
+"""Splits a MIME message into its parts, level by level from the outside.
 
-The standard parser feeds every line through every open level and recurses: 1,500 nested multiparts
-(85 kB) end it with a RecursionError and 900 take more than a second. Here a body is searched for its
-own boundary only, by offsets and without copying, and the search stops at fixed numbers of levels
-and parts.
+The parser of the standard library passes every line through every open level and recurses: it fails on
+1,500 nested multiparts (85 kB) with a RecursionError, and needs more than a second for 900. This module
+searches each body only for its own boundary, by offsets and without copies, and stops at fixed numbers of
+levels and parts.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ from models.mail.limits import MAX_DEPTH, MAX_HEADER_BYTES, MAX_PARTS, MAX_TEXT_
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
 _LONG_LINE = re.compile(rb"([^\n]{16384})[^\n]+")
 _LONG_FIELD = re.compile(rb"^([^ \t\n][^\n]*(?:\n[ \t][^\n]*){200})(?:\n[ \t][^\n]*)+", re.MULTILINE)
-_SHORTENED = 32
-"""So many times the limit, long fields are looked for."""
-_FOREIGN = 20
-"""What has more than one foreign character in so many is not base64."""
+_HEADER_SEARCH_FACTOR = 32
+"""How many times the limit of header bytes is searched for long fields."""
+_MAX_FOREIGN_RATE = 20
+"""Text with more than one foreign character in this many is not base64."""
 
 # fmt: off
-_NOT_PROSE = frozenset({
+_NOT_DISPLAYED = frozenset({
     "text/calendar", "text/css", "text/csv", "text/directory", "text/javascript", "text/rfc822-headers",
     "text/rtf", "text/vcard", "text/x-amp-html", "text/x-vcard", "text/xml",
 })
 # fmt: on
+_TOO_MANY_PARTS = f"the message has more than {MAX_PARTS} parts; the rest was not read"
 _NESTED_MESSAGES = frozenset({"message/rfc822", "message/global"})
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part that contains no others, or a message inside the message.
+    """A part of a message.
 
     Attributes:
-        headers: its fields.
-        content_type: its type, as far as it could be honoured.
-        start: the offset of its body.
-        body: the content of a text, still in its transfer encoding; empty in all others.
-        is_text: whether it is text to be shown.
-        alternative: which multipart/alternative it is one of, None if of none.
+        headers: its header fields.
+        content_type: its content type; ``text/plain`` for a container that cannot be split.
+        start: offset of its body.
+        body: content of a text, still in its transfer encoding; empty for other types.
+        is_text: whether it is text to display.
+        alternative: number of the multipart/alternative that contains it, or None.
         forwarded: whether it belongs to a message inside the message.
     """
 
@@ -59,18 +60,18 @@ class Part:
 
     @property
     def is_attachment(self) -> bool:
-        """Whether it is neither text to be shown nor a mere container of other parts."""
+        """Whether it is neither text to display nor a container of other parts."""
         return not self.is_text and not self.content_type.startswith("multipart/")
 
     def text(self, diagnostics: Diagnostics) -> str:
-        """Its content as text: transfer encoding and charset decoded."""
-        content = _transfer_decoded(self.body, self.headers.transfer_encoding, diagnostics)
+        """Return its content as text, with transfer encoding and charset decoded."""
+        content = _decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)
         return decode(content, self.headers.charset, diagnostics)
 
 
 @dataclass(frozen=True)
 class _PendingPart:
-    """A part still to be looked into: bytes ``start`` to ``end`` of ``data``, header block included."""
+    """A part that is not yet parsed: bytes ``start`` to ``end`` of ``data``, including its headers."""
 
     data: bytes
     start: int
@@ -82,132 +83,140 @@ class _PendingPart:
 
 
 def walk_parts(data: bytes, diagnostics: Diagnostics) -> Iterator[Part]:
-    r"""Visits a message: itself first, with its headers, then every part in the order of its bytes.
+    r"""Yield the message itself, with its headers, then every part in the order of its bytes.
 
-    Containers are visited as well, with an empty body: their type and headers tell something.
+    Containers are yielded with an empty body, because their content types and headers are needed.
 
     Args:
-        data: a message with lines ended by ``\n`` and one ``\n`` in front.
-        diagnostics: where defects and limits met are noted.
+        data: a message with ``\n`` line ends and one ``\n`` before it.
+        diagnostics: receives defects and truncations.
     """
-    waiting = [_PendingPart(data, 1, len(data), 0)]
+    pending = [_PendingPart(data, 1, len(data), 0)]
     visited = 0
     text_left = MAX_TEXT_BYTES
-    while waiting:
+    while pending:
         if visited == MAX_PARTS:
-            diagnostics.add_truncation(f"parts beyond {MAX_PARTS}")
+            diagnostics.add_truncation(_TOO_MANY_PARTS)
             return
-        here = waiting.pop()
-        headers, body = _headers_of(here, diagnostics)
+        part = pending.pop()
+        headers, body = _split_headers(part, diagnostics)
         content_type = headers.content_type
         is_container = content_type.startswith("multipart/") or content_type in _NESTED_MESSAGES
-        if is_container and here.depth == MAX_DEPTH:
-            diagnostics.add_truncation(f"parts nested deeper than {MAX_DEPTH}")
+        if is_container and part.depth == MAX_DEPTH:
+            diagnostics.add_truncation(
+                f"parts are nested deeper than {MAX_DEPTH} levels; the deeper parts were not read"
+            )
         elif is_container:
-            inside = list(_inside(here, body, headers, visited, diagnostics))
-            waiting += reversed(inside)
+            inside = list(_contained_parts(part, body, headers, visited, diagnostics))
+            pending += reversed(inside)
             if not inside:
                 content_type = "text/plain"
         is_text = _is_text(content_type) and (visited == 0 or not headers.is_attachment)
-        content = here.data[body : min(here.end, body + text_left)] if is_text else b""
-        if is_text and here.end - body > text_left:
-            diagnostics.add_truncation(f"text beyond {MAX_TEXT_BYTES} bytes")
+        content = part.data[body : min(part.end, body + text_left)] if is_text else b""
+        if is_text and part.end - body > text_left:
+            diagnostics.add_truncation(
+                f"the text is longer than {MAX_TEXT_BYTES:,} bytes; the rest was not read"
+            )
         text_left -= len(content)
         visited += 1
-        yield Part(headers, content_type, body, content, is_text, here.alternative, here.forwarded)
+        yield Part(headers, content_type, body, content, is_text, part.alternative, part.forwarded)
 
 
 def _is_text(content_type: str) -> bool:
-    return content_type.startswith("text/") and content_type not in _NOT_PROSE
+    return content_type.startswith("text/") and content_type not in _NOT_DISPLAYED
 
 
-def _headers_of(here: _PendingPart, diagnostics: Diagnostics) -> tuple[Headers, int]:
-    """The fields of a part, and the offset of its body."""
-    data = here.data
-    if data.startswith(b"\n", here.start, here.end):
-        headers, _ = parse_headers(b"", diagnostics, here.default_type)
-        return headers, here.start + 1
-    blank = data.find(b"\n\n", here.start, here.end)
-    block = data[here.start : here.end if blank < 0 else blank + 1]
+def _split_headers(part: _PendingPart, diagnostics: Diagnostics) -> tuple[Headers, int]:
+    """Return the headers of a part, and the offset of its body."""
+    data = part.data
+    if data.startswith(b"\n", part.start, part.end):
+        headers, _ = parse_headers(b"", diagnostics, part.default_type)
+        return headers, part.start + 1
+    blank = data.find(b"\n\n", part.start, part.end)
+    block = data[part.start : part.end if blank < 0 else blank + 1]
     too_long = len(block) > MAX_HEADER_BYTES
     if too_long:
-        block = _shortened(block)
-    headers, left_over = parse_headers(block, diagnostics, here.default_type)
+        block = _shorten(block)
+    headers, left_over = parse_headers(block, diagnostics, part.default_type)
     if too_long and left_over < len(block):
-        diagnostics.add_truncation(f"headers beyond {MAX_HEADER_BYTES} bytes")
+        diagnostics.add_truncation(
+            f"the headers are longer than {MAX_HEADER_BYTES:,} bytes; the rest was not read"
+        )
     if left_over:
-        return headers, here.start + len(block) - left_over
-    return headers, here.end if blank < 0 else blank + 2
+        return headers, part.start + len(block) - left_over
+    return headers, part.end if blank < 0 else blank + 2
 
 
-def _shortened(block: bytes) -> bytes:
-    """A header block within the limit; the longest fields are cut first, for the sake of those behind."""
-    block = block[: _SHORTENED * MAX_HEADER_BYTES]
+def _shorten(block: bytes) -> bytes:
+    """Cut a header block to the limit. Long fields are cut first, so that the fields after them are kept."""
+    block = block[: _HEADER_SEARCH_FACTOR * MAX_HEADER_BYTES]
     block = _LONG_FIELD.sub(rb"\1", _LONG_LINE.sub(rb"\1", block))[:MAX_HEADER_BYTES]
     return block[: block.rfind(b"\n") + 1] or block
 
 
-def _inside(
-    here: _PendingPart, body: int, headers: Headers, number: int, diagnostics: Diagnostics
+def _contained_parts(
+    part: _PendingPart, body: int, headers: Headers, number: int, diagnostics: Diagnostics
 ) -> Iterator[_PendingPart]:
-    """The parts between the boundaries of a multipart, or the message in a part that is a message."""
+    """Yield the parts of a multipart, or the message inside a message part."""
     if headers.content_type in _NESTED_MESSAGES:
-        yield _nested_message(here, body, headers, diagnostics)
+        yield _nested_message(part, body, headers, diagnostics)
         return
     boundary = headers.boundary
     if boundary is None:
-        diagnostics.add_defect("multipart without a usable boundary")
+        diagnostics.add_defect("a multipart has no usable boundary")
         return
     default_type = "message/rfc822" if headers.content_type == "multipart/digest" else "text/plain"
-    alternative = number if headers.content_type == "multipart/alternative" else here.alternative
-    between = re.compile(rb"\n--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)")
+    alternative = number if headers.content_type == "multipart/alternative" else part.alternative
+    boundary_line = re.compile(rb"\n--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)")
     start: int | None = None
     count = 0
-    # The search begins at the newline before the body: its first line may be a boundary.
-    for line in between.finditer(here.data, body - 1, here.end):
+    # The search begins at the newline before the body, because its first line can be a boundary.
+    for line in boundary_line.finditer(part.data, body - 1, part.end):
         if start is not None:
             end = max(start, line.start())
             yield _PendingPart(
-                here.data, start, end, here.depth + 1, default_type, alternative, here.forwarded
+                part.data, start, end, part.depth + 1, default_type, alternative, part.forwarded
             )
             count += 1
-        start = min(line.end() + 1, here.end)
+        start = min(line.end() + 1, part.end)
         if line[1]:
             return
         if count == MAX_PARTS:
-            diagnostics.add_truncation(f"parts beyond {MAX_PARTS}")
+            diagnostics.add_truncation(_TOO_MANY_PARTS)
             return
     if start is None:
-        diagnostics.add_defect("multipart whose boundary never comes")
+        diagnostics.add_defect("a multipart does not contain its boundary")
         return
-    diagnostics.add_defect("multipart without its closing boundary")
-    yield _PendingPart(here.data, start, here.end, here.depth + 1, default_type, alternative, here.forwarded)
+    diagnostics.add_defect("a multipart has no closing boundary")
+    yield _PendingPart(part.data, start, part.end, part.depth + 1, default_type, alternative, part.forwarded)
 
 
 def _nested_message(
-    here: _PendingPart, body: int, headers: Headers, diagnostics: Diagnostics
+    part: _PendingPart, body: int, headers: Headers, diagnostics: Diagnostics
 ) -> _PendingPart:
-    """The message in a part that is a message; against the standard some programs encode it."""
+    """Return the message inside a message part. Some programs encode it, against the standard."""
     if headers.transfer_encoding in {"base64", "quotedprintable"}:
-        content = _transfer_decoded(here.data[body : here.end], headers.transfer_encoding, diagnostics)
+        content = _decode_transfer_encoding(
+            part.data[body : part.end], headers.transfer_encoding, diagnostics
+        )
         data = b"\n" + normalize_newlines(content)
-        return _PendingPart(data, 1, len(data), here.depth + 1, forwarded=True)
-    blank = here.data.startswith(b"\n", body, here.end)  # some put an empty line before it
-    return _PendingPart(here.data, body + blank, here.end, here.depth + 1, forwarded=True)
+        return _PendingPart(data, 1, len(data), part.depth + 1, forwarded=True)
+    blank = part.data.startswith(b"\n", body, part.end)  # some programs insert an empty line
+    return _PendingPart(part.data, body + blank, part.end, part.depth + 1, forwarded=True)
 
 
 def normalize_newlines(raw: bytes) -> bytes:
-    r"""Lines ended by ``\n``, without a byte-order mark or blank lines before the first header."""
+    r"""Return a message with ``\n`` line ends, without a byte order mark or blank lines at the start."""
     return raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip(b"\n")
 
 
-def _transfer_decoded(body: bytes, encoding: str, diagnostics: Diagnostics) -> bytes:
-    """A body without its transfer encoding, as far as it can be undone."""
+def _decode_transfer_encoding(body: bytes, encoding: str, diagnostics: Diagnostics) -> bytes:
+    """Decode the transfer encoding of a body; return the body unchanged if that is not possible."""
     if encoding == "base64":
         encoded = b"".join(body.partition(b"=")[0].split())
-        digits, foreign = _NOT_BASE64.subn(b"", encoded)
-        if foreign * _FOREIGN > len(encoded):
-            diagnostics.add_defect("text is not in its declared transfer encoding 'base64'")
+        digits, n_foreign = _NOT_BASE64.subn(b"", encoded)
+        if n_foreign * _MAX_FOREIGN_RATE > len(encoded):
+            diagnostics.add_defect("the text is not valid in its declared transfer encoding 'base64'")
             return body
         digits = digits[: len(digits) - (len(digits) % 4 == 1)]
         return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))

@@ -1,9 +1,9 @@
-"""New text and quoted text of a reply or a forward, told apart line by line.
+"""Separates the new text and the quoted text of a reply or a forward, line by line.
 
-Two libraries know how mail programs introduce a quotation: mail-parser-reply ("On … wrote:" and blocks of
-"From: … Sent: …" in fourteen languages) and quotequail ("----- Original Message -----" and its like). Their
-patterns take quadratic time, so they are shown a few short lines at a time. What is done with the lines
-between is our own: an answer below or between quoted lines stays new text.
+Two libraries recognize the line with which a mail program introduces a quotation: mail-parser-reply ("On …
+wrote:" and blocks of "From: … Sent: …" in fourteen languages) and quotequail ("----- Original Message -----"
+and similar). Their patterns take quadratic time, so they receive only a few short lines at a time. This
+module handles the other lines: a reply below or between quoted lines is new text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mailparser_reply.parser import EmailMessage  # type: ignore[import-untyped]
 
 from models.mail.limits import MAX_QUOTE_LINE_CHARS, MAX_QUOTE_LINES
 
-_BLOCK_LINES = 6
-_WRAPPED_LINES = 3
+_HEADER_BLOCK_LINES = 6
+_WRAPPED_INTRO_LINES = 3
 _FIELD = re.compile(r"[* ]*[^\W\d_][\w -]{0,20}:")
 _MARKS = re.compile(r"(?: ?>)+ ?")
 
 
 def split_quoted_text(text: str) -> tuple[str, str]:
-    r"""New text and quoted text, the marks of quotation removed.
+    r"""Return the new text and the quoted text, without quotation marks (``>``).
 
     >>> split_quoted_text("Yes!\n\nOn Monday, Ann wrote:\n> Shall we?\n> Ann\nBest, Bob")
     ('Yes!\n\nBest, Bob', 'On Monday, Ann wrote:\nShall we?\nAnn')
@@ -32,7 +32,7 @@ def split_quoted_text(text: str) -> tuple[str, str]:
     new: list[str] = []
     quoted: list[str] = []
     lines = text.split("\n")
-    tries = MAX_QUOTE_LINES
+    n_left = MAX_QUOTE_LINES
     number = 0
     while number < len(lines):
         if is_quoted(lines[number]):
@@ -40,9 +40,9 @@ def split_quoted_text(text: str) -> tuple[str, str]:
             number += 1
             continue
         length = 0
-        if tries and _may_introduce(lines, number):
-            tries -= 1
-            length = _introduction(lines, number)
+        if n_left and _may_introduce(lines, number):
+            n_left -= 1
+            length = _introduction_length(lines, number)
         if not length:
             new.append(lines[number])
             number += 1
@@ -50,42 +50,47 @@ def split_quoted_text(text: str) -> tuple[str, str]:
         quoted += lines[number : number + length]
         number += length
         following = next((line for line in lines[number:] if line.strip()), "")
-        if not is_quoted(following):  # no marks: all that follows is the other message
+        if not is_quoted(following):  # no marks: everything that follows is quoted
             quoted += [_MARKS.sub("", line, count=1) if is_quoted(line) else line for line in lines[number:]]
             break
     return tidy(new), tidy(quoted)
 
 
 def is_quoted(line: str) -> bool:
-    """Whether a line carries the mark of quotation."""
+    """Return whether a line begins with a quotation mark (``>``)."""
     return line.startswith((">", " >"))
 
 
 def tidy(lines: list[str]) -> str:
-    """Lines joined, without blanks at their ends and with at most one blank line between two."""
+    """Join lines, without trailing white space and with at most one blank line in a row."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
 
 
 def _may_introduce(lines: list[str], number: int) -> bool:
-    """A cheap look before the patterns: ends with a colon soon, is ruled off, or is a field of a header."""
+    """Return whether a line can introduce a quotation. Cheaper than the patterns, which run only then.
+
+    Such a line is a horizontal rule or a header field, or it or one of the next two lines ends with a colon.
+    """
     line = lines[number].strip()
     if not line or len(line) > MAX_QUOTE_LINE_CHARS:
         return False
     return (
         line.startswith(("--", "__"))
         or _FIELD.match(line) is not None
-        or any(near.rstrip().endswith(":") for near in lines[number : number + _WRAPPED_LINES])
+        or any(near.rstrip().endswith(":") for near in lines[number : number + _WRAPPED_INTRO_LINES])
     )
 
 
-def _introduction(lines: list[str], number: int) -> int:
-    """How many lines from here on introduce a quotation; 0 if they do not."""
-    window = "\n".join(line.strip()[:MAX_QUOTE_LINE_CHARS] for line in lines[number : number + _BLOCK_LINES])
+def _introduction_length(lines: list[str], number: int) -> int:
+    """Return how many lines from this one introduce a quotation; 0 if none do."""
+    window = "\n".join(
+        line.strip()[:MAX_QUOTE_LINE_CHARS] for line in lines[number : number + _HEADER_BLOCK_LINES]
+    )
     match = _introductions().match(window)
     if match and match[0].strip():
         return match[0].strip("\n").count("\n") + 1
-    before = quotequail.quote(lines[number].strip(), quote_intro_line=True)[0][1]
-    return 0 if before else 1
+    is_new_text = quotequail.quote(lines[number].strip(), quote_intro_line=True)[0][1]
+    return 0 if is_new_text else 1
 
 
 @cache

@@ -1,4 +1,4 @@
-"""From a message to its document. Whatever the bytes are, there is a document."""
+"""Reads a message into its document. Every sequence of bytes yields a document."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _IDENTITY = ("from", "date", "subject")
 
 
 def read_message(raw: bytes) -> MailDocument:
-    r"""Reads an RFC 5322 message; malformed ones as far as they can be read.
+    r"""Read an RFC 5322 message, or as much as possible of a malformed one.
 
     Args:
-        raw: any bytes. Beyond the limits of :mod:`models.mail.limits` they are not looked at.
+        raw: any bytes. Content that exceeds the limits in :mod:`models.mail.limits` is not read.
 
     Returns:
-        A document for every input, its defects listed. The same bytes always give the same document.
+        The document with its defects. The same bytes always give the same document.
 
     >>> read_message(b"Subject: Invoice\n\nIt is wrong.\n\n> Here it is.").new_text
     'It is wrong.'
     """
     diagnostics = Diagnostics()
     if len(raw) > MAX_BYTES:
-        diagnostics.add_truncation(f"message beyond {MAX_BYTES} bytes")
+        diagnostics.add_truncation(f"the message is longer than {MAX_BYTES:,} bytes; the rest was not read")
     data = b"\n" + normalize_newlines(raw[:MAX_BYTES])
     if not data.strip():
-        diagnostics.add_defect("empty message")
-    found = list(walk_parts(data, diagnostics))
-    headers = found[0].headers
-    body = _body(found, diagnostics)
+        diagnostics.add_defect("the message is empty")
+    parts = list(walk_parts(data, diagnostics))
+    headers = parts[0].headers
+    body = _body(parts, diagnostics)
     return MailDocument(
         subject=headers.text("subject"),
         sender_domain=next(iter(headers.domains("from") or headers.domains("sender")), ""),
@@ -49,17 +49,17 @@ def read_message(raw: bytes) -> MailDocument:
         new_text=body.new,
         quoted_text=body.quoted,
         attachments=body.attachments,
-        automated=headers.automated or any(part.content_type in _REPORTS for part in found),
+        automated=headers.automated or any(part.content_type in _REPORTS for part in parts),
         mailing_list=headers.mailing_list,
         message_id=headers.message_id,
-        body_digest=_digest(headers, data, found[0].start, raw[MAX_BYTES:]),
+        body_digest=_digest(headers, data, parts[0].start, raw[MAX_BYTES:]),
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
     )
 
 
 def read_email(email: Email) -> MailDocument:
-    """Reads a message given raw or in parts; both ways the same text gives the same learning parts.
+    """Read a message that is raw or in parts. The same text gives the same learning parts in both forms.
 
     >>> read_email(Email(subject="Hi", from_="Ann <ann@example.org>", html="<p>Hello</p>")).sender_domain
     'example.org'
@@ -70,7 +70,7 @@ def read_email(email: Email) -> MailDocument:
     text = clean(email.text)
     if not _has_words(text) and email.html:
         text = clean(html_to_text(email.html, diagnostics))
-    new, quoted = split_quoted_text(_shortened(text, diagnostics))
+    new, quoted = split_quoted_text(_truncate(text, diagnostics))
     fields = [email.subject, email.from_, email.to, email.text, email.html]
     return MailDocument(
         subject=" ".join(clean(email.subject[:MAX_FIELD_CHARS]).split()),
@@ -86,46 +86,50 @@ def read_email(email: Email) -> MailDocument:
 
 @dataclass(frozen=True)
 class _Body:
-    """What the parts of a message add up to."""
+    """The combined content of all parts of a message."""
 
     new: str
     quoted: str
     attachments: tuple[tuple[str, str], ...]
 
 
-def _body(found: list[Part], diagnostics: Diagnostics) -> _Body:
-    """Text and attachments of all parts; of an alternative the plain text, if there are words in it."""
+def _body(parts: list[Part], diagnostics: Diagnostics) -> _Body:
+    """Combine the text and attachments of all parts. Plain text with words replaces its alternatives."""
     plain = {
         number: clean(part.text(diagnostics))
-        for number, part in enumerate(found)
+        for number, part in enumerate(parts)
         if part.is_text and part.content_type not in _HTML
     }
-    told_plainly = {found[number].alternative for number, text in plain.items() if _has_words(text)} - {None}
-    own: list[str] = []
+    with_plain_text = {parts[number].alternative for number, text in plain.items() if _has_words(text)} - {
+        None
+    }
+    direct: list[str] = []
     forwarded: list[str] = []
     attachments: list[tuple[str, str]] = []
-    for number, part in enumerate(found):
-        texts = forwarded if part.forwarded else own
+    for number, part in enumerate(parts):
+        texts = forwarded if part.forwarded else direct
         if part.forwarded:
             texts.append(part.headers.text("subject"))
         if number in plain:
             texts.append(plain[number])
-        elif part.is_text and part.alternative not in told_plainly:
+        elif part.is_text and part.alternative not in with_plain_text:
             texts.append(clean(html_to_text(part.text(diagnostics), diagnostics)))
         elif part.is_attachment:
             attachments.append((part.headers.filename, part.content_type))
-    new, quoted = split_quoted_text(_shortened(_joined(own), diagnostics))
-    return _Body(new, _shortened(_joined([quoted, *forwarded]), diagnostics), tuple(attachments))
+    new, quoted = split_quoted_text(_truncate(_join(direct), diagnostics))
+    return _Body(new, _truncate(_join([quoted, *forwarded]), diagnostics), tuple(attachments))
 
 
-def _joined(texts: list[str]) -> str:
+def _join(texts: list[str]) -> str:
     return "\n\n".join(text.strip() for text in texts if text.strip())
 
 
-def _shortened(text: str, diagnostics: Diagnostics) -> str:
+def _truncate(text: str, diagnostics: Diagnostics) -> str:
     if len(text) <= MAX_TEXT_CHARS:
         return text
-    diagnostics.add_truncation(f"text beyond {MAX_TEXT_CHARS} characters")
+    diagnostics.add_truncation(
+        f"the text is longer than {MAX_TEXT_CHARS:,} characters; the rest was not read"
+    )
     return text[:MAX_TEXT_CHARS]
 
 
@@ -133,9 +137,12 @@ def _has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def _digest(headers: Headers, data: bytes, body: int, beyond: bytes) -> str:
-    """The same for every copy of a message, whatever the stations on its way added to headers or end."""
+def _digest(headers: Headers, data: bytes, body: int, rest: bytes) -> str:
+    """Return a digest that is equal for all copies of a message.
+
+    Mail servers add headers and can change the end of the body in transit; the digest ignores both.
+    """
     digest = hashlib.sha256(json.dumps([headers.text(name) for name in _IDENTITY]).encode())
     digest.update(data[body:].rstrip())
-    digest.update(beyond)
+    digest.update(rest)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The limits that the documentation tells are those of the program."""
+"""The limits in docs/mail.md equal the limits in the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile messages meet a limit that counts, and whatever the bytes are there is a document."""
+"""Malicious messages are truncated at a limit, and every sequence of bytes gives a document."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def nested(levels: int) -> bytes:
 
 
 # fmt: off
-HOSTILE: dict[str, Callable[[], bytes]] = {
+MALICIOUS: dict[str, Callable[[], bytes]] = {
     "1,500 nested multiparts": lambda: nested(1500),
     "20,000 addresses": lambda: (
         b"To: " + b", ".join(b"P <p%d@example.org>" % n for n in range(20_000)) + b"\n\nx"
     ),
     "20,000 folded addresses": lambda: b"To: " + b"p@example.org,\n " * 20_000 + b"\n\nx",
-    "quotes without end": lambda: b"To: " + b'"\\' * 100_000 + b"\n\nx",
+    "unclosed quotes": lambda: b"To: " + b'"\\' * 100_000 + b"\n\nx",
     "nested messages": lambda: b"Content-Type: message/rfc822\n\n" * 5000,
     "too many parts": lambda: b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 20_000,
     "too many headers": lambda: b"a:\n" * 100_000 + b"\nx",
-    "encoded words without end": lambda: b"Subject: " + b"=?a?q?" * 10_000 + b"\n\nx",
+    "unclosed encoded words": lambda: b"Subject: " + b"=?a?q?" * 10_000 + b"\n\nx",
     "a huge parameter": lambda: b'Content-Type: text/plain; a="' + b'\\"' * 20_000 + b"\n\nx",
     "a huge message": lambda: b"\n" * 3 + b"Subject: x\n\n" + b"word " * (MAX_BYTES // 4),
-    "one endless line": lambda: b"\xe4" * 300_000,
+    "one very long line": lambda: b"\xe4" * 300_000,
     "open elements": lambda: HTML + b"<ul><li>" * 60_000,
     "formatting elements": lambda: HTML + b"".join(b"<b a=%d>" % n for n in range(5000)) + b"<p>" * 20_000,
     "tags": lambda: HTML + b"<p>x" * 60_000,
@@ -56,44 +56,44 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_messages_are_cut_and_say_so(make: Callable[[], bytes]) -> None:
+@pytest.mark.parametrize("make", MALICIOUS.values(), ids=MALICIOUS.keys())
+def test_malicious_messages_are_truncated_with_a_defect(make: Callable[[], bytes]) -> None:
     mail = read_message(make())
     assert mail.truncated
     assert mail.defects
     assert_within_limits(mail)
 
 
-def test_nesting_that_people_use_is_read_to_the_bottom() -> None:
+def test_ordinary_nesting_is_read_completely() -> None:
     mail = read_message(nested(10))
     assert mail.new_text == "deep down"
     assert not mail.truncated
 
 
-def test_the_body_is_read_though_its_headers_are_cut() -> None:
+def test_the_body_is_read_even_if_the_headers_are_truncated() -> None:
     for separator in (b", ", b",\n "):
         addresses = separator.join([b"person@example.org"] * 20_000)
         mail = read_message(b"To: " + addresses + b"\nSubject: late\n\nThe body.")
         assert (mail.subject, mail.new_text) == ("late", "The body.")
 
 
-def test_fields_that_recurse_in_other_parsers() -> None:
+def test_fields_that_cause_recursion_in_other_parsers() -> None:
     mail = read_message(b"To: " + b"(" * 30_000 + b"\nFrom: " + b"(" * 20_000 + b")" * 20_000 + b"\n\nx")
     assert mail.new_text == "x"
 
 
-def test_text_is_counted_over_all_parts() -> None:
-    part = b"--b\n\n" + b"word " * (MAX_TEXT_BYTES // 20) + b"\n"
+def test_the_text_limit_covers_all_parts_together() -> None:
+    part_bytes = b"--b\n\n" + b"word " * (MAX_TEXT_BYTES // 20) + b"\n"
     diagnostics = Diagnostics()
     message = b"\n" + normalize_newlines(
-        b"Content-Type: multipart/mixed; boundary=b\n\n" + part * 10 + b"--b--"
+        b"Content-Type: multipart/mixed; boundary=b\n\n" + part_bytes * 10 + b"--b--"
     )
-    bodies = [len(found.body) for found in walk_parts(message, diagnostics)]
+    bodies = [len(part.body) for part in walk_parts(message, diagnostics)]
     assert sum(bodies) <= MAX_TEXT_BYTES
     assert diagnostics.truncated
 
 
-def test_unknown_charsets_leave_nothing_behind_in_the_codec_registry() -> None:
+def test_unknown_charsets_are_not_cached_in_the_codec_registry() -> None:
     import encodings
 
     before = len(encodings._cache)
@@ -139,7 +139,7 @@ BROKEN = st.lists(HEADER_LINES | BODY_LINES | st.binary(max_size=12), max_size=2
 
 @settings(max_examples=200, deadline=None)
 @given(BROKEN | st.binary(max_size=200))
-def test_every_input_of_bytes_gives_a_document(raw: bytes) -> None:
+def test_every_sequence_of_bytes_gives_a_document(raw: bytes) -> None:
     mail = read_message(raw)
     assert_within_limits(mail)
     assert read_message(raw) == mail
@@ -150,7 +150,7 @@ def corpus() -> list[Path]:
 
 
 @needs("eml")
-def test_each_difficult_message_gives_a_document_within_the_limits() -> None:
+def test_each_message_of_the_corpus_gives_a_document_within_the_limits() -> None:
     messages = corpus()
     assert len(messages) == 480
     documents = [read_message(path.read_bytes()) for path in messages]
@@ -161,16 +161,16 @@ def test_each_difficult_message_gives_a_document_within_the_limits() -> None:
     ]
     assert sum(bool(mail.subject) for mail in documents) > 250
     assert sum(bool(mail.new_text or mail.quoted_text) for mail in documents) > 400
-    cut = {
+    truncated = {
         path.name.rpartition("__")[2]
         for path, mail in zip(messages, documents, strict=True)
         if mail.truncated
     }
-    assert cut == {"very-very-long-boundary.msg", "stack-overflow.txt"}
+    assert truncated == {"very-very-long-boundary.msg", "stack-overflow.txt"}
 
 
 def assert_within_limits(mail: MailDocument) -> None:
-    """No field is beyond its limit, and each can be stored and sent anywhere."""
+    """Check that every field is within its limit and can be stored in a database and serialized."""
     assert len(mail.new_text) <= MAX_TEXT_CHARS
     assert len(mail.quoted_text) <= MAX_TEXT_CHARS
     assert len(mail.attachments) <= MAX_PARTS

@@ -1,4 +1,4 @@
-"""Messages of every common kind, each with what must come of it."""
+"""Messages of every common kind, with their expected documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read(name: str) -> MailDocument:
     return read_message((MESSAGES / f"{name}.eml").read_bytes())
 
 
-def test_a_plain_german_reply_with_an_answer_below() -> None:
+def test_a_plain_text_german_reply_below_the_quotation() -> None:
     mail = read("reply_german_plain")
     assert mail.subject == "Re: Ihre Rechnung für Mai"
     assert mail.sender_domain == "example.net"
@@ -50,7 +50,7 @@ def test_a_gmail_reply_whose_plain_part_is_blank() -> None:
     assert mail.language == "es"
 
 
-def test_a_forward_with_an_attached_message_that_is_encoded_against_the_standard() -> None:
+def test_a_forward_with_an_attached_message_in_a_nonstandard_encoding() -> None:
     mail = read("forward_with_attachments")
     assert mail.new_text == "Who takes this one?"
     assert mail.quoted_text == "Offer for 40 chairs\n\nWe need forty chairs."
@@ -67,7 +67,7 @@ def test_a_forward_with_an_attached_message_that_is_encoded_against_the_standard
         ("reply_outlook", False, None),
     ],
 )
-def test_what_programs_send_is_flagged(name: str, automated: bool, mailing_list: str | None) -> None:
+def test_messages_from_programs_are_flagged(name: str, automated: bool, mailing_list: str | None) -> None:
     mail = read(name)
     assert mail.automated is automated
     assert mail.mailing_list == mailing_list
@@ -85,18 +85,18 @@ def test_what_programs_send_is_flagged(name: str, automated: bool, mailing_list:
         "Content-Type: message/disposition-notification",
     ],
 )
-def test_each_sign_of_a_program_is_enough(field: str) -> None:
+def test_each_header_of_a_program_is_sufficient(field: str) -> None:
     assert read_message(f"Subject: x\n{field}\n\nbody".encode()).automated
 
 
 @pytest.mark.parametrize(
     "field", ["Auto-Submitted: no", "Precedence: first-class", "Return-Path: <a@example.org>"]
 )
-def test_what_people_send_is_not_flagged(field: str) -> None:
+def test_messages_from_people_are_not_flagged(field: str) -> None:
     assert not read_message(f"Subject: x\n{field}\n\nbody".encode()).automated
 
 
-def test_fields_that_break_parsers_are_read_as_far_as_they_go() -> None:
+def test_fields_that_crash_other_parsers_are_read() -> None:
     mail = read("broken_fields")
     assert mail.message_id == "[x]@y"
     assert "café" in mail.subject
@@ -107,16 +107,16 @@ def test_fields_that_break_parsers_are_read_as_far_as_they_go() -> None:
     assert "unknown transfer encoding 'uphill'" in mail.defects
 
 
-def test_bytes_in_headers_and_windows_characters_called_latin_1() -> None:
+def test_8_bit_headers_and_windows_1252_declared_as_latin_1() -> None:
     mail = read("raw_8bit_header")
     assert mail.subject == "Grüße aus Köln"
     assert mail.new_text == "Die Tür ist geöffnet € 5."
 
 
-def test_utf_8_that_is_declared_as_ascii() -> None:
+def test_utf_8_declared_as_ascii() -> None:
     mail = read("mislabelled_utf8")
     assert mail.new_text == "Das Gerät ist kaputt."
-    assert mail.defects == ("text is not in its declared charset 'us-ascii'",)
+    assert mail.defects == ("the text is not valid in its declared charset 'us-ascii'",)
 
 
 def test_a_body_without_headers() -> None:
@@ -125,14 +125,14 @@ def test_a_body_without_headers() -> None:
     assert mail.new_text == "Just a bare body\nwith bare\ncarriage returns and [31m controls."
 
 
-def test_a_multipart_that_was_cut_off() -> None:
+def test_a_truncated_multipart() -> None:
     mail = read("unclosed_multipart")
     assert mail.new_text == "plain text"
     assert mail.attachments == (("photo.png", "image/png"),)
-    assert "multipart without its closing boundary" in mail.defects
+    assert "a multipart has no closing boundary" in mail.defects
 
 
-def test_parts_and_raw_bytes_of_the_same_mail_give_the_same_learning_parts() -> None:
+def test_a_raw_message_and_its_parts_give_the_same_learning_parts() -> None:
     raw = read("reply_german_plain")
     body = (MESSAGES / "reply_german_plain.eml").read_text("utf-8").partition("\n\n")[2]
     parts = read_email(
@@ -147,16 +147,16 @@ def test_parts_and_raw_bytes_of_the_same_mail_give_the_same_learning_parts() -> 
     assert (parts.sender_domain, parts.recipient_domains) == (raw.sender_domain, raw.recipient_domains)
 
 
-def test_html_is_taken_where_there_is_no_text() -> None:
+def test_html_is_used_if_there_is_no_text() -> None:
     assert read_email(Email(html="<p>One</p><p>two</p>")).new_text == "One\ntwo"
     assert read_email(Email(text="plain", html="<p>One</p>")).new_text == "plain"
 
 
-def test_raw_bytes_win_over_the_parts() -> None:
+def test_raw_bytes_take_precedence_over_parts() -> None:
     assert read_email(Email(raw=b"Subject: a\n\nb")) == read_message(b"Subject: a\n\nb")
 
 
-def test_the_digest_survives_transport() -> None:
+def test_the_digest_does_not_change_in_transit() -> None:
     raw = (MESSAGES / "reply_german_plain.eml").read_bytes()
     crlf = raw.replace(b"\n", b"\r\n")
     relayed = b"Received: from a by b\r\nX-Spam: no\r\n" + crlf + b"\r\n\r\n"
@@ -174,7 +174,7 @@ def test_another_message_has_another_digest(old: bytes, new: bytes) -> None:
     assert read_message(raw).body_digest != read_message(raw.replace(old, new)).body_digest
 
 
-def test_learning_parts_leave_out_who_wrote() -> None:
+def test_learning_parts_contain_no_addresses() -> None:
     mail = MailDocument(
         subject="S",
         sender_domain="d.example",

@@ -1,4 +1,4 @@
-"""New and quoted text in the languages and layouts of real programs."""
+"""New and quoted text in the languages and layouts of real mail programs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ INTRODUCTIONS = {
     "Portuguese": "Em seg., 3 de jun. de 2024 às 16:40, Ann Lee <ann@example.org> escreveu:",
     "Outlook": "From: Ann Lee\nSent: Monday, June 3, 2024 4:40 PM\nTo: Bob\nSubject: x",
     "German Outlook": "Von: Ann Lee\nGesendet: Montag, 3. Juni 2024 16:40\nAn: Bob\nBetreff: x",
-    "ruled off": "-----Original Message-----",
-    "German, ruled off": "-----Ursprüngliche Nachricht-----",
+    "horizontal rule": "-----Original Message-----",
+    "German, horizontal rule": "-----Ursprüngliche Nachricht-----",
     "Gmail forward": "---------- Forwarded message ----------",
     "Apple forward": "Begin forwarded message:",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("introduction", INTRODUCTIONS.values(), ids=INTRODUCTIONS.keys())
-def test_what_follows_an_introduction_is_quoted(introduction: str) -> None:
+def test_text_after_an_introduction_is_quoted(introduction: str) -> None:
     new, quoted = split_quoted_text(f"That suits me.\nBob\n\n{introduction}\n\nShall we meet?\nAnn")
     assert new == "That suits me.\nBob"
     assert quoted.endswith("Shall we meet?\nAnn")
@@ -44,17 +44,17 @@ def test_what_follows_an_introduction_is_quoted(introduction: str) -> None:
         "Name: Bob\nOrder: 17\nMy question: when does it come?",
     ],
 )
-def test_ordinary_text_is_not_taken_for_an_introduction(text: str) -> None:
+def test_ordinary_text_is_not_an_introduction(text: str) -> None:
     assert split_quoted_text(text) == (text, "")
 
 
-def test_answers_between_quoted_lines_are_new() -> None:
+def test_replies_between_quoted_lines_are_new() -> None:
     new, quoted = split_quoted_text("> Where is it?\nIn Rome.\n> > And when?\n>> Soon?\nIn May.")
     assert new == "In Rome.\nIn May."
     assert quoted == "Where is it?\nAnd when?\nSoon?"
 
 
-def test_quoted_text_keeps_its_own_structure_out() -> None:
+def test_quoted_lines_inside_quoted_text_lose_their_marks() -> None:
     new, quoted = split_quoted_text("ok\n-----Original Message-----\nfirst\n> older\nend")
     assert new == "ok"
     assert quoted == "-----Original Message-----\nfirst\nolder\nend"
@@ -81,5 +81,5 @@ def test_quoted_text_keeps_its_own_structure_out() -> None:
         ("", ""),
     ],
 )
-def test_html_as_its_reader_sees_it(html: str, text: str) -> None:
+def test_html_gives_its_visible_text(html: str, text: str) -> None:
     assert html_to_text(html, Diagnostics()) == text
