@@ -1,8 +1,8 @@
 """Multinomial naive Bayes, for label sets and for single labels.
 
-The baseline of Loza Mencía and Fürnkranz (2008, section VI-A: "a multilabel variant of the multinomial naive
-Bayes algorithm", on tf-idf values in place of counts) and of the multi-class boosting assignment
-(``nbayes.train``, with Laplace smoothing).
+This is the baseline of Loza Mencía and Fürnkranz (2008, section VI-A: "a multilabel variant of the
+multinomial naive Bayes algorithm", with tf-idf values instead of counts) and of the multi-class boosting
+assignment (``nbayes.train``, with Laplace smoothing).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from models.errors import UnsuitableDataError
 from models.serialization.state import read_array, require
 
 _LOG_OF_ZERO = float(np.log(np.finfo(np.float64).tiny))
-"""Stands for the logarithm of a prior that is 0, so that every score is a real number."""
+"""Replaces the logarithm of a prior of 0, so that every score is finite."""
 
 FIRST_CHUNK, LARGEST_CHUNK = 100, 10_000
-"""A chunk is tested on the totals of all examples before it, and is as long as those, within these limits."""
+"""A chunk has as many examples as all chunks before it, within these limits. It is tested on their totals."""
 
 
 class NaiveBayesParameters(LearnerParameters):
@@ -32,28 +32,29 @@ class NaiveBayesParameters(LearnerParameters):
 
     algorithm: Literal["naive_bayes"]
     alpha: float = Field(1.0, gt=0)
-    """Added to the total of every feature (Laplace smoothing at 1)."""
+    """Number added to the total of every feature (1 is Laplace smoothing)."""
     label_mode: Literal["multilabel", "single_label"] = "multilabel"
-    """``multilabel`` compares each label with its complement; ``single_label`` compares the labels with each
+    """``multilabel`` compares each label with its complement. ``single_label`` compares the labels with each
     other."""
 
 
 class NaiveBayes(IncrementalLearner):
-    """Multinomial naive Bayes on counts or any other nonnegative features, such as tf-idf.
+    """Multinomial naive Bayes on counts or other nonnegative features, such as tf-idf.
 
     Let N_jf be the total of feature f over the examples with label j, N_j = Σ_f N_jf, n_j the number of these
-    examples, and N̄_jf, N̄_j, n̄_j the same over the examples without j. With smoothing α over all r features
+    examples, and N̄_jf, N̄_j, n̄_j the same for the examples without j. With smoothing α over all r features,
     the likelihood is p(f|j) = (N_jf + α)/(N_j + α·r).
 
     - ``multilabel``: the score is the log-odds of the label against its complement,
       ln(n_j/n̄_j) + Σ_f x_f·ln(p(f|j)/p(f|j̄)).
     - ``single_label``: ln(n_j/g) + Σ_f x_f·ln p(f|j).
 
-    Priors are not smoothed. A label that every example has, has the constant score +1; a label that no
-    example has is given the smallest positive number as its prior.
+    Priors are not smoothed. A label of every example has the constant score +1. A label of no example has the
+    smallest positive number as its prior.
 
-    Training tests chunks of examples on the totals of all earlier ones, as many examples as those (but no
-    more than 10,000) at a time; the first 100 are not tested.
+    For the learning curve, training tests each chunk of examples on the totals of all earlier chunks. A chunk
+    has as many examples as all earlier chunks together, but at most 10,000. The first 100 examples are not
+    tested.
 
     Args:
         alpha: smoothing.
@@ -62,8 +63,8 @@ class NaiveBayes(IncrementalLearner):
     Attributes:
         feature_totals_: (r, k) totals N_jf.
         all_totals_: (r,) totals over all examples.
-        weights_: (r, k) what a unit of a feature adds to each score.
-        bias_: (k,) the constant part of each score.
+        weights_: (r, k) contribution of one unit of each feature to each score.
+        bias_: (k,) constant part of each score.
 
     >>> X, Y = [[3, 0], [0, 2], [1, 1]], [[1, 0], [0, 1], [1, 0]]
     >>> NaiveBayes().fit(X, Y).predict([[2, 0], [0, 2]])
@@ -91,7 +92,7 @@ class NaiveBayes(IncrementalLearner):
         return tags
 
     def _check_features(self, X: Matrix, /) -> None:
-        _refuse_negative(X)
+        _check_nonnegative(X)
 
     def _passes(self, _parameters: NaiveBayesParameters, /) -> int:
         return 1
@@ -100,22 +101,21 @@ class NaiveBayes(IncrementalLearner):
         return min(max(self.n_examples_, FIRST_CHUNK), LARGEST_CHUNK)
 
     def _scores_so_far(self) -> None:
-        return None  # weights are made of the counts once, at the end
+        return None  # weights are computed from the totals once, at the end
 
     def _scores(self, X: Matrix) -> Floats:
-        _refuse_negative(X)
+        _check_nonnegative(X)
         scores = np.asarray(X @ self.weights_) + self.bias_
         scores[:, self._in_every_example()] = 1.0
         return scores
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The log ratios of the features' likelihoods, times their values.
+        """Log ratios of the likelihoods of the features, times their values.
 
-        In ``multilabel`` mode x_f·ln(p(f|j)/p(f|j̄)); the score is their sum plus the log-odds of the prior.
-        In ``single_label`` mode the score's own terms x_f·ln p(f|j) are all negative and say little, so each
-        is given relative to its mean over the labels, which changes the scores of all labels by the same
-        amount.
-        Nothing for a label with a constant score.
+        In ``multilabel`` mode, a term is x_f·ln(p(f|j)/p(f|j̄)). The score is their sum plus the log-odds of
+        the prior. In ``single_label`` mode, the terms x_f·ln p(f|j) of the score are all negative, so each is
+        reported relative to its mean over the labels. This shifts the scores of all labels by the same
+        amount. A label with a constant score has no terms.
         """
         if self._in_every_example()[label]:
             return np.empty(0, dtype=np.int64), np.empty(0)
@@ -136,7 +136,7 @@ class NaiveBayes(IncrementalLearner):
         self.feature_totals_, self.all_totals_ = arrays["feature_totals"], arrays["all_totals"]
         self.n_features_in_ = len(self.all_totals_)
         if self.n_examples_:
-            self._refresh()
+            self._compute_weights()
 
     def _initial_arrays(self, r: int, k: int, _parameters: NaiveBayesParameters, /) -> State:
         check_weights_size(2 * r * k, 8, f"the totals and weights of {k:,} labels over {r:,} features")
@@ -152,15 +152,15 @@ class NaiveBayes(IncrementalLearner):
     ) -> tuple[Ints | None, Floats]:
         tested, scores = np.empty(0, dtype=np.int64), np.empty((0, self.n_labels_))
         if self.n_examples_:
-            self._refresh()
+            self._compute_weights()
             tested, scores = np.arange(X.shape[0]), self._scores(X)
         totals = (X.T @ Y.astype(np.float64)).tocoo()
         self.feature_totals_[totals.coords] += totals.data
         self.all_totals_ += np.bincount(X.indices, weights=X.data, minlength=self.n_features_in_)
         return tested, scores
 
-    def _refresh(self) -> None:
-        """Take weights and biases from the totals."""
+    def _compute_weights(self) -> None:
+        """Compute weights and biases from the totals."""
         own = self.feature_totals_
         weights = _log_likelihood(own, self.alpha)
         with np.errstate(divide="ignore"):
@@ -173,10 +173,12 @@ class NaiveBayes(IncrementalLearner):
         self.weights_, self.bias_ = weights, bias
 
     def _summarize(self) -> None:
-        self._refresh()
+        self._compute_weights()
         self._warn_constant_labels()
         if self.label_mode == "single_label" and self.label_counts_.sum() > self.n_examples_:
-            self.summary_.warnings.append("some examples bear several labels; each counts for all of them")
+            self.summary_.warnings.append(
+                "some examples have several labels; each example counts for all of its labels"
+            )
 
 
 def _log_likelihood(totals: Floats, alpha: float) -> Floats:
@@ -184,9 +186,10 @@ def _log_likelihood(totals: Floats, alpha: float) -> Floats:
     return np.asarray(np.log(totals + alpha) - np.log(totals.sum(axis=0) + alpha * totals.shape[0]))
 
 
-def _refuse_negative(X: Matrix) -> None:
+def _check_nonnegative(X: Matrix) -> None:
+    """Raise an error if a feature has a negative value."""
     if X.nnz and X.data.min() < 0:
         raise UnsuitableDataError(
-            f"Negative values in data passed to naive_bayes (the smallest is {X.data.min():g}): it takes "
-            "counts and other nonnegative features. Leave the features unscaled, or scale them to [0, 1]"
+            f"Negative values in data passed to naive_bayes (the smallest is {X.data.min():g}): it requires "
+            "nonnegative features, such as counts. Use unscaled features, or scale them to [0, 1]"
         )

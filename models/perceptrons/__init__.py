@@ -1,4 +1,4 @@
-"""Perceptrons: one a label (MMP, binary relevance) or one a pair of labels (MLPP)."""
+"""Perceptrons: one for each label (MMP, binary relevance) or for each pair of labels (MLPP)."""
 
 from __future__ import annotations
 

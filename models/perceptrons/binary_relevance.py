@@ -1,4 +1,4 @@
-"""Binary relevance: one perceptron a label, each trained alone.
+"""Binary relevance: one independent perceptron for each label.
 
 Section II-B of Loza Mencía and Fürnkranz, "Pairwise Learning of Multilabel Classifications with Perceptrons"
 (2008).
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from models.arrays import Floats, Ints, Labels, Matrix
 from models.base import LearnerParameters
-from models.perceptrons.linear import LinearPerceptrons
+from models.perceptrons.one_per_label import OnePerLabelPerceptrons
 
 
 class BinaryRelevancePerceptronParameters(LearnerParameters):
@@ -21,25 +21,26 @@ class BinaryRelevancePerceptronParameters(LearnerParameters):
 
     algorithm: Literal["binary_relevance_perceptron"]
     epochs: int = Field(1, ge=1, le=1_000)
-    """How often the training examples are presented."""
+    """Number of passes over the training examples."""
     shuffle: bool = False
-    """Present the examples in an order drawn with the seed, anew each epoch, instead of the data set's."""
+    """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
+    data set."""
 
 
-class BinaryRelevancePerceptron(LinearPerceptrons):
-    """One perceptron a label: o = sgn(w·x) with sgn(0) = +1, and w ← w + (y - o)·x (eqs. 1 to 3).
+class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
+    """One perceptron for each label: o = sgn(w·x) with sgn(0) = +1, and w ← w + (y - o)·x (eqs. 1 to 3).
 
-    The score is the inner product; a label that every example seen so far has, has the constant score +1.
+    The score is the inner product. A label of every example seen so far has the constant score +1.
 
     Args:
         epochs: passes over the training examples.
-        shuffle: draw the order of the examples for each epoch.
+        shuffle: present the examples in a new random order in each epoch.
         random_state: seed of the order.
 
     Attributes:
         weights_: (r, k) weights.
-        operations_: perceptron operations of the training: k inner products an example, and one update for
-            each label that was predicted wrongly (table I).
+        operations_: perceptron operations of the training: k inner products for each example, and one update
+            for each wrong prediction of a label (table I).
 
     >>> X, Y = [[1.0, 0], [0, 1]], [[1, 0], [0, 1]]
     >>> BinaryRelevancePerceptron(epochs=2).fit(X, Y).decision_function([[1.0, 0.0]])
@@ -89,7 +90,7 @@ class BinaryRelevancePerceptron(LinearPerceptrons):
         return scores
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The terms w_f·x_f of the label's inner product; none for a label with a constant score."""
+        """Terms w_f·x_f of the label's inner product; none for a label with a constant score."""
         if self._in_every_example()[label]:
             return np.empty(0, dtype=np.int64), np.empty(0)
         return super().explain(x, label)

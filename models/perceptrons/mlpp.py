@@ -1,7 +1,7 @@
 """Multilabel pairwise perceptrons (MLPP): a perceptron for every pair of labels, and a vote.
 
 Loza Mencía and Fürnkranz, "Pairwise Learning of Multilabel Classifications with Perceptrons" (2008), section
-IV and figure 3; the artificial label is that of Brinker, Fürnkranz and Hüllermeier, "A Unified Model for
+IV and figure 3. The artificial label is from Brinker, Fürnkranz and Hüllermeier, "A Unified Model for
 Multilabel Classification and Ranking" (2006).
 """
 
@@ -16,23 +16,23 @@ from pydantic import Field
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, read_only
 from models.base import LearnerParameters, State
 from models.base.incremental import IncrementalLearner
 from models.base.memory import GIB, check_weights_size
 from models.base.validation import as_feature_matrix
-from models.perceptrons.pairs import Pairs, Voting, gains, pairs_of, votes
-from models.perceptrons.quick_voting import Promise, QuickVotes, quick_vote
+from models.perceptrons.pairs import Pairs, Voting, full_votes, pairs_of, side_votes
+from models.perceptrons.quick_voting import QuickVotes, VoteBounds, quick_vote
 from models.serialization.state import read_array, require
 
-DOUBLE_LIMIT = 1 * GIB
-"""Bytes of weights up to which they are float64; above they are float32."""
+FLOAT64_LIMIT = 1 * GIB
+"""Weights are float64 up to this number of bytes, and float32 above it."""
 
 _PRODUCT_BYTES = 1 << 26
-"""Inner products held at once while scoring many examples."""
+"""Memory for the inner products of the examples that are scored at once."""
 
-_TESTED_PRODUCTS = 500
-"""Inner products an example that the learning curve may cost on average, beyond those that training needs."""
+_TEST_PRODUCTS = 500
+"""Inner products that the learning curve may cost for each training example on average."""
 
 
 class MLPPParameters(LearnerParameters):
@@ -40,51 +40,54 @@ class MLPPParameters(LearnerParameters):
 
     algorithm: Literal["mlpp"]
     epochs: int = Field(1, ge=1, le=1_000)
-    """How often the training examples are presented. More do little good and no harm (figure 7)."""
+    """Number of passes over the training examples. More passes help little and do not harm (figure 7)."""
     voting: Voting = "max_wins"
-    """What a perceptron's vote counts: 1, or the size of its inner product."""
+    """Weight of a perceptron's vote: 1 (``max_wins``) or the absolute inner product (``weighted``)."""
     calibrated: bool = False
-    """Add an artificial label that stands between relevant and irrelevant labels; label sets are then the
-    labels that receive more votes than it."""
+    """Add an artificial label that separates relevant from irrelevant labels. The predicted labels are then
+    those with more votes than the artificial label."""
     shuffle: bool = False
-    """Present the examples in an order drawn with the seed, anew each epoch, instead of the data set's."""
+    """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
+    data set."""
 
 
 class MLPP(IncrementalLearner):
     """A perceptron for each pair of labels u < v, trained on the examples that have exactly one of the two.
 
-    An example with u and without v teaches w_uv the output +1, one with v and without u the output -1:
-    w ← w + (y - o)·x, with sgn(0) = +1 (figure 3, eq. 2). To score, all k(k-1)/2 perceptrons vote for one of
-    their two labels; the score of a label is its votes.
+    The target is +1 for an example with u and without v, and -1 for an example with v and without u:
+    w ← w + (y - o)·x, with sgn(0) = +1 (figure 3, eq. 2). To score an example, each of the k(k-1)/2
+    perceptrons votes for one of its two labels. The score of a label is its number of votes.
 
-    With ``calibrated``, each label also plays against an artificial label; these perceptrons are the binary
-    relevance perceptrons. The score is then the label's votes minus the artificial label's votes.
+    With ``calibrated``, each label also forms a pair with an artificial label. The perceptrons of these pairs
+    are the binary relevance perceptrons. The score is then the votes of the label minus the votes of the
+    artificial label.
 
-    Training costs |y|·(k - |y|) inner products an example, and an update for each that was wrong: at most 2L
-    times the operations of MMP, L being the mean number of labels (eq. 9).
+    Training costs |y|·(k - |y|) inner products for each example, and one update for each wrong output. This
+    is at most 2L times the operations of MMP, where L is the mean number of labels (eq. 9).
 
-    The learning curve needs all k(k-1)/2 votes, far more than training does. So every example is tested
-    before it is learned from where these are at most 500 (k ≤ 32), else every n-th, so that the tests cost
-    500 inner products an example on average; ``summary_.facts["tested_every"]`` is n.
+    A point of the learning curve needs all k(k-1)/2 votes, far more inner products than training. So the
+    learning curve tests every n-th example before the learner trains on it, with the smallest n such that the
+    tests cost at most 500 inner products per example on average (n = 1 for k ≤ 32).
+    ``summary_.facts["tested_every"]`` is n.
 
-    Weights are float64 where they fit in 1 GiB, else float32, and inner products are computed in that
-    precision.
+    Weights are float64 if they fit in 1 GiB, else float32. Inner products are computed in the same precision.
 
     Args:
         epochs: passes over the training examples.
         voting: ``max_wins`` or ``weighted``.
         calibrated: add the artificial label.
-        shuffle: draw the order of the examples for each epoch.
+        shuffle: present the examples in a new random order in each epoch.
         random_state: seed of the order.
 
     Attributes:
-        pair_weights_: (r, k(k-1)/2) weights of the pairs in lexicographic order; feature by feature, so that
-            the rows of an example's features are together.
-        boundary_weights_: (r, k) weights of the pairs of each label with the artificial label; (r, 0) where
-            there is none.
+        pair_weights_: (r, k(k-1)/2) weights of the pairs in lexicographic order. Each row holds the weights
+            of a feature, because training reads and changes the rows of the features of one example at a
+            time.
+        boundary_weights_: (r, k) weights of the pairs of each label with the artificial label; (r, 0) without
+            artificial label.
         operations_: perceptron operations of the training so far: inner products and updates (table I),
             without those of the learning curve.
-        updates_: how many of them were updates.
+        updates_: number of updates among them.
 
     >>> X, Y = [[1.0, 0], [0, 1], [1, 1]], [[1, 0, 0], [0, 1, 0], [1, 1, 0]]
     >>> MLPP().fit(X, Y).decision_function([[1.0, 0.0]])
@@ -98,7 +101,7 @@ class MLPP(IncrementalLearner):
     boundary_weights_: AnyArray
     operations_: int
     updates_: int
-    _promise: Promise | None
+    _bounds: VoteBounds | None
 
     def __init__(
         self,
@@ -115,27 +118,28 @@ class MLPP(IncrementalLearner):
         self.random_state = random_state
 
     def quick_top(self, X: Any, top: int) -> QuickVotes:
-        """The best labels of each example, without casting all votes (quick weighted voting).
+        """Best labels of each example, without all votes (quick weighted voting).
 
-        It saves inner products, and time only where these are dear: full voting reads the weights of an
-        example's features one after the other, quick voting picks them out, which takes several times longer
-        for each product. How many are saved depends on the example; weighted voting takes 2k more than full
-        voting where its bounds settle nothing. The first call after training or loading prepares these
-        bounds, in one pass over the weights.
+        Quick voting always saves inner products, but it saves time only if inner products are expensive. Full
+        voting reads the weights of a feature in sequence; quick voting collects single weights, which is
+        several times slower for each inner product. The savings depend on the example. Weighted voting takes
+        2k more inner products than full voting if its bounds exclude no label. The first call after training
+        or loading computes these bounds in one pass over the weights.
 
         Args:
             X: (n, r) examples.
-            top: how many labels; all of them where there are fewer.
+            top: number of labels; all labels if there are fewer.
 
         Returns:
-            the same labels in the same order, with the same scores, as full voting would put first, and how
-            many inner products each example took; see :func:`models.perceptrons.quick_voting.quick_vote`.
+            The same labels in the same order and with the same scores as the first ``top`` of full voting,
+            and the number of inner products for each example; see
+            :func:`models.perceptrons.quick_voting.quick_vote`.
         """
         check_is_fitted(self)
         matrix = as_feature_matrix(X, n_features=self.n_features_in_)
         pairs = pairs_of(self.n_labels_)
-        if self.voting == "weighted" and self._promise is None:
-            self._promise = Promise(self.pair_weights_, pairs)
+        if self.voting == "weighted" and self._bounds is None:
+            self._bounds = VoteBounds(self.pair_weights_, pairs)
         data = matrix.astype(self.pair_weights_.dtype)
         return quick_vote(
             data,
@@ -143,38 +147,38 @@ class MLPP(IncrementalLearner):
             np.asarray(data @ self.boundary_weights_) if self.boundary_weights_.shape[1] else None,
             top,
             pairs=pairs,
-            promise=self._promise if self.voting == "weighted" else None,
-            favourites=self.label_counts_,
+            bounds=self._bounds if self.voting == "weighted" else None,
+            priorities=self.label_counts_,
         )
 
     def _scores(self, X: Matrix) -> Floats:
         data = X.astype(self.pair_weights_.dtype)
-        at_once = max(1, _PRODUCT_BYTES // (max(1, self.pair_weights_.shape[1]) * data.dtype.itemsize))
-        if X.shape[0] <= at_once:
-            return self._vote(data)
-        starts = range(0, X.shape[0], at_once)
-        return np.vstack([self._vote(data[start : start + at_once]) for start in starts])
+        block_rows = max(1, _PRODUCT_BYTES // (max(1, self.pair_weights_.shape[1]) * data.dtype.itemsize))
+        if X.shape[0] <= block_rows:
+            return self._full_votes(data)
+        starts = range(0, X.shape[0], block_rows)
+        return np.vstack([self._full_votes(data[start : start + block_rows]) for start in starts])
 
-    def _vote(self, X: Matrix) -> Floats:
-        """Full voting on examples in the precision of the weights."""
-        result = votes(np.asarray(X @ self.pair_weights_), pairs_of(self.n_labels_), self.voting)
+    def _full_votes(self, X: Matrix) -> Floats:
+        """(n, k) scores by full voting, of examples in the precision of the weights."""
+        result = full_votes(np.asarray(X @ self.pair_weights_), pairs_of(self.n_labels_), self.voting)
         if self.boundary_weights_.shape[1]:
             products = np.asarray(X @ self.boundary_weights_)
-            result += gains(products, np.True_, self.voting)
-            result -= gains(products, np.False_, self.voting).sum(axis=1, keepdims=True)
+            result += side_votes(products, np.True_, self.voting)
+            result -= side_votes(products, np.False_, self.voting).sum(axis=1, keepdims=True)
         return result
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The sum of the label's pair weights, signed in its favour, times the feature's value.
+        """Sum of the label's pair weights, signed in favor of the label, times the value of the feature.
 
-        Votes are not additive in the features. This is the linear reading nearest to them: Σ_v ±w_lv·x over
-        all pairs of the label (the artificial label's included), which is what the votes would be if each
-        counted w·x for the one label and -w·x for the other.
+        Votes are not additive in the features. The explanation is the closest linear form: Σ_v ±w_lv·x over
+        all pairs of the label, including the artificial label. It would be the votes if each pair counted w·x
+        for one label and -w·x for the other.
         """
         pairs = pairs_of(self.n_labels_)
         rows = self.pair_weights_[x.indices]
         signs = np.where(pairs.is_first[label], 1.0, -1.0)
-        weights = np.einsum("fp,p->f", rows[:, pairs.games[label]], signs)
+        weights = np.einsum("fp,p->f", rows[:, pairs.of_label[label]], signs)
         if self.boundary_weights_.shape[1]:
             weights = weights + self.boundary_weights_[x.indices, label]
         return x.indices.astype(np.int64), weights * x.data
@@ -201,11 +205,11 @@ class MLPP(IncrementalLearner):
         self.pair_weights_, self.boundary_weights_ = arrays["pair_weights"], arrays["boundary_weights"]
         self.operations_, self.updates_ = arrays["operations"].tolist()
         self.n_features_in_ = self.pair_weights_.shape[0]
-        self._promise = None
+        self._bounds = None
 
     def _initial_arrays(self, r: int, k: int, parameters: MLPPParameters, /) -> State:
         n_pairs, boundary = k * (k - 1) // 2, k if parameters.calibrated else 0
-        dtype = precision(r * (n_pairs + boundary))
+        dtype = weight_dtype(r * (n_pairs + boundary))
         check_weights_size(
             r * (n_pairs + boundary),
             np.dtype(dtype).itemsize,
@@ -228,37 +232,37 @@ class MLPP(IncrementalLearner):
     def _learn_chunk(
         self, X: Matrix, Y: Labels, _parameters: MLPPParameters, _first_time: bool, /
     ) -> tuple[Ints, Floats]:
-        self._promise = None
+        self._bounds = None
         pairs, n = pairs_of(self.n_labels_), X.shape[0]
-        tested = self._tested(n)
-        scores, due = np.empty((len(tested), self.n_labels_)), set(tested.tolist())
+        tested = self._tested_rows(n)
+        scores, to_test = np.empty((len(tested), self.n_labels_)), set(tested.tolist())
         trainer = _Trainer(self.pair_weights_, self.boundary_weights_, pairs)
         relevance = Y.toarray().astype(np.bool_)
-        begin, features = X.indptr.tolist(), X.indices.astype(np.intp)
+        begin, features, indices = X.indptr.tolist(), X.indices.astype(np.intp), read_only(X.indices)
         values = X.data.astype(self.pair_weights_.dtype)
         begin_labels, labels = Y.indptr.tolist(), Y.indices.astype(np.intp)
-        done = 0
+        n_tested = 0
         for i in range(n):
             example = slice(begin[i], begin[i + 1])
-            if i in due:
+            if i in to_test:
                 ends = np.array([0, begin[i + 1] - begin[i]], dtype=X.indices.dtype)
-                row = csr_array((values[example], X.indices[example], ends), shape=(1, X.shape[1]))
-                scores[done] = self._vote(row)[0]
-                done += 1
+                row = csr_array((values[example], indices[example], ends), shape=(1, X.shape[1]))
+                scores[n_tested] = self._full_votes(row)[0]
+                n_tested += 1
             relevant = labels[begin_labels[i] : begin_labels[i + 1]]
-            trainer.learn(features[example], values[example], relevant, relevance[i])
+            trainer.train(features[example], values[example], relevant, relevance[i])
         self.operations_ += trainer.products + trainer.updates
         self.updates_ += trainer.updates
         return tested, scores
 
-    def _every(self) -> int:
-        """The learning curve tests every how manieth example."""
-        return max(1, -(-len(pairs_of(self.n_labels_)) // _TESTED_PRODUCTS))
+    def _test_interval(self) -> int:
+        """The n for which the learning curve tests every n-th example."""
+        return max(1, -(-len(pairs_of(self.n_labels_)) // _TEST_PRODUCTS))
 
-    def _tested(self, n: int) -> Ints:
-        """Which of the next n examples the learning curve tests."""
-        every = self._every()
-        return np.arange(-self.n_presented_ % every, n, every, dtype=np.int64)
+    def _tested_rows(self, n: int) -> Ints:
+        """Those of the next n examples that the learning curve tests."""
+        interval = self._test_interval()
+        return np.arange(-self.n_presented_ % interval, n, interval, dtype=np.int64)
 
     def _summarize(self) -> None:
         n_pairs = self.pair_weights_.shape[1] + self.boundary_weights_.shape[1]
@@ -269,25 +273,25 @@ class MLPP(IncrementalLearner):
             "operations_per_prediction": n_pairs,
             "weight_precision": str(self.pair_weights_.dtype),
             "weight_bytes": self.pair_weights_.nbytes + self.boundary_weights_.nbytes,
-            "tested_every": self._every(),
+            "tested_every": self._test_interval(),
         }
 
 
-def precision(n_weights: int) -> type[np.float64 | np.float32]:
-    """The precision of so many pair weights: float64 where they fit in 1 GiB, else float32.
+def weight_dtype(n_weights: int) -> type[np.float64 | np.float32]:
+    """Type of the pair weights: float64 if ``n_weights`` of them fit in 1 GiB, else float32.
 
-    >>> precision(103 * 102 // 2 * 25_000).__name__, precision(115 * 114 // 2 * 25_000).__name__
+    >>> weight_dtype(103 * 102 // 2 * 25_000).__name__, weight_dtype(115 * 114 // 2 * 25_000).__name__
     ('float64', 'float32')
     """
-    return np.float64 if n_weights * 8 <= DOUBLE_LIMIT else np.float32
+    return np.float64 if n_weights * 8 <= FLOAT64_LIMIT else np.float32
 
 
 class _Trainer:
-    """Trains pair weights in place, an example at a time.
+    """Trains pair weights in place, one example at a time.
 
     Attributes:
-        products: inner products so far.
-        updates: updates so far.
+        products: number of inner products so far.
+        updates: number of updates so far.
     """
 
     def __init__(self, pair_weights: AnyArray, boundary_weights: AnyArray, pairs: Pairs) -> None:
@@ -296,37 +300,44 @@ class _Trainer:
         self.flat, self.boundary_flat = pair_weights.reshape(-1), boundary_weights.reshape(-1)
         self.two = pair_weights.dtype.type(2)
 
-    def learn(
+    def train(
         self, f: NDArray[np.intp], x: AnyArray, relevant: NDArray[np.intp], relevance: NDArray[np.bool_]
     ) -> None:
-        """One example: features f, their values x, relevant labels as indices and as (k,) booleans."""
+        """Train on one example.
+
+        Args:
+            f: indices of its features.
+            x: values of these features.
+            relevant: indices of its labels.
+            relevance: (k,) whether it has each label.
+        """
         pairs = self.pairs
         if len(relevant) == 1:
-            chosen, positive = pairs.games[relevant[0]], pairs.is_first[relevant[0]]
+            trained, positive = pairs.of_label[relevant[0]], pairs.is_first[relevant[0]]
         else:
             irrelevant = (~relevance).nonzero()[0]
-            chosen = pairs.index[relevant[:, np.newaxis], irrelevant].ravel()
+            trained = pairs.index[relevant[:, np.newaxis], irrelevant].ravel()
             positive = (relevant[:, np.newaxis] < irrelevant).ravel()
-        if len(chosen):
-            self._teach(self.flat, self.width, f, x, chosen, positive)
+        if len(trained):
+            self._update(self.flat, self.width, f, x, trained, positive)
         if self.boundary_width:
-            everything = np.arange(self.boundary_width)
-            self._teach(self.boundary_flat, self.boundary_width, f, x, everything, relevance)
+            all_labels = np.arange(self.boundary_width)
+            self._update(self.boundary_flat, self.boundary_width, f, x, all_labels, relevance)
 
-    def _teach(
+    def _update(
         self,
         flat: AnyArray,
         width: int,
         f: NDArray[np.intp],
         x: AnyArray,
-        chosen: NDArray[np.intp],
+        columns: NDArray[np.intp],
         positive: NDArray[np.bool_],
     ) -> None:
-        """Teach x to the perceptrons ``chosen``: w ← w + (y - o)·x, y = +1 where ``positive``, else -1."""
-        cells = f[:, np.newaxis] * width + chosen
+        """Train the perceptrons ``columns`` on x: w ← w + (y - o)·x, with y = +1 if ``positive``, else -1."""
+        cells = f[:, np.newaxis] * width + columns
         weights = flat.take(cells)
         wrong = ((np.einsum("i,ij->j", x, weights) >= 0) != positive).nonzero()[0]
-        self.products += len(chosen)
+        self.products += len(columns)
         if len(wrong):
             step = np.where(positive[wrong], self.two, -self.two)
             flat[cells.take(wrong, axis=1)] = weights.take(wrong, axis=1) + x[:, np.newaxis] * step

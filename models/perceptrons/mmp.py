@@ -1,7 +1,7 @@
-"""Multiclass multilabel perceptrons (MMP): perceptrons trained together, to rank.
+"""Multiclass multilabel perceptrons (MMP): perceptrons that are trained together to rank the labels.
 
-Crammer and Singer, "A Family of Additive Online Algorithms for Category Ranking" (2003), as given in section
-III and figure 1 of Loza Mencía and Fürnkranz, "Pairwise Learning of Multilabel Classifications with
+Crammer and Singer, "A Family of Additive Online Algorithms for Category Ranking" (2003), in the form of
+section III and figure 1 of Loza Mencía and Fürnkranz, "Pairwise Learning of Multilabel Classifications with
 Perceptrons" (2008).
 """
 
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from models.arrays import Bools, Floats, Labels, Matrix
 from models.base import LearnerParameters
-from models.perceptrons.linear import LinearPerceptrons
+from models.perceptrons.one_per_label import OnePerLabelPerceptrons
 
 Loss: TypeAlias = Literal["is_error", "error_set_size", "margin", "average_precision"]
 Penalty: TypeAlias = Literal["uniform", "proportional", "max"]
@@ -25,43 +25,45 @@ class MMPParameters(LearnerParameters):
 
     algorithm: Literal["mmp"]
     epochs: int = Field(1, ge=1, le=1_000)
-    """How often the training examples are presented. More than a few tend to overfit (figure 7)."""
+    """Number of passes over the training examples. Many passes tend to overfit (figure 7)."""
     loss: Loss = "is_error"
     """The ranking loss δ that sets the size of an update."""
     penalty: Penalty = "uniform"
-    """How an update is shared out among the misordered pairs of labels: equally, in proportion to the
-    difference of their scores, or all to the pair with the largest difference."""
+    """How an update is distributed over the misordered pairs of labels: equally, in proportion to the
+    difference of their scores, or only to the pair with the largest difference."""
     initial: Literal["zeros", "random"] = "zeros"
-    """The weights before the first example: zeros, or drawn from a normal of deviation 1e-3."""
+    """Initial weights: zeros, or random from a normal distribution with standard deviation 1e-3."""
     shuffle: bool = False
-    """Present the examples in an order drawn with the seed, anew each epoch, instead of the data set's."""
+    """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
+    data set."""
 
 
-class MMP(LinearPerceptrons):
-    """Perceptrons, one a label, that are updated so that relevant labels rank above irrelevant ones.
+class MMP(OnePerLabelPerceptrons):
+    """One perceptron for each label, updated so that relevant labels rank above irrelevant labels.
 
-    An example x is ranked by the scores w_c·x. If the ranking is wrong (loss δ > 0), the misordered pairs
-    (c, c') of a relevant and an irrelevant label share out penalties τ, normalised by their sum σ, and
-    w_c ← w_c + δ·(τ_c/σ)·x (figure 1, line 11): the relevant labels move by δ in total, the irrelevant by -δ.
+    The scores w_c·x rank the labels of an example x. If the ranking is wrong (loss δ > 0), each misordered
+    pair (c, c') of a relevant and an irrelevant label adds its penalty to τ_c and subtracts it from τ_c'.
+    With σ the sum of the penalties, w_c ← w_c + δ·(τ_c/σ)·x (figure 1, line 11). So the relevant labels move
+    by δ in total, and the irrelevant labels by -δ.
 
-    While training, a relevant label that ties with an irrelevant one is misordered: irrelevant labels rank
-    first among equals. An example with no labels, or all of them, teaches nothing.
+    In training, a relevant label that ties with an irrelevant label is misordered: among equal scores,
+    irrelevant labels rank first. An example with no labels or all labels changes nothing.
 
     Args:
         epochs: passes over the training examples.
         loss: δ: ``is_error`` (1 for any wrong ranking), ``error_set_size`` (eq. 5), ``margin`` (eq. 7) or
             ``average_precision`` (1 - AvgP, eq. 8).
-        penalty: ``uniform`` (1 for each misordered pair), ``proportional`` (the difference of the two scores;
-            uniform where all differences are 0) or ``max`` (only the pair with the largest difference; among
-            equals the one whose labels sort first).
-        initial: ``zeros`` or ``random`` weights (normal, deviation 1e-3).
-        shuffle: draw the order of the examples for each epoch.
+        penalty: ``uniform`` (1 for each misordered pair), ``proportional`` (the difference of the two scores,
+            or uniform if all differences are 0) or ``max`` (1 for the pair with the largest difference only;
+            among equals, for the pair whose labels sort first).
+        initial: ``zeros`` or ``random`` weights (normal, standard deviation 1e-3).
+        shuffle: present the examples in a new random order in each epoch.
         random_state: seed of the order and of the random weights.
 
     Attributes:
         weights_: (r, k) weights.
-        operations_: perceptron operations of the training: k inner products an example, and one update for
-            each label that moves (table I).
+        operations_: perceptron operations of the training: k inner products for each example, and one update
+            for each label that moves (table I).
 
     >>> X, Y = [[1.0, 0], [0, 1], [1, 1]], [[1, 0], [0, 1], [1, 1]]
     >>> mmp = MMP(epochs=2).fit(X, Y)
@@ -88,10 +90,10 @@ class MMP(LinearPerceptrons):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def _first_weights(self, r: int, k: int, parameters: MMPParameters, /) -> Floats:
+    def _initial_weights(self, r: int, k: int, parameters: MMPParameters, /) -> Floats:
         if parameters.initial == "zeros":
             return np.zeros((r, k))
-        # Labels that come later draw other numbers than those that were there at first.
+        # Labels that are added later must not start from the same random weights as the first labels.
         seen = getattr(self, "n_presented_", 0)
         return np.random.default_rng([self.random_state, seen]).normal(scale=1e-3, size=(r, k))
 
@@ -114,10 +116,10 @@ class MMP(LinearPerceptrons):
             if m in (0, k):
                 continue
             candidates = (s >= s[relevant].min()).nonzero()[0]
-            if len(candidates) == m:  # only the relevant labels reach the score of the worst of them
+            if len(candidates) == m:  # no irrelevant label reaches the lowest score of a relevant label
                 continue
             irrelevant = candidates[~relevance[i, candidates]]
-            up, down = shares(s[relevant], s[irrelevant], loss, penalty)
+            up, down = update_sizes(s[relevant], s[irrelevant], loss, penalty)
             moved = np.concatenate([relevant[up > 0], irrelevant[down > 0]])
             step = np.concatenate([up[up > 0], -down[down > 0]])
             cells = f[:, np.newaxis] * k + moved
@@ -128,20 +130,20 @@ class MMP(LinearPerceptrons):
         return None, scores
 
 
-def shares(relevant: Floats, irrelevant: Floats, loss: Loss, penalty: Penalty) -> tuple[Floats, Floats]:
-    """How far each label of a wrong ranking is moved: δ·|τ_c|/σ.
+def update_sizes(relevant: Floats, irrelevant: Floats, loss: Loss, penalty: Penalty) -> tuple[Floats, Floats]:
+    """Size δ·|τ_c|/σ of the update of each label of a wrong ranking.
 
     Args:
         relevant: scores of all relevant labels, in label order.
-        irrelevant: scores of the irrelevant labels that are misordered (with the worst relevant label, at
-            least), in label order.
+        irrelevant: scores of the misordered irrelevant labels, in label order: those with at least the lowest
+            score of a relevant label.
         loss: δ.
-        penalty: p.
+        penalty: the penalty of a misordered pair.
 
     Returns:
-        the shares of the relevant and of the irrelevant labels; each sums to δ.
+        The sizes for the relevant and for the irrelevant labels; each array sums to δ.
 
-    >>> shares(np.array([0.0]), np.array([2.0, 1.0, 0.0]), "is_error", "uniform")
+    >>> update_sizes(np.array([0.0]), np.array([2.0, 1.0, 0.0]), "is_error", "uniform")
     (array([1.]), array([0.33333333, 0.33333333, 0.33333333]))
     """
     difference = irrelevant - relevant[:, np.newaxis]
@@ -152,23 +154,24 @@ def shares(relevant: Floats, irrelevant: Floats, loss: Loss, penalty: Penalty) -
     elif penalty == "max":
         p = np.zeros(wrong.shape)
         p.flat[difference.argmax()] = 1.0
-    delta, sigma = _loss(wrong, loss), p.sum()
+    delta, sigma = _ranking_loss(wrong, loss), p.sum()
     return delta * (p.sum(axis=1) / sigma), delta * (p.sum(axis=0) / sigma)
 
 
-def _loss(wrong: Bools, loss: Loss) -> float:
-    """δ of a wrong ranking, from which relevant label (rows) stands under which irrelevant one (columns).
+def _ranking_loss(wrong: Bools, loss: Loss) -> float:
+    """δ of a wrong ranking.
 
-    Irrelevant labels rank first among equals; irrelevant labels that are ordered well against every relevant
-    one may be absent: they change no rank that counts.
+    Args:
+        wrong: (relevant labels, irrelevant labels) whether each pair is misordered. Irrelevant labels that
+            are not in any misordered pair may be missing, because they do not change the loss.
+        loss: δ.
     """
     if loss == "is_error":
         return 1.0
     if loss == "error_set_size":
         return float(np.count_nonzero(wrong))
-    above = np.sort(
-        wrong.sum(axis=1)
-    )  # irrelevant labels above the best relevant label, the second best, ...
+    # Number of irrelevant labels above the best relevant label, above the second best, and so on.
+    above = np.sort(wrong.sum(axis=1))
     m = len(above)
     if loss == "margin":
         return float(above[-1] + m - (np.count_nonzero(above == 0) + 1))

@@ -1,4 +1,4 @@
-"""Pairs of labels, and the votes that their perceptrons cast."""
+"""Pairs of labels, and the votes of their perceptrons."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from models.arrays import AnyArray, Bools, Floats
 
 Voting: TypeAlias = Literal["max_wins", "weighted"]
 
-_GAMES = 1 << 17
-"""Games counted at once: few enough to stay in the cache."""
+_BLOCK_PRODUCTS = 1 << 17
+"""Inner products that are counted at once; few enough to fit in the processor's cache."""
 
 
 class Pairs:
@@ -23,14 +23,14 @@ class Pairs:
         n_labels: k.
         first: (pairs,) the label u of each pair.
         second: (pairs,) the label v of each pair.
-        index: (k, k) the number of the pair of two labels, either way round; 0 on the diagonal.
-        games: (k, k-1) for each label the numbers of its pairs, its opponents in label order.
-        is_first: (k, k-1) whether the label is the u of that pair.
+        index: (k, k) the index of the pair of two labels, in either order; 0 on the diagonal.
+        of_label: (k, k-1) for each label the indices of its pairs, ordered by the other label.
+        is_first: (k, k-1) whether the label is the u of each of these pairs.
 
     >>> pairs = Pairs(3)
     >>> list(zip(pairs.first.tolist(), pairs.second.tolist()))
     [(0, 1), (0, 2), (1, 2)]
-    >>> pairs.games[1].tolist(), pairs.is_first[1].tolist()
+    >>> pairs.of_label[1].tolist(), pairs.is_first[1].tolist()
     ([0, 2], [False, True])
     """
 
@@ -42,7 +42,7 @@ class Pairs:
         self.index: NDArray[np.intp] = np.zeros((k, k), dtype=np.intp)
         self.index[self.first, self.second] = self.index[self.second, self.first] = np.arange(len(self))
         others = ~np.eye(k, dtype=np.bool_)
-        self.games: NDArray[np.intp] = self.index[others].reshape(k, max(k - 1, 0))
+        self.of_label: NDArray[np.intp] = self.index[others].reshape(k, max(k - 1, 0))
         after: Bools = np.triu(np.ones((k, k), dtype=np.bool_), 1)
         self.is_first: Bools = after[others].reshape(k, max(k - 1, 0))
 
@@ -52,17 +52,17 @@ class Pairs:
 
 @lru_cache(maxsize=16)
 def pairs_of(k: int) -> Pairs:
-    """The pairs of k labels; made once."""
+    """The pairs of k labels, cached."""
     return Pairs(k)
 
 
-def gains(products: AnyArray, is_first: Bools | np.bool_, voting: Voting) -> Floats:
-    """What one side of some pairs receives.
+def side_votes(products: AnyArray, is_first: Bools | np.bool_, voting: Voting) -> Floats:
+    """Votes that one label of each pair receives.
 
     Args:
         products: inner products w_uv·x, any shape.
-        is_first: whether the side is u; broadcasts against ``products``. The pair votes for u where the
-            product is at least 0 (sgn(0) = +1).
+        is_first: whether the label is u; broadcasts against ``products``. The perceptron votes for u if the
+            product is at least 0 (sgn(0) = +1), else for v.
         voting: a vote counts 1 (``max_wins``) or |w_uv·x| (``weighted``).
 
     Returns:
@@ -74,12 +74,12 @@ def gains(products: AnyArray, is_first: Bools | np.bool_, voting: Voting) -> Flo
     return np.where(wins, np.abs(products), 0.0).astype(np.float64, copy=False)
 
 
-def votes(products: AnyArray, pairs: Pairs, voting: Voting) -> Floats:
+def full_votes(products: AnyArray, pairs: Pairs, voting: Voting) -> Floats:
     """Full voting: (n, k) votes from the (n, pairs) inner products of all perceptrons."""
     result = np.empty((products.shape[0], pairs.n_labels))
-    at_once = max(1, _GAMES // max(1, pairs.games.size))
-    for start in range(0, len(result), at_once):
-        rows = slice(start, start + at_once)
-        own = products[rows].take(pairs.games, axis=1)
-        result[rows] = gains(own, pairs.is_first, voting).sum(axis=2)
+    block_rows = max(1, _BLOCK_PRODUCTS // max(1, pairs.of_label.size))
+    for start in range(0, len(result), block_rows):
+        rows = slice(start, start + block_rows)
+        own = products[rows].take(pairs.of_label, axis=1)
+        result[rows] = side_votes(own, pairs.is_first, voting).sum(axis=2)
     return result

@@ -1,7 +1,8 @@
-"""Quick weighted voting: the winners of a full vote, from a part of the votes.
+"""Quick weighted voting: the best labels of a full vote from only a part of the inner products.
 
-Park and Fürnkranz, "Efficient Pairwise Classification" (2007): a label need not play on once it can no longer
-win. Here for the best ``top`` labels instead of the winner alone, and for votes of any weight.
+Park and Fürnkranz, "Efficient Pairwise Classification" (2007): the pairs of a label need no evaluation once
+the label can no longer win. This version finds the ``top`` best labels instead of one, for votes of any
+weight.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, read_only
-from models.perceptrons.pairs import Pairs, Voting, gains
+from models.perceptrons.pairs import Pairs, Voting, side_votes
 
 
 @dataclass(frozen=True)
 class QuickVotes:
-    """The outcome of quick voting.
+    """Result of quick voting.
 
     Attributes:
         labels: (n, top) label indices, best first.
-        scores: (n, top) their scores, bit for bit those of full voting.
-        products: (n,) inner products computed for each example; full voting takes k(k-1)/2 (with the
-            artificial label, k(k+1)/2).
+        scores: (n, top) their scores, identical to those of full voting to the last bit.
+        products: (n,) number of inner products computed for each example. Full voting computes k(k-1)/2, or
+            k(k+1)/2 with the artificial label.
     """
 
     labels: Ints
@@ -31,12 +32,13 @@ class QuickVotes:
     products: Ints
 
 
-class Promise:
-    """The most that each label can receive in weighted voting, from two inner products a label.
+class VoteBounds:
+    """Upper bounds of the weighted votes of each label, from two inner products per label.
 
-    A label i receives Σ_j max(0, ±w_ij·x), and no term is larger than what the features that speak for i add
-    up to. Summed over j, and feature by feature, this is an inner product with weights that are known
-    beforehand: A_if = Σ_j max(0, ±w_ijf) for positive values, B_if = Σ_j max(0, ∓w_ijf) for negative ones.
+    A label i receives Σ_j max(0, ±w_ij·x). Each term is at most the sum of its positive parts over the
+    features. Summed over j, the sum of the positive parts is an inner product with weights that do not depend
+    on x: A_if = Σ_j max(0, ±w_ijf) for positive values of a feature, and B_if = Σ_j max(0, ∓w_ijf) for
+    negative values.
 
     Args:
         weights: (r, pairs) weights.
@@ -46,27 +48,27 @@ class Promise:
     def __init__(self, weights: AnyArray, pairs: Pairs) -> None:
         self.epsilon = float(np.finfo(weights.dtype).eps)
         r, k = weights.shape[0], pairs.n_labels
-        self.favour, self.against = np.zeros((r, k)), np.zeros((r, k))
-        for start in range(0, r, 256):  # a block that stays in the cache while each label takes its columns
+        self.if_positive, self.if_negative = np.zeros((r, k)), np.zeros((r, k))
+        for start in range(0, r, 256):  # a block that stays in the processor's cache for all labels
             block = slice(start, start + 256)
             positive, negative = np.maximum(weights[block], 0), np.maximum(-weights[block], 0)
             for label in range(k):
-                games, first = pairs.games[label], pairs.is_first[label]
-                before, after = games[~first], games[first]
+                label_pairs, first = pairs.of_label[label], pairs.is_first[label]
+                before, after = label_pairs[~first], label_pairs[first]
                 for own, other, total in (
-                    (positive, negative, self.favour),
-                    (negative, positive, self.against),
+                    (positive, negative, self.if_positive),
+                    (negative, positive, self.if_negative),
                 ):
                     total[block, label] = own.take(after, axis=1).sum(axis=1, dtype=np.float64)
                     total[block, label] += other.take(before, axis=1).sum(axis=1, dtype=np.float64)
 
-    def bounds(self, X: Matrix) -> Floats:
-        """(n, k) upper bounds of the weighted votes, with room for the rounding of every sum involved."""
+    def upper_bounds(self, X: Matrix) -> Floats:
+        """(n, k) upper bounds of the weighted votes, with a margin for the rounding errors of all sums."""
         positive, negative = X.maximum(0), (-X).maximum(0)
-        favour = np.asarray(positive @ self.favour + negative @ self.against)
-        against = np.asarray(positive @ self.against + negative @ self.favour)
-        terms = np.diff(X.indptr)[:, np.newaxis] + self.favour.shape[1]
-        return np.asarray(favour + (favour + against) * (4.0 * self.epsilon * terms))
+        votes_for = np.asarray(positive @ self.if_positive + negative @ self.if_negative)
+        votes_against = np.asarray(positive @ self.if_negative + negative @ self.if_positive)
+        terms = np.diff(X.indptr)[:, np.newaxis] + self.if_positive.shape[1]
+        return np.asarray(votes_for + (votes_for + votes_against) * (4.0 * self.epsilon * terms))
 
 
 def quick_vote(
@@ -76,52 +78,55 @@ def quick_vote(
     top: int,
     *,
     pairs: Pairs,
-    promise: Promise | None,
-    favourites: Ints,
+    bounds: VoteBounds | None,
+    priorities: Ints,
 ) -> QuickVotes:
-    """The ``top`` labels of each example.
+    """Find the ``top`` best labels of each example.
 
-    Every label has an upper bound of its votes. The label with the highest bound (the first among equals) is
-    a winner if it has played all its games; else a label with the highest bound plays all its open games.
-    With ``max_wins`` every game lowers the loser's bound by 1; with ``weighted`` the bounds are those of
-    :class:`Promise`. (The paper chooses anew after each game, which saves up to half of the products, but
-    choosing so often costs more than it saves when products are computed many at once.)
+    Every label has an upper bound of its votes. If all pairs of the label with the highest bound (the first
+    among equals) have been evaluated, this label is the next result. Otherwise all remaining pairs of one of
+    the labels with the highest bound are evaluated. With ``max_wins``, each evaluated pair lowers the bound
+    of the losing label by 1. With ``weighted``, the bounds are those of :class:`VoteBounds`. The paper
+    chooses a label after each single pair, which saves up to half of the inner products. But this is slower
+    if many inner products are computed at once.
 
     Args:
         X: (n, r) examples in the precision of the weights.
         weights: (r, pairs) weights.
-        boundary: (n, k) inner products against the artificial label, None where there is none.
-        top: labels wanted.
+        boundary: (n, k) inner products of the pairs with the artificial label; None without artificial label.
+        top: number of labels to find.
         pairs: the pairs of the k labels.
-        promise: for ``weighted`` voting; None for ``max_wins``.
-        favourites: (k,) among labels with the same bound the one with the largest number here plays first,
-            as it is likeliest to settle the matter.
+        bounds: for ``weighted`` voting; None for ``max_wins``.
+        priorities: (k,) among labels with the same bound, the label with the largest number here is evaluated
+            first. Frequent labels first is a good choice.
     """
     n, k = X.shape[0], pairs.n_labels
     top = min(top, k)
     labels, scores = np.empty((n, top), dtype=np.int64), np.empty((n, top))
     products = np.zeros(n, dtype=np.int64)
-    bounds = np.full((n, k), k - 1.0) if promise is None else promise.bounds(X.astype(np.float64))
+    upper = np.full((n, k), k - 1.0) if bounds is None else bounds.upper_bounds(X.astype(np.float64))
     for i in range(n):
-        table = _Table(X[i : i + 1], weights, pairs, "max_wins" if promise is None else "weighted", bounds[i])
-        products[i] = 0 if promise is None else 2 * k
+        vote = _PartialVote(
+            X[i : i + 1], weights, pairs, "max_wins" if bounds is None else "weighted", upper[i]
+        )
+        products[i] = 0 if bounds is None else 2 * k
         if boundary is not None:
-            table.play_artificial(boundary[i])
-        for place in range(top):
-            labels[i, place] = winner = table.winner(favourites)
-            scores[i, place] = table.bound[winner] - table.artificial
-            table.bound[winner] = -np.inf
-        products[i] += table.products
+            vote.add_artificial_label(boundary[i])
+        for rank in range(top):
+            labels[i, rank] = best = vote.best_label(priorities)
+            scores[i, rank] = vote.bound[best] - vote.artificial_votes
+            vote.bound[best] = -np.inf
+        products[i] += vote.n_products
     return QuickVotes(labels, scores, products)
 
 
-class _Table:
-    """The games of one example.
+class _PartialVote:
+    """The votes of one example, of the pairs evaluated so far.
 
     Attributes:
-        bound: (k,) upper bounds of the labels' votes; the votes themselves for labels that have finished.
-        artificial: votes of the artificial label.
-        products: inner products computed so far.
+        bound: (k,) upper bounds of the votes of the labels; for complete labels, the votes themselves.
+        artificial_votes: votes of the artificial label.
+        n_products: number of inner products computed so far.
     """
 
     def __init__(self, x: Matrix, weights: AnyArray, pairs: Pairs, voting: Voting, bound: Floats) -> None:
@@ -132,38 +137,39 @@ class _Table:
             (read_only(x.data), np.arange(x.nnz, dtype=np.int32), np.array([0, x.nnz], dtype=np.int32)),
             shape=(1, x.nnz),
         )
-        self.outcome: AnyArray = np.zeros(len(pairs), dtype=weights.dtype)
-        self.open: Bools = ~np.eye(k, dtype=np.bool_)
-        self.finished: Bools = np.zeros(k, dtype=np.bool_)
-        self.extra: Floats = np.zeros(k)
-        self.artificial, self.products = 0.0, 0
+        self.products: AnyArray = np.zeros(len(pairs), dtype=weights.dtype)
+        self.pending: Bools = ~np.eye(k, dtype=np.bool_)  # pairs that are not evaluated yet
+        self.complete: Bools = np.zeros(k, dtype=np.bool_)  # labels whose pairs are all evaluated
+        self.boundary_votes: Floats = np.zeros(k)
+        self.artificial_votes, self.n_products = 0.0, 0
 
-    def play_artificial(self, products: AnyArray) -> None:
-        """Enter the games against the artificial label, from their inner products."""
-        self.extra = gains(products, np.True_, self.voting)
-        self.artificial = float(gains(products, np.False_, self.voting).sum())
-        self.bound = self.bound + self.extra
-        self.products += len(products)
+    def add_artificial_label(self, products: AnyArray) -> None:
+        """Count the votes of the pairs with the artificial label, from their inner products."""
+        self.boundary_votes = side_votes(products, np.True_, self.voting)
+        self.artificial_votes = float(side_votes(products, np.False_, self.voting).sum())
+        self.bound = self.bound + self.boundary_votes
+        self.n_products += len(products)
 
-    def winner(self, favourites: Ints) -> int:
-        """The label that ranks first among those whose bound has not been lowered to -inf."""
+    def best_label(self, priorities: Ints) -> int:
+        """The label with the most votes, among the labels whose bound the caller has not set to -inf."""
         while True:
             best = int(self.bound.argmax())
-            if self.finished[best]:
+            if self.complete[best]:
                 return best
-            rivals = ((self.bound == self.bound[best]) & ~self.finished).nonzero()[0]
-            self._play(int(rivals[favourites[rivals].argmax()]))
+            candidates = ((self.bound == self.bound[best]) & ~self.complete).nonzero()[0]
+            self._evaluate_pairs(int(candidates[priorities[candidates].argmax()]))
 
-    def _play(self, label: int) -> None:
-        """Play all open games of a label."""
-        opponents = self.open[label].nonzero()[0]
-        games = self.pairs.index[label, opponents]
-        drawn = self.weights.reshape(-1).take(self.cells + games)
-        # The same kernel as for full voting, so that even the last bits agree.
-        self.outcome[games] = np.asarray(self.x @ drawn)[0]
-        self.products += len(games)
-        self.open[label] = self.open[:, label] = False
+    def _evaluate_pairs(self, label: int) -> None:
+        """Evaluate all pending pairs of a label."""
+        others = self.pending[label].nonzero()[0]
+        evaluated = self.pairs.index[label, others]
+        pair_weights = self.weights.reshape(-1).take(self.cells + evaluated)
+        # A sparse product, as in full voting, so that the results agree to the last bit.
+        self.products[evaluated] = np.asarray(self.x @ pair_weights)[0]
+        self.n_products += len(evaluated)
+        self.pending[label] = self.pending[:, label] = False
         if self.voting == "max_wins":
-            self.bound[opponents] -= (self.outcome[games] >= 0) == (label < opponents)
-        own = gains(self.outcome[self.pairs.games[label]], self.pairs.is_first[label], self.voting)
-        self.bound[label], self.finished[label] = own.sum() + self.extra[label], True
+            self.bound[others] -= (self.products[evaluated] >= 0) == (label < others)
+        own = self.products[self.pairs.of_label[label]]
+        votes = side_votes(own, self.pairs.is_first[label], self.voting)
+        self.bound[label], self.complete[label] = votes.sum() + self.boundary_votes[label], True

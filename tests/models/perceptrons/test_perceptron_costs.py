@@ -61,7 +61,7 @@ def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: p
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 5)), (rng.random((40, 6)) < 0.3).astype(int)
     names = ["a", "b", "c", "d", "e", "f"]
-    monkeypatch.setattr(mlpp, "DOUBLE_LIMIT", 5 * 15 * 8)
+    monkeypatch.setattr(mlpp, "FLOAT64_LIMIT", 5 * 15 * 8)
     double = MLPP(voting="weighted").fit(X, Y, context=Context(labels=names))
     assert double.summary_.facts["weight_precision"] == "float64"
     assert double.summary_.facts["weight_bytes"] == 5 * 15 * 8
@@ -71,11 +71,11 @@ def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: p
     assert single.summary_.facts["weight_bytes"] == 5 * 21 * 4
     scores = single.decision_function(X)
     assert scores.dtype == np.float64
-    monkeypatch.setattr(mlpp, "DOUBLE_LIMIT", 5 * 21 * 8)
+    monkeypatch.setattr(mlpp, "FLOAT64_LIMIT", 5 * 21 * 8)
     expected = MLPP(voting="weighted", calibrated=True).fit(X, Y).decision_function(X)
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
     # A label more, and the weights no longer fit as they were.
-    monkeypatch.setattr(mlpp, "DOUBLE_LIMIT", 5 * 15 * 8)
+    monkeypatch.setattr(mlpp, "FLOAT64_LIMIT", 5 * 15 * 8)
     double.partial_fit(X, Y[:, :1], context=Context(labels=["g"]))
     assert double.summary_.facts["weight_precision"] == "float32"
 
@@ -84,9 +84,9 @@ def test_the_corpus_of_the_paper_fits() -> None:
     """103 labels and 25,000 features: 525 MB in float32; in float64 still within the gibibyte."""
     n_weights = 103 * 102 // 2 * 25_000
     assert n_weights * 4 == 525_300_000
-    assert mlpp.precision(n_weights) is np.float64
-    assert mlpp.precision(n_weights + 103 * 25_000) is np.float64
-    assert mlpp.precision(2**27 + 1) is np.float32
+    assert mlpp.weight_dtype(n_weights) is np.float64
+    assert mlpp.weight_dtype(n_weights + 103 * 25_000) is np.float64
+    assert mlpp.weight_dtype(2**27 + 1) is np.float32
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
-from models.perceptrons.mmp import Loss, Penalty, shares
+from models.perceptrons.mmp import Loss, Penalty, update_sizes
 
 Problem = tuple[Floats, AnyArray]
 
@@ -175,7 +175,7 @@ def test_mlpp_is_figure_3_and_the_vote(problem: Problem, voting: Any, calibrated
 
 def test_the_papers_example_of_an_update() -> None:
     """Section III: a relevant label under three irrelevant ones goes up as far as those go down together."""
-    up, down = shares(np.array([0.0]), np.array([3.0, 2.0, 1.0]), "is_error", "uniform")
+    up, down = update_sizes(np.array([0.0]), np.array([3.0, 2.0, 1.0]), "is_error", "uniform")
     np.testing.assert_allclose(up, [1])
     np.testing.assert_allclose(down, [1 / 3, 1 / 3, 1 / 3])
 
@@ -195,7 +195,7 @@ def test_relevant_labels_move_by_delta_and_irrelevant_ones_by_as_much(
     scores = [float(s) for s in relevant + irrelevant]
     k, m = len(scores), len(relevant)
     delta = literal_loss(training_ranks(scores, set(range(m))), set(range(m)), set(range(m, k)), loss)
-    up, down = shares(np.array(scores[:m]), np.array(scores[m:]), loss, penalty)
+    up, down = update_sizes(np.array(scores[:m]), np.array(scores[m:]), loss, penalty)
     assert up.sum() == pytest.approx(delta, abs=1e-12)
     assert down.sum() == pytest.approx(delta, abs=1e-12)
 

@@ -1,4 +1,4 @@
-"""What MMP and the binary relevance perceptrons share: one weight vector a label, and no bias."""
+"""Base class of MMP and the binary relevance perceptrons: one perceptron for each label, without bias."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from models.base.memory import check_weights_size
 from models.serialization.state import read_array
 
 
-class LinearPerceptrons(IncrementalLearner):
-    """Base of the learners with one perceptron a label.
+class OnePerLabelPerceptrons(IncrementalLearner):
+    """Base class of the learners with one perceptron for each label.
 
     Attributes:
-        weights_: (r, k) weights; feature by feature, so that the rows of an example's features are together.
+        weights_: (r, k) weights. Each row holds the weights of a feature, because training reads and changes
+            the rows of the features of one example at a time.
         operations_: perceptron operations of the training so far: inner products and updates (table I).
-        updates_: how many of them were updates.
+        updates_: number of updates among them.
     """
 
     weights_: Floats
@@ -31,7 +32,7 @@ class LinearPerceptrons(IncrementalLearner):
         return np.asarray(X @ self.weights_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """The terms w_f·x_f of the label's inner product; the score is their sum."""
+        """Terms w_f·x_f of the label's inner product. The score is their sum."""
         return x.indices.astype(np.int64), x.data * self.weights_[x.indices, label]
 
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
@@ -50,7 +51,7 @@ class LinearPerceptrons(IncrementalLearner):
 
     def _initial_arrays(self, r: int, k: int, parameters: Any, /) -> State:
         check_weights_size(r * k, 8, f"{k} perceptrons over {r} features")
-        return {"weights": self._first_weights(r, k, parameters), "operations": np.zeros(2, dtype=np.int64)}
+        return {"weights": self._initial_weights(r, k, parameters), "operations": np.zeros(2, dtype=np.int64)}
 
     def _grown_arrays(self, old: Ints, k: int, parameters: Any, /) -> State:
         r = self.n_features_in_
@@ -58,7 +59,7 @@ class LinearPerceptrons(IncrementalLearner):
         weights[:, old] = self.weights_
         return {**self._fitted_arrays(), "weights": weights}
 
-    def _first_weights(self, r: int, k: int, _parameters: Any, /) -> Floats:
+    def _initial_weights(self, r: int, k: int, _parameters: Any, /) -> Floats:
         """(r, k) weights before the first example."""
         return np.zeros((r, k))
 
