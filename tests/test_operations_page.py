@@ -1,0 +1,28 @@
+"""``docs/operations.md`` quotes log events and messages as the code has them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/operations.md").read_text("utf-8")
+SOURCE = "".join(
+    path.read_text("utf-8") for folder in ("app", "workers") for path in sorted((ROOT / folder).rglob("*.py"))
+)
+FIELDS = {"error.log"}
+"""Names with a dot that are not log events."""
+
+
+def test_log_events_on_the_page_exist() -> None:
+    logged = set(re.findall(r'\blog\.\w+\(\s*"([a-z_.]+)"', SOURCE))
+    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", PAGE)) - FIELDS
+    assert named
+    assert named - logged == set()
+
+
+def test_quoted_messages_exist() -> None:
+    quoted = re.findall(r"(?<!\*)\*([a-zA-Z][^*|\n]+)\*(?!\*)", PAGE.partition("## Troubleshoot")[2])
+    pieces = [piece.strip() for message in quoted for piece in message.split("…") if piece.strip()]
+    assert pieces
+    assert [piece for piece in pieces if piece not in SOURCE] == []
