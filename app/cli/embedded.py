@@ -25,6 +25,7 @@ from pathlib import Path
 import httpx
 import structlog
 
+from app.cli.errors import CommandError
 from app.db import schema
 from app.db.session import Database
 from app.jobs.broker import broker_command, socket_path
@@ -48,7 +49,7 @@ SETTLED_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 
 
-class ServeError(RuntimeError):
+class ServeError(CommandError):
     """The embedded stack cannot be started, and why."""
 
 
@@ -231,7 +232,7 @@ def _prepare_database(settings: Settings) -> None:
     try:
         schema.migrate(db.engine)
         require_keys(settings, db)
-    except AuthenticationRequiredError as error:
+    except (schema.SchemaError, AuthenticationRequiredError) as error:
         raise ServeError(str(error)) from error
     finally:
         db.close()

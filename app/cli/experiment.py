@@ -14,6 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from app.cli.errors import CommandError
+
 POLL_SECONDS = 0.5
 MAX_UNAVAILABLE_SECONDS = 60.0
 """How long the command waits for an unavailable service. The experiment's jobs survive an outage."""
@@ -30,7 +32,7 @@ MARKS = {
 }
 
 
-class ExperimentError(RuntimeError):
+class ExperimentError(CommandError):
     """The experiment cannot run or has failed; the message is the reason."""
 
 

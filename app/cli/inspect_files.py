@@ -1,49 +1,44 @@
-"""``covey data inspect`` and ``covey mail inspect``: what the service would make of a file."""
+"""``covey data inspect`` and ``covey mail inspect``: how the service reads a file."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
+from app.cli.errors import CommandError
 from models.data.ingestion.inspect import inspect
 from models.data.ingestion.report import DatasetReport
 from models.data.readers.label_tree import read_label_tree
 from models.data.readers.options import FormatOptions
 from models.data.readers.registry import OptionsUnion
-from models.errors import BadDataError, CoveyError
+from models.errors import BadDataError, BadRecord, CoveyError
 from models.labels import LabelTree
 from models.mail import read_message
 from models.mail.inspect import describe
-
-data_cli = typer.Typer(help="Data sets in files.", no_args_is_help=True)
-mail_cli = typer.Typer(help="Messages in files.", no_args_is_help=True)
 
 _OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(OptionsUnion)
 _LABELS_SHOWN = 30
 
 
-@data_cli.command("inspect")
 def inspect_data(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file, compressed or not.")],
-    format_: Annotated[
-        str | None, typer.Option("--format", help="Its format; told from the content without.")
-    ] = None,
-    options: Annotated[
-        str | None, typer.Option(help="Options of the format as JSON, as in the HTTP API.")
-    ] = None,
-    tree: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A file of child,parent lines.")
-    ] = None,
-    max_bad_records: Annotated[int, typer.Option(min=0, help="Go on without so many bad records.")] = 0,
+    file: Path, format_: str | None, *, options: str | None, tree: Path | None, max_bad_records: int
 ) -> None:
-    """Print the report that the service would make of a file, or the records that cannot be used."""
+    """Print the report of a file of a data set.
+
+    Args:
+        file: the file, may be compressed.
+        format_: its format; by default, detected from the content.
+        options: options of the format as JSON.
+        tree: a file of ``child,parent`` lines.
+        max_bad_records: number of bad records to accept.
+
+    Raises:
+        CommandError: the options are not valid, or the file cannot be read.
+    """
     out, err = Console(), Console(stderr=True)
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
     try:
@@ -58,15 +53,16 @@ def inspect_data(
                 progress=lambda done: bar.update(task, completed=done),
             )
     except ValidationError as error:
-        err.print(f"--options: {error}", style="red", highlight=False, markup=False)
-        raise typer.Exit(2) from error
+        raise CommandError(f"--options: {error}", exit_code=2) from error
     except CoveyError as error:
-        err.print(str(error), style="red", highlight=False, markup=False)
-        for record in error.records if isinstance(error, BadDataError) else ():
-            place = f"line {record.line}" + (f", {record.field}" if record.field else "")
-            err.print(f"  {place}: {record.reason}", highlight=False, markup=False)
-        raise typer.Exit(1) from error
+        records = error.records if isinstance(error, BadDataError) else ()
+        raise CommandError("\n".join([str(error), *map(_describe_record, records)])) from error
     _show(out, report)
+
+
+def _describe_record(record: BadRecord) -> str:
+    place = f"line {record.line}" + (f", {record.field}" if record.field else "")
+    return f"  {place}: {record.reason}"
 
 
 def _tree(path: Path) -> LabelTree:
@@ -93,12 +89,6 @@ def _show(out: Console, report: DatasetReport) -> None:
         out.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
 
 
-@mail_cli.command("inspect")
-def inspect_mail(
-    file: Annotated[
-        Path, typer.Argument(allow_dash=True, help="A raw message (.eml); - for standard input.")
-    ],
-) -> None:
-    """Show what the learner will see of a message, and what could not be read in it."""
-    raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    typer.echo(describe(read_message(raw)))
+def describe_mail(raw: bytes) -> str:
+    """Describe which parts of a raw message a learner reads, and the defects of the message."""
+    return describe(read_message(raw))

@@ -147,7 +147,7 @@ def install(app: FastAPI) -> None:
     app.openapi = document  # type: ignore[method-assign]
 
 
-def written(app: FastAPI) -> str:
+def to_json(app: FastAPI) -> str:
     """The document as it is kept in ``openapi.json``."""
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 

@@ -1,0 +1,88 @@
+"""``covey migrate``, ``covey backup``, ``covey restore`` and ``covey keys create``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from app import logs
+from app.cli.errors import CommandError
+from app.db import schema
+from app.db.session import Database
+from app.keys import service as keys
+from app.keys.schemas import ApiKeyCreate, ApiKeyCreated
+from app.maintenance import backup as backups
+from app.settings import Settings
+from app.storage import Storage, open_storage
+
+
+def migrate(settings: Settings, revision: str) -> str:
+    """Migrate the database to a revision and describe the change.
+
+    Raises:
+        CommandError: the revision does not exist, or the database is newer than this release.
+    """
+    _create_data_folder(settings)
+    db = Database(settings.resolved_database_url())
+    try:
+        before = schema.current(db.engine)
+        schema.migrate(db.engine, revision)
+        return f"schema: {before or 'none'} -> {schema.current(db.engine) or 'none'}"
+    except schema.SchemaError as error:
+        raise CommandError(str(error)) from error
+    finally:
+        db.close()
+
+
+def back_up(settings: Settings, file: Path) -> str:
+    """Write a backup of database and storage to a new file and describe it.
+
+    Raises:
+        CommandError: the backup cannot be written.
+    """
+    return _summarize(settings, lambda db, storage: backups.back_up(db, storage, file), "backed up")
+
+
+def restore(settings: Settings, file: Path) -> str:
+    """Fill an empty database and an empty storage from a backup and describe it.
+
+    Raises:
+        CommandError: the file is not a backup, or the database or storage is not empty.
+    """
+    _create_data_folder(settings)
+    return _summarize(settings, lambda db, storage: backups.restore(db, storage, file), "restored")
+
+
+def create_key(settings: Settings, name: str, scopes: list[str]) -> ApiKeyCreated:
+    """Create an API key.
+
+    Raises:
+        CommandError: the database is not migrated, or a scope does not exist.
+    """
+    db = Database(settings.resolved_database_url())
+    try:
+        schema.require_head(db.engine)
+        return keys.create(db, ApiKeyCreate.model_validate({"name": name, "scopes": scopes}))
+    except (schema.SchemaError, ValidationError) as error:
+        raise CommandError(str(error)) from error
+    finally:
+        db.close()
+
+
+def _create_data_folder(settings: Settings) -> None:
+    if not settings.database_url:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _summarize(settings: Settings, work: Callable[[Database, Storage], backups.Summary], verb: str) -> str:
+    logs.configure(settings)
+    db = Database(settings.resolved_database_url())
+    try:
+        summary = work(db, open_storage(settings))
+    except (backups.BackupError, schema.SchemaError, OSError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    finally:
+        db.close()
+    return f"{verb}: {summary.rows:,} rows, {summary.files:,} files of {summary.bytes:,} bytes"
