@@ -222,7 +222,13 @@ def may_speak_sql(path: Path) -> bool:
     name = where(path)
     return (
         name.startswith("app/db/")
-        or name in ("app/jobs/queue.py", "app/maintenance/retention.py", "workers/maintenance.py")
+        or name
+        in (
+            "app/jobs/queue.py",
+            "app/jobs/events.py",
+            "app/maintenance/retention.py",
+            "workers/maintenance.py",
+        )
         or (path.parent.parent == ROOT / "app" and path.name in SPEAK_SQL)
     )
 

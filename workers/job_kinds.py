@@ -9,13 +9,13 @@ from app.context import AppContext
 from app.datasets.work import Ingestion
 from app.db.session import Transaction
 from app.db.tables import Job
-from app.evaluations.work import Evaluating
+from app.evaluations.work import EvaluateVersion
 from app.experiments.work import PlanExperiment, RunCell
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
-from app.training.work import Training
+from app.training.work import TrainModel
 
 
 class Work(Protocol):
@@ -37,8 +37,8 @@ class Work(Protocol):
 
 KINDS: dict[str, Work] = {
     "ingest": Ingestion(),
-    "train": Training(),
-    "evaluate": Evaluating(),
+    "train": TrainModel(),
+    "evaluate": EvaluateVersion(),
     "experiment": PlanExperiment(),
     "cell": RunCell(),
 }

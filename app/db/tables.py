@@ -237,7 +237,7 @@ class Evaluation(Base):
     dataset_id: Mapped[str] = mapped_column(String(40))
     request: Mapped[dict[str, Any]]
     content: Mapped[dict[str, Any] | None]
-    """By the name of the part; see ``app.evaluations.measuring``."""
+    """By the name of the part; see ``app.evaluations.evaluate``."""
     created_at: Mapped[datetime]
 
 

@@ -1,1 +1,1 @@
-"""Evaluations: what a version is worth, on the examples of its training and on others."""
+"""Evaluations: measures of model versions on training data and on other data sets."""

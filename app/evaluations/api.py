@@ -1,4 +1,4 @@
-"""Evaluations over HTTP."""
+"""HTTP routes of evaluations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from app.registry.api import Number
 router = resource("evaluations")
 
 Texts = Annotated[
-    bool, Query(description="Show the beginnings of the worst documents' texts; takes the scope `train`.")
+    bool,
+    Query(description="Include the beginning of each worst document's text; requires the scope `train`."),
 ]
 
 
@@ -35,8 +36,8 @@ Texts = Annotated[
 def get_of_training(
     ctx: Context, request: Request, name: ModelName, version: Number, texts: Texts = False
 ) -> TrainingEvaluation:
-    """Read what a version is worth on the parts of its own training: by label, by score, by document."""
-    return service.of_training(ctx, name, version, texts=_allowed(request, texts))
+    """Get the evaluation of a version on its own training and test part: by label, by score, by document."""
+    return service.get_of_training(ctx, name, version, texts=_check_scope(request, texts))
 
 
 @router.post(
@@ -53,17 +54,17 @@ def create(
     body: EvaluationCreate,
     response: Response,
 ) -> Evaluation:
-    """Measure a version on another data set, in a worker."""
-    made = service.create(ctx, name, version, body, idempotency)
-    response.headers["Location"] = f"/v1/models/{name}/versions/{version}/evaluations/{made.id}"
-    return made
+    """Evaluate a version on a data set."""
+    evaluation = service.create(ctx, name, version, body, idempotency)
+    response.headers["Location"] = f"/v1/models/{name}/versions/{version}/evaluations/{evaluation.id}"
+    return evaluation
 
 
 @router.get(
     "/models/{name}/versions/{version}/evaluations", dependencies=[ReadScope], responses=responses(404)
 )
 def list(ctx: Context, name: ModelName, version: Number, page: PageQuery) -> EvaluationPage:  # noqa: A001 - the verb of the operation's id
-    """List the evaluations of a version that were asked for, the newest first."""
+    """List the evaluations of a version on data sets, newest first."""
     return service.page(ctx.db, name, version, page)
 
 
@@ -80,11 +81,16 @@ def get(
     evaluation_id: EvaluationId,
     texts: Texts = False,
 ) -> Evaluation:
-    """Read an evaluation: its state, and in the end what was measured."""
-    return service.get(ctx, name, version, evaluation_id, texts=_allowed(request, texts))
+    """Get an evaluation: its state, and its result or error once it has ended."""
+    return service.get(ctx, name, version, evaluation_id, texts=_check_scope(request, texts))
 
 
-def _allowed(request: Request, texts: bool) -> bool:
+def _check_scope(request: Request, texts: bool) -> bool:
+    """Returns ``texts``.
+
+    Raises:
+        Forbidden: the caller requests texts without the scope ``train``.
+    """
     if texts and not has_scope(request, "train"):
-        raise Forbidden("texts of documents take the scope train")
+        raise Forbidden("texts of documents require the scope train")
     return texts

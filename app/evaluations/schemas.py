@@ -1,4 +1,4 @@
-"""What a client may say and will hear about evaluations."""
+"""Request and response schemas of evaluations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobState
 from app.serving.schemas import LabelExplanation
 
-EvaluationId: TypeAlias = Annotated[str, Path(description="The evaluation's id.")]
+EvaluationId: TypeAlias = Annotated[str, Path(description="Id of the evaluation.")]
 EvaluatedPart: TypeAlias = Literal["all", "train", "test"]
 
 
 class EvaluationCreate(RequestModel):
-    """Examples to measure a version on."""
+    """An evaluation to run: the examples to evaluate a version on."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -29,151 +29,152 @@ class EvaluationCreate(RequestModel):
     )
 
     dataset_id: str
-    """A data set that is ready, of the kind that the version was trained on."""
+    """Id of a data set in the state `ready`, with the kind of examples that the version was trained on."""
     part: EvaluatedPart = "all"
-    """Which of its examples: all, or those of one part of its own split."""
+    """Which examples to use: all, or one part of the data set's own split."""
 
 
 class LabelMeasures(ResponseModel):
-    """How one label fared."""
+    """Measures of one label."""
 
     label: str
-    """Its name."""
+    """Name of the label."""
     tp: int
-    """Examples that have it and got it."""
+    """True positives: examples that have the label and for which it is predicted."""
     fp: int
-    """Examples that got it without having it."""
+    """False positives: examples that do not have the label and for which it is predicted."""
     fn: int
-    """Examples that have it and did not get it."""
+    """False negatives: examples that have the label and for which it is not predicted."""
     tn: int
-    """The others."""
+    """True negatives: all other examples."""
     precision: float
-    """tp / (tp + fp), 0 where it was never given."""
+    """tp / (tp + fp), or 0 if the label is never predicted."""
     recall: float
-    """tp / (tp + fn), 0 where no example has it."""
+    """tp / (tp + fn), or 0 if no example has the label."""
     f1: float
-    """2 tp / (2 tp + fp + fn), 1 where tp = fp = fn = 0."""
+    """2 tp / (2 tp + fp + fn), or 1 if tp = fp = fn = 0."""
 
 
 class LabelPair(ResponseModel):
-    """How often one label was taken for another."""
+    """How often a label was predicted in place of another."""
 
     label: str
-    """The label that examples have."""
+    """Name of the true label."""
     predicted: str
-    """The label that they got."""
+    """Name of the predicted label."""
     count: int = Field(ge=0)
-    """How many examples."""
+    """Number of examples."""
 
 
 class ScoreHistogram(ResponseModel):
-    """How a label's scores are spread, in bins of equal width from `low` to `high`."""
+    """Histogram of a label's scores, in bins of equal width from `low` to `high`."""
 
     label: str
-    """Its name."""
+    """Name of the label."""
     low: float
     """The smallest score."""
     high: float
     """The largest score."""
     with_label: list[int]
-    """For each bin the examples that have the label."""
+    """For each bin, the number of examples that have the label."""
     without_label: list[int]
-    """For each bin the examples that do not."""
+    """For each bin, the number of examples that do not have the label."""
 
 
 class LabelScore(ResponseModel):
     """The score of a label for one document."""
 
     label: str
-    """Its name."""
+    """Name of the label."""
     score: float
-    """Its score, not rounded."""
+    """The score, not rounded."""
 
 
 class WorstDocument(ResponseModel):
-    """A document that the version got wrong."""
+    """A document for which the version predicted wrong labels."""
 
     id: str
-    """Its id in the data set."""
+    """Id of the document in the data set."""
     labels: list[str]
-    """The labels that it has."""
+    """Its true labels."""
     predicted: list[str]
-    """The labels that it got."""
+    """Its predicted labels."""
     scores: list[LabelScore]
-    """The scores of both."""
+    """Scores of the true and the predicted labels."""
     explanation: list[LabelExplanation]
-    """What spoke for and against labels that it missed, then those that it wrongly got; five at most."""
+    """Terms that decided for and against the missed labels, then the wrongly predicted labels; at most five
+    labels."""
     text: str | None = None
-    """The beginning of its text, where it was asked for and the data set is still there."""
+    """The beginning of the text; set if `texts` was requested and the data set still exists."""
 
 
 class PartEvaluation(ResponseModel):
-    """Everything measured on one part."""
+    """Evaluation of a version on one part of a data set."""
 
     measures: dict[str, float]
-    """Measure to value, as in a version's `metrics`."""
+    """Measures by name, as in the `metrics` of a version."""
     labels: list[LabelMeasures]
-    """One row a label, in label order."""
+    """Measures of each label, in label order."""
     confusion: list[LabelPair] | None = None
-    """For examples of exactly one label each: how often each label was ranked first for each; the pairs that
-    occur, in label order."""
+    """Confusion matrix: how often each label was ranked first for the examples of each label. Set if every
+    example has exactly one label. Has only pairs that occur, in label order."""
     co_errors: list[LabelPair] | None = None
-    """For other examples: how often `label` was missed and `predicted` wrongly given; the 200 most frequent
-    pairs, the most frequent first."""
+    """Errors of the same example: how often `label` was missed and `predicted` was wrongly predicted. Set if
+    `confusion` is not. Has the 200 most frequent pairs, most frequent first."""
     histograms: list[ScoreHistogram]
-    """One a label, in label order."""
+    """Histogram of scores of each label, in label order."""
     worst: list[WorstDocument]
-    """The ten documents with the most wrong labels, the worst first."""
+    """The ten documents with the most wrong labels, worst first."""
     warnings: list[str]
-    """What a person should know before trusting the numbers."""
+    """Warnings about the reliability of the measures."""
 
 
 class TrainingEvaluation(ResponseModel):
-    """What a version is worth on the parts of its own training."""
+    """Evaluation of a version on its own training and test part."""
 
     model: str
-    """The model's name."""
+    """Name of the model."""
     version: int
-    """The version's number."""
+    """Number of the version."""
     dataset_id: str
-    """What it was trained on, whether it is still there or not."""
+    """Id of the data set that the version was trained on, even if it was deleted."""
     training_job_id: str
-    """The job that trained and measured it; its `/curve` has the measures by round, epoch or pass."""
+    """Id of the job that trained and evaluated the version. Its `/curve` has the measures by step."""
     created_at: Timestamp
-    """When it was measured."""
+    """When the version was evaluated."""
     train: PartEvaluation
-    """On the examples learned from."""
+    """Evaluation on the training examples."""
     test: PartEvaluation | None = None
-    """On the examples held out."""
+    """Evaluation on the held-out examples."""
 
 
 class Evaluation(ResponseModel):
-    """A version measured on a data set."""
+    """An evaluation of a version on a data set."""
 
     id: str
-    """Opaque, `evl_…`."""
+    """Id of the evaluation; begins with `evl_`."""
     model: str
-    """The model's name."""
+    """Name of the model."""
     version: int
-    """The version's number."""
+    """Number of the version."""
     dataset_id: str
-    """What it is measured on."""
+    """Id of the data set."""
     part: EvaluatedPart
-    """Which of its examples."""
+    """Which examples of the data set are used."""
     state: JobState
-    """How far it is."""
+    """State of the evaluation."""
     created_at: Timestamp
-    """When it was asked for."""
+    """When the evaluation was created."""
     finished_at: Timestamp | None = None
-    """When it ended."""
+    """When the evaluation ended."""
     error: Problem | None = None
-    """Why it failed."""
+    """Why the evaluation failed."""
     result: PartEvaluation | None = None
-    """What was measured; left out of lists."""
+    """Result of the evaluation; set once it has succeeded, omitted in lists."""
 
 
 class EvaluationPage(ResponseModel):
-    """A page of evaluations, the newest first."""
+    """A page of evaluations, newest first."""
 
     items: list[Evaluation]
     """The evaluations, without their results."""

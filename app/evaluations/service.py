@@ -1,4 +1,4 @@
-"""What happens to evaluations."""
+"""Creates, returns and lists evaluations."""
 
 from __future__ import annotations
 
@@ -29,22 +29,28 @@ from models.data.store import StoredExamples
 from models.mail import read_email
 from models.mail.email import Email
 
-LONGEST_TEXT = 2_000
-"""Characters of a document that are shown."""
+MAX_TEXT_CHARACTERS = 2_000
+"""Number of characters of a document that a response includes."""
 
 
 def create(
     ctx: AppContext, name: str, version: int, body: EvaluationCreate, idempotency: Idempotency
 ) -> Evaluation:
-    """Queue the measuring of a version on a data set."""
+    """Queues the evaluation of a version on a data set.
+
+    Raises:
+        NotFound: the version or the data set does not exist.
+        Conflict: the data set is not ready.
+        Invalid: the data set does not have the part, or has another kind of examples than the version.
+    """
     dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
     splits = (dataset.report or {}).get("splits", {})
     if body.part != "all" and not splits.get(body.part):
-        message = f"the data set has no {body.part} part; measure on all of it"
+        message = f"the data set has no {body.part} part; use all"
         raise Invalid(message, errors=[("/part", message)])
 
     def work(tx: Transaction) -> Evaluation:
-        _refuse_other_kind(versions.resolve(tx.session, name, version), dataset)
+        _check_kind(versions.resolve(tx.session, name, version), dataset)
         job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
         limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
@@ -59,13 +65,17 @@ def create(
         )
         tx.session.add(row)
         tx.session.flush()
-        return shown(row, job, whole=True)
+        return to_response(row, job, with_result=True)
 
     return idempotency.run(ctx.db, Evaluation, work)
 
 
-def of_training(ctx: AppContext, name: str, version: int, *, texts: bool) -> TrainingEvaluation:
-    """What a version was worth on the parts of its own training."""
+def get_of_training(ctx: AppContext, name: str, version: int, *, texts: bool) -> TrainingEvaluation:
+    """Returns the evaluation of a version on its own training and test part.
+
+    Raises:
+        NotFound: the version does not exist, or was imported and so has no such evaluation.
+    """
     with ctx.db.read() as session:
         versions.resolve(session, name, version)
         row = session.scalars(
@@ -73,7 +83,7 @@ def of_training(ctx: AppContext, name: str, version: int, *, texts: bool) -> Tra
         ).first()
     if row is None or row.content is None:
         message = (
-            f"version {version} of {name} was imported; post to …/evaluations to measure it on a data set"
+            f"version {version} of {name} was imported; to evaluate it on a data set, post to …/evaluations"
         )
         raise NotFound(message, code="not_evaluated")
     parts = {part: PartEvaluation.model_validate(content) for part, content in row.content.items()}
@@ -92,33 +102,41 @@ def of_training(ctx: AppContext, name: str, version: int, *, texts: bool) -> Tra
 
 
 def get(ctx: AppContext, name: str, version: int, evaluation_id: str, *, texts: bool) -> Evaluation:
-    """One evaluation that was asked for."""
+    """Returns an evaluation of a version on a data set.
+
+    Raises:
+        NotFound: the evaluation does not exist.
+    """
     with ctx.db.read() as session:
         row = session.get(tables.Evaluation, evaluation_id)
         if row is None or (row.model, row.version) != (name, version) or row.of_training:
             raise NotFound(f"version {version} of {name} has no evaluation {evaluation_id}")
-        found = shown(row, session.get_one(tables.Job, row.job_id), whole=True)
-    if texts and found.result is not None and row.content is not None:
-        _add_texts(ctx, row.dataset_id, found.result, row.content["all"])
-    return found
+        evaluation = to_response(row, session.get_one(tables.Job, row.job_id), with_result=True)
+    if texts and evaluation.result is not None and row.content is not None:
+        _add_texts(ctx, row.dataset_id, evaluation.result, row.content["all"])
+    return evaluation
 
 
 def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
-    """A page of evaluations that were asked for, the newest first."""
+    """Returns a page of evaluations of a version on data sets, newest first.
+
+    Raises:
+        NotFound: the version does not exist.
+    """
     with db.read() as session:
         versions.resolve(session, name, version)
         statement = _of_version(name, version, of_training=False)
         rows, cursor = newest_first(session, statement, tables.Evaluation.id, page)
-        items = [shown(row, session.get_one(tables.Job, row.job_id), whole=False) for row in rows]
+        items = [to_response(row, session.get_one(tables.Job, row.job_id), with_result=False) for row in rows]
         return EvaluationPage(items=items, next_cursor=cursor)
 
 
-def _refuse_other_kind(version: tables.ModelVersion, dataset: tables.Dataset) -> None:
+def _check_kind(version: tables.ModelVersion, dataset: tables.Dataset) -> None:
     numeric = version.description["features"]["kind"] == "numeric"
     kind = (dataset.report or {})["kind"]
     if numeric != (kind == "features"):
-        wanted = "features" if numeric else "text or e-mail"
-        message = f"the version was trained on {wanted}, and the data set holds {kind}"
+        required = "features" if numeric else "text or e-mail"
+        message = f"the version was trained on {required}, but the data set has {kind}"
         raise Invalid(message, errors=[("/dataset_id", message)])
 
 
@@ -131,30 +149,30 @@ def _of_version(name: str, version: int, *, of_training: bool) -> Any:
 
 
 def _add_texts(ctx: AppContext, dataset_id: str, part: PartEvaluation, content: dict[str, Any]) -> None:
-    """Put the beginnings of the worst documents' texts beside them, if the data set is still there."""
+    """Adds the beginnings of the texts of the worst documents, if the data set still exists."""
     with ctx.db.read() as session:
         dataset = session.get(tables.Dataset, dataset_id)
     if dataset is None or dataset.storage_key is None:
         return
     try:
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
-    except FileNotFoundError:  # deleted between the look at the database and the look at the disk
+    except FileNotFoundError:  # deleted after the database was read
         return
-    for document, kept in zip(part.worst, content["worst"], strict=True):
-        document.text = _text(stored.page(kept["position"], 1))
+    for document, fields in zip(part.worst, content["worst"], strict=True):
+        document.text = _text(stored.page(fields["position"], 1))
 
 
 def _text(example: Examples) -> str | None:
     if example.kind == "features":
         return None
-    document: Any = example.documents[0]  # type: ignore[index]  # numbers were left out above
+    document: Any = example.documents[0]  # type: ignore[index]  # the case of features is handled above
     if isinstance(document, Email):
         document = "\n".join(text for text, _ in read_email(document).learning_parts())
-    return str(document)[:LONGEST_TEXT]
+    return str(document)[:MAX_TEXT_CHARACTERS]
 
 
-def shown(row: tables.Evaluation, job: tables.Job, *, whole: bool) -> Evaluation:
-    """A row as clients see it."""
+def to_response(row: tables.Evaluation, job: tables.Job, *, with_result: bool) -> Evaluation:
+    """Converts a row to the response schema."""
     fields: dict[str, Any] = {
         "id": row.id,
         "model": row.model,
@@ -166,6 +184,6 @@ def shown(row: tables.Evaluation, job: tables.Job, *, whole: bool) -> Evaluation
         "finished_at": job.finished_at,
         "error": job.error,
     }
-    if whole and row.content is not None:
+    if with_result and row.content is not None:
         fields["result"] = row.content["all"]
     return Evaluation.model_validate(fields)

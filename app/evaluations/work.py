@@ -1,4 +1,4 @@
-"""What a worker does to measure a version on a data set."""
+"""The worker's part of an evaluation: evaluates a version on a data set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import select
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.evaluations.measuring import measure_part
+from app.evaluations.evaluate import evaluate_part
 from app.evaluations.schemas import EvaluationCreate
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
@@ -20,11 +20,11 @@ from models import artifact
 from models.data.store import StoredExamples
 
 
-class Evaluating:
+class EvaluateVersion:
     """The job kind ``evaluate``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Load the version, measure it, and keep what was found."""
+        """Loads the version, evaluates it, and stores the result."""
         with ctx.db.read() as session:
             row = session.scalars(
                 select(tables.Evaluation).where(tables.Evaluation.job_id == claim.job_id)
@@ -37,14 +37,14 @@ class Evaluating:
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         part = EvaluationCreate.model_validate(row.request).part
         keep = np.array([part in ("all", split) for split in stored.splits()], dtype=np.bool_)
-        measured = 0
+        completed = 0
 
-        def told() -> None:
-            nonlocal measured
-            report("evaluating", measured, None, "batches")
-            measured += 1
+        def on_batch() -> None:
+            nonlocal completed
+            report("evaluating", completed, None, "batches")
+            completed += 1
 
-        _, content = measure_part(pipeline, stored.where(keep), told=told)
+        _, content = evaluate_part(pipeline, stored.where(keep), on_batch=on_batch)
 
         def finish(tx: Transaction) -> None:
             queue.finish(tx, claim, "succeeded")
@@ -53,4 +53,4 @@ class Evaluating:
         write_with_retry(ctx.db, finish)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
-        """Nothing else changes: the evaluation tells what its job tells."""
+        """Changes nothing: responses take the state and the error of an evaluation from its job."""

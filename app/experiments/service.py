@@ -6,7 +6,6 @@ An experiment has one job that assigns examples to folds and queues the cells, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -50,7 +49,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     for pointer, configuration in expand_grid(body):
         # The folds are not known yet, so this only rejects coverings that no fold could use.
         n_examples = int((dataset.report or {})["n_examples"])
-        check_covering(ctx.db, configuration.learner, dataset, left_out=n_examples, place=pointer)
+        check_covering(ctx.db, configuration.learner, dataset, left_out=n_examples, pointer=pointer)
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
@@ -201,12 +200,3 @@ def _cells(session: Session, experiment_id: str) -> list[ExperimentCell]:
         )
         for cell, job in cell_rows(session, experiment_id)
     ]
-
-
-def cell_curves(session: Session, job_ids: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
-    """Returns the learning curves of cells: measures by step, by the id of the cell's job."""
-    curves: dict[str, dict[int, dict[str, float]]] = {}
-    points = select(tables.CurvePoint).where(tables.CurvePoint.job_id.in_(job_ids))
-    for point in session.scalars(points):
-        curves.setdefault(point.job_id, {})[point.step] = point.measures
-    return curves

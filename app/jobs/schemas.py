@@ -1,4 +1,4 @@
-"""Schemas that every kind of job shares: state, progress, events and curve."""
+"""Response schemas that all kinds of jobs share: state, progress, events, and learning curves."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cance
 
 
 class Progress(ResponseModel):
-    """How far a job is."""
+    """Progress of a job."""
 
     phase: str
-    """What it is doing, such as `features`, `training`, `evaluating`."""
+    """Current phase, such as `features`, `training`, `evaluating`."""
     completed: int
-    """Units done in this phase."""
+    """Number of units completed in this phase."""
     total: int | None = None
-    """Units that there are to do, where that is known."""
+    """Total number of units in this phase, if known."""
     unit: str
     """What is counted, such as `rounds`."""
 
 
 class JobEvent(ResponseModel):
-    """Something that happened to a job."""
+    """An event in the life of a job."""
 
     seq: int
-    """Its place among the job's events, from 1; also the id in the event stream."""
+    """Number of the event among the job's events, from 1. Also the event id in the event stream."""
     at: Timestamp
-    """When it happened."""
+    """When the event happened."""
     type: str
-    """What happened, such as `queued`, `started`, `succeeded`."""
+    """Type of the event, such as `queued`, `started`, `succeeded`."""
     detail: JsonObject
-    """More about it; depends on the type."""
+    """Details, which depend on the type."""
 
 
 class JobEventPage(ResponseModel):
-    """A page of events, in their order."""
+    """A page of events, oldest first."""
 
     items: list[JobEvent]
-    """The page."""
+    """The events."""
     next_cursor: NextCursor = None
 
 
 class CurvePoint(ResponseModel):
-    """The measures of one step of a training."""
+    """The measures after one step of a training."""
 
     step: int
     """The round, epoch or pass, from 1."""
     measures: dict[str, float]
-    """Measure to value after this step."""
+    """Measures after this step, by name."""
 
 
 class CurvePage(ResponseModel):
-    """A page of a training's curve, by rising step."""
+    """A page of a learning curve, by ascending step."""
 
     items: list[CurvePoint]
-    """The page."""
+    """The points of the curve."""
     next_cursor: NextCursor = None

@@ -34,7 +34,7 @@ class NewVersion:
         dataset_sha256: that content's digest.
         training_job_id: the job that made it.
         timings: seconds by phase.
-        evaluation: what was measured by part, see ``app.evaluations.measuring``; None for an import.
+        evaluation: what was measured by part, see ``app.evaluations.evaluate``; None for an import.
     """
 
     model: str

@@ -1,1 +1,1 @@
-"""Training jobs: a request becomes a model version."""
+"""Training jobs: train new versions of models."""

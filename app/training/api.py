@@ -1,18 +1,18 @@
-"""Training jobs over HTTP."""
+"""HTTP routes of training jobs."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import Header, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.idempotency import IdempotencyHeader
 from app.http.paging import PageQuery
 from app.http.schemas import JobId
 from app.jobs.schemas import CurvePage, JobEventPage
-from app.training import service, stream
+from app.training import event_stream, service
 from app.training.schemas import TrainingJob, TrainingJobCreate, TrainingJobPage
 
 router = resource("training_jobs")
@@ -27,21 +27,21 @@ router = resource("training_jobs")
 def create(
     ctx: Context, idempotency: IdempotencyHeader, body: TrainingJobCreate, response: Response
 ) -> TrainingJob:
-    """Train a new version of a model in a worker. What cannot go together is refused at once."""
-    made = service.create(ctx, body, idempotency)
-    response.headers["Location"] = f"/v1/training-jobs/{made.id}"
-    return made
+    """Train a new version of a model. Incompatible options are rejected immediately."""
+    job = service.create(ctx, body, idempotency)
+    response.headers["Location"] = f"/v1/training-jobs/{job.id}"
+    return job
 
 
 @router.get("/training-jobs", dependencies=[ReadScope])
 def list(ctx: Context, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb of the operation's id
-    """List training jobs, the newest first."""
+    """List training jobs, newest first."""
     return service.page(ctx.db, page)
 
 
 @router.get("/training-jobs/{job_id}", dependencies=[ReadScope], responses=responses(404))
 def get(ctx: Context, job_id: JobId) -> TrainingJob:
-    """Read a training job: its state, progress, and in the end its result or error."""
+    """Get a training job: its state and progress, and its result or error once it has ended."""
     return service.get(ctx.db, job_id)
 
 
@@ -49,7 +49,7 @@ def get(ctx: Context, job_id: JobId) -> TrainingJob:
     "/training-jobs/{job_id}/cancel", status_code=202, dependencies=[TrainScope], responses=responses(404)
 )
 def cancel(ctx: Context, job_id: JobId) -> TrainingJob:
-    """Ask a job to stop. A queued one never starts; a running one stops at its next round."""
+    """Cancel a training job. A queued job never starts; a running job stops after the current step."""
     return service.cancel(ctx.db, job_id)
 
 
@@ -68,17 +68,23 @@ def list_events(
     job_id: JobId,
     page: PageQuery,
     last_event_id: Annotated[
-        str | None, Header(description="The last event received, to go on after it.", max_length=18)
+        str | None,
+        Header(description="Id of the last event received; the stream continues after it.", max_length=18),
     ] = None,
-) -> JobEventPage | StreamingResponse:
-    """List what happened to a job; with `Accept: text/event-stream` as a stream that ends with the job."""
+) -> JobEventPage | EventSourceResponse:
+    """List the events of a training job, oldest first.
+
+    With `Accept: text/event-stream`, the response is a stream of server-sent events that ends with the job.
+    """
     if "text/event-stream" in request.headers.get("accept", ""):
         service.get(ctx.db, job_id)
-        return StreamingResponse(
-            stream.events(
-                ctx.db, job_id, stream.position(last_event_id), until=lambda: request.app.state.draining
+        return EventSourceResponse(
+            event_stream.stream_events(
+                ctx.db,
+                job_id,
+                after=event_stream.parse_event_id(last_event_id),
+                stopped=lambda: request.app.state.draining,
             ),
-            media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
     return service.events(ctx.db, job_id, page)
@@ -86,5 +92,5 @@ def list_events(
 
 @router.get("/training-jobs/{job_id}/curve", dependencies=[ReadScope], responses=responses(404))
 def list_curve(ctx: Context, job_id: JobId, page: PageQuery) -> CurvePage:
-    """List the measures of a training by round, epoch or pass."""
+    """List the measures of a training by step: round, epoch or pass."""
     return service.curve(ctx.db, job_id, page)

@@ -1,4 +1,4 @@
-"""Coverings that no training on a data set can use, refused with the request."""
+"""Rejects requests with a label covering that no training on a data set could use."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from models.errors import ParameterError
 
 
 def check_covering(
-    db: Database, learner: LearnerUnion, dataset: tables.Dataset, *, left_out: int, place: str = ""
+    db: Database, learner: LearnerUnion, dataset: tables.Dataset, *, left_out: int, pointer: str = ""
 ) -> None:
-    """Refuse a covering that no training on this data set can use.
+    """Raises an error if no training on the data set could use the learner's covering.
 
-    Which labels have a training example is known only for those with more examples than are left out of the
-    training part; what depends on the others the job itself will say.
+    A label is certain to have a training example only if it has more examples than are left out of the
+    training part. The job itself checks what depends on the other labels.
 
     Args:
-        db: where the data set's labels stand.
-        learner: any learner; only one with a covering that names labels can be refused.
+        db: the database, which has the labels of the data set.
+        learner: any learner; only a covering that names labels can be rejected.
         dataset: a ready data set.
-        left_out: examples at most that are not in a training part.
-        place: JSON pointer of what holds the learner in the request.
+        left_out: the largest number of examples that are not in a training part.
+        pointer: JSON pointer of the part of the request that contains the learner.
 
     Raises:
-        Invalid: the covering names labels that the data set has not, or leaves labels uncovered.
+        Invalid: the covering names labels that the data set does not have, or leaves labels uncovered.
     """
     if not isinstance(learner, AdaBoostLCParameters) or not any(learner.covering.label_references()):
         return
@@ -35,4 +35,4 @@ def check_covering(
     try:
         learner.covering.check([label for label, count in counts.items() if count > left_out], list(counts))
     except ParameterError as error:
-        raise from_learning(ParameterError(str(error), place + error.pointer)) from error
+        raise from_learning(ParameterError(str(error), pointer + error.pointer)) from error

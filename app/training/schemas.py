@@ -1,4 +1,4 @@
-"""What a client may say and will hear about training jobs."""
+"""Request and response schemas of training jobs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from models.decisions import DecisionUnion
 
 
 class GivenSplit(RequestModel):
-    """The examples' own split."""
+    """The data set's own split."""
 
     kind: Literal["given"]
 
 
 class RandomSplit(RequestModel):
-    """A random part is held out."""
+    """A random part of the examples is held out."""
 
     kind: Literal["random"]
     test_fraction: float = Field(gt=0, lt=1)
-    """The part that is held out, of 1."""
+    """Fraction of the examples that is held out."""
 
 
 class NoSplit(RequestModel):
-    """Everything is for training; nothing is measured on held-out examples."""
+    """All examples are for training. No examples are held out, so there are no test measures."""
 
     kind: Literal["none"]
 
@@ -38,7 +38,7 @@ SplitUnion: TypeAlias = Annotated[GivenSplit | RandomSplit | NoSplit, Field(disc
 
 
 class TrainingJobCreate(RequestModel):
-    """A training to do."""
+    """A training to run."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -71,68 +71,68 @@ class TrainingJobCreate(RequestModel):
     )
 
     model: Name
-    """The model that gets a new version; made when there is none of this name."""
+    """Name of the model that gets a new version. The model is created if it does not exist."""
     dataset_id: str
-    """A data set that is ready."""
+    """Id of a data set in the state `ready`."""
     split: SplitUnion | None = None
-    """By default the examples' own split where they have one, else none."""
+    """How examples are held out. Defaults to the data set's own split, or to `none` if it has none."""
     features: FeaturesUnion | None = None
-    """By default text features for text and e-mail, numeric ones for features."""
+    """Feature extraction. Defaults to text features for text and e-mail, otherwise to numeric features."""
     learner: LearnerUnion
-    """What learns, and its parameters; `GET /v1/learners` lists them."""
+    """Learner and its parameters. `GET /v1/learners` lists all learners."""
     decision: DecisionUnion | None = None
-    """How scores become label sets; by default the learner's own way."""
+    """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
     promote: PromotionRule | PromoteIfBetter = "if_first"
-    """When the alias `live` moves to the new version."""
+    """When to move the alias `live` to the new version."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """The same seed gives the same model, bit for bit."""
+    """Seed of all random choices. The same request with the same seed gives an identical model."""
 
 
 class TrainingResult(ResponseModel):
-    """What a training made."""
+    """The result of a training."""
 
     model: str
-    """The model that got a new version."""
+    """Name of the model."""
     version: int
-    """The version's number."""
+    """Number of the new version."""
     metrics: PartMetrics
-    """How good it is."""
+    """Measures of the new version."""
 
 
 class TrainingJob(ResponseModel):
     """A training job."""
 
     id: str
-    """Begins with `job_`."""
+    """Id of the job; begins with `job_`."""
     model: str
-    """The model that gets a new version."""
+    """Name of the model that gets a new version."""
     dataset_id: str | None = None
-    """Left out once the data set is deleted."""
+    """Id of the data set; omitted after the data set is deleted."""
     request: JsonObject
     """The request with every default filled in."""
     state: JobState
-    """The last three are final."""
+    """State of the job. `succeeded`, `failed` and `cancelled` are final."""
     progress: Progress | None = None
-    """How far it is, once it has started."""
+    """Progress of the job; set once it has started."""
     attempt: int
-    """How often it was started; more than once only where a worker was lost."""
+    """Number of times the job was started. More than 1 if a worker was lost or stopped."""
     created_at: Timestamp
-    """When it was asked for."""
+    """When the job was created."""
     started_at: Timestamp | None = None
-    """When its last attempt began."""
+    """When the job was first started."""
     finished_at: Timestamp | None = None
-    """When it ended."""
+    """When the job ended."""
     cancel_requested_at: Timestamp | None = None
-    """When it was asked to stop."""
+    """When cancellation was requested."""
     error: Problem | None = None
-    """Why it failed."""
+    """Why the job failed."""
     result: TrainingResult | None = None
-    """What it made, once it has succeeded."""
+    """Result of the job; set once it has succeeded."""
 
 
 class TrainingJobPage(ResponseModel):
-    """A page of training jobs."""
+    """A page of training jobs, newest first."""
 
     items: list[TrainingJob]
-    """The page."""
+    """The training jobs."""
     next_cursor: NextCursor = None

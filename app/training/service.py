@@ -1,4 +1,4 @@
-"""What happens to training jobs."""
+"""Creates, returns, lists and cancels training jobs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from app.db import tables
 from app.db.session import Database, Transaction
 from app.http.errors import Invalid, NotFound, from_learning
 from app.http.idempotency import Idempotency
-from app.http.paging import Page, cut, newest_first
+from app.http.paging import Page, newest_first
+from app.jobs import events as job_events
 from app.jobs import queue
-from app.jobs.schemas import CurvePage, CurvePoint, JobEvent, JobEventPage
+from app.jobs.schemas import CurvePage, JobEventPage
 from app.limits import service as limits
 from app.training.coverings import check_covering
 from app.training.schemas import (
@@ -32,9 +33,15 @@ from models.errors import ParameterError
 
 
 def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -> TrainingJob:
-    """Queue a training; whatever can be known to be impossible is refused now."""
+    """Queues a training; rejects it if it is already certain that it cannot run.
+
+    Raises:
+        NotFound: the data set does not exist.
+        Conflict: the data set is not ready.
+        Invalid: the parts of the request do not fit together.
+    """
     dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
-    request = completed(body, dataset)
+    request = fill_in_defaults(body, dataset)
     check_covering(ctx.db, request.learner, dataset, left_out=_left_out(request, dataset.report or {}))
 
     def work(tx: Transaction) -> TrainingJob:
@@ -46,22 +53,22 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
             model=request.model,
         )
         limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
-        return shown(job)
+        return to_response(job)
 
     return idempotency.run(ctx.db, TrainingJob, work)
 
 
-def completed(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCreate:
-    """The request with its defaults filled in for a data set.
+def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCreate:
+    """Returns the request with its defaults filled in for a data set.
 
     Raises:
-        Invalid: the data set, features, learner and decision do not go together.
+        Invalid: the data set, split, features, learner and decision rule do not fit together.
     """
     report = dataset.report or {}
     splits = report.get("splits", {})
-    given = splits.get("train", 0) > 0
-    if isinstance(body.split, GivenSplit) and not given:
-        message = "the data set's examples bear no split with a training part; choose random or none"
+    has_split = splits.get("train", 0) > 0
+    if isinstance(body.split, GivenSplit) and not has_split:
+        message = "the data set has no split with a training part; use random or none"
         raise Invalid(message, errors=[("/split/kind", message)])
     kind = report["kind"]
     features = body.features or catalog.FEATURES_PARAMETERS.validate_python(
@@ -74,7 +81,7 @@ def completed(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCr
         raise from_learning(error) from error
     return body.model_copy(
         update={
-            "split": body.split or (GivenSplit(kind="given") if given else NoSplit(kind="none")),
+            "split": body.split or (GivenSplit(kind="given") if has_split else NoSplit(kind="none")),
             "features": features,
             "decision": decision,
         }
@@ -82,7 +89,7 @@ def completed(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCr
 
 
 def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
-    """How many examples are not in the training part."""
+    """Returns the number of examples that are not in the training part."""
     if isinstance(request.split, GivenSplit):
         return int(report["n_examples"] - report["splits"]["train"])
     if isinstance(request.split, RandomSplit):
@@ -91,68 +98,68 @@ def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
 
 
 def get(db: Database, job_id: str) -> TrainingJob:
-    """One training job."""
+    """Returns a training job.
+
+    Raises:
+        NotFound: the job does not exist.
+    """
     with db.read() as session:
-        return shown(_found(session, job_id))
+        return to_response(_get_or_404(session, job_id))
 
 
 def page(db: Database, page: Page) -> TrainingJobPage:
-    """A page of training jobs, the newest first."""
+    """Returns a page of training jobs, newest first."""
     with db.read() as session:
         statement = select(tables.Job).where(tables.Job.kind == "train")
         rows, cursor = newest_first(session, statement, tables.Job.id, page)
-        return TrainingJobPage(items=[shown(row) for row in rows], next_cursor=cursor)
+        return TrainingJobPage(items=[to_response(row) for row in rows], next_cursor=cursor)
 
 
 def cancel(db: Database, job_id: str) -> TrainingJob:
-    """Ask a job to stop; asking again, or asking one that has ended, changes nothing."""
+    """Requests the cancellation of a job; has no effect on a job that has ended or is being cancelled.
+
+    Raises:
+        NotFound: the job does not exist.
+    """
     with db.write() as tx:
-        _found(tx.session, job_id)
+        _get_or_404(tx.session, job_id)
         job = queue.lock(tx, job_id)
         assert job is not None, "jobs are not deleted"  # noqa: S101
         queue.request_cancel(tx, job)
-        return shown(job)
+        return to_response(job)
 
 
 def events(db: Database, job_id: str, page: Page) -> JobEventPage:
-    """A page of what happened to a job, the oldest first."""
+    """Returns a page of a job's events, oldest first.
+
+    Raises:
+        NotFound: the job does not exist.
+    """
     with db.read() as session:
-        _found(session, job_id)
-        rows = session.scalars(
-            select(tables.JobEvent)
-            .where(tables.JobEvent.job_id == job_id, tables.JobEvent.seq > page.after_number())
-            .order_by(tables.JobEvent.seq)
-            .limit(page.limit + 1)
-        ).all()
-        shown_rows, cursor = cut(rows, page, lambda row: row.seq)
-        items = [JobEvent(seq=row.seq, at=row.at, type=row.type, detail=row.detail) for row in shown_rows]
-        return JobEventPage(items=items, next_cursor=cursor)
+        _get_or_404(session, job_id)
+        return job_events.list_events(session, job_id, page)
 
 
 def curve(db: Database, job_id: str, page: Page) -> CurvePage:
-    """A page of a training's measures by round, epoch or pass."""
+    """Returns a page of a training's measures by step.
+
+    Raises:
+        NotFound: the job does not exist.
+    """
     with db.read() as session:
-        _found(session, job_id)
-        rows = session.scalars(
-            select(tables.CurvePoint)
-            .where(tables.CurvePoint.job_id == job_id, tables.CurvePoint.step > page.after_number())
-            .order_by(tables.CurvePoint.step)
-            .limit(page.limit + 1)
-        ).all()
-        shown_rows, cursor = cut(rows, page, lambda row: row.step)
-        items = [CurvePoint(step=row.step, measures=row.measures) for row in shown_rows]
-        return CurvePage(items=items, next_cursor=cursor)
+        _get_or_404(session, job_id)
+        return job_events.list_curve(session, job_id, page)
 
 
-def _found(session: Session, job_id: str) -> tables.Job:
+def _get_or_404(session: Session, job_id: str) -> tables.Job:
     job = session.get(tables.Job, job_id)
     if job is None or job.kind != "train":
         raise NotFound(f"there is no training job {job_id}")
     return job
 
 
-def shown(job: tables.Job) -> TrainingJob:
-    """A row as clients see it."""
+def to_response(job: tables.Job) -> TrainingJob:
+    """Converts a row to the response schema."""
     return TrainingJob.model_validate(
         {
             "id": job.id,

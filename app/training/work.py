@@ -1,4 +1,4 @@
-"""What a worker does with a training job: a request becomes a model version."""
+"""The worker's part of a training job: trains, evaluates, saves and publishes a model version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
-from app.evaluations.measuring import measure_part
+from app.evaluations.evaluate import evaluate_part
 from app.jobs import queue
 from app.jobs.checkpoints import Checkpoints, Kept
 from app.jobs.progress import ProgressReporter
@@ -28,51 +28,55 @@ from models.labels import LabelTree
 from models.pipeline import Pipeline, Progress
 
 
-class Training:
+class TrainModel:
     """The job kind ``train``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Train, measure, save, and publish the version."""
+        """Trains, evaluates, saves, and publishes the version.
+
+        Raises:
+            UnsuitableDataError: the data set cannot be split, or the learner cannot learn from it.
+        """
         request = TrainingJobCreate.model_validate(claim.spec)
         with ctx.db.read() as session:
             dataset = session.get_one(tables.Dataset, claim.dataset_id)
         assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
-        training_part, test_part = parts(stored, request)
+        training_part, test_part = split_examples(stored, request)
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         checkpoints = Checkpoints(ctx, claim, report)
-        kept = checkpoints.load()
+        checkpoint = checkpoints.load()
         try:
-            pipeline, timings = fit(request, training_part, tree, report, checkpoints, kept)
+            pipeline, timings = fit(request, training_part, tree, report, checkpoints, checkpoint)
         except SnapshotError as error:
             checkpoints.ignore(str(error))
             pipeline, timings = fit(request, training_part, tree, report, checkpoints, None)
         fitted = time.perf_counter()
         warnings = list(pipeline.summary_.warnings)
         metrics: dict[str, dict[str, float]] = {}
-        measured: dict[str, dict[str, Any]] = {}
-        for done, (name, part) in enumerate([("train", training_part), ("test", test_part)]):
-            report("evaluating", done, 2, "parts")
+        evaluations: dict[str, dict[str, Any]] = {}
+        for completed, (name, part) in enumerate([("train", training_part), ("test", test_part)]):
+            report("evaluating", completed, 2, "parts")
             if part is not None:
-                evaluation, measured[name] = measure_part(pipeline, part)
+                evaluation, evaluations[name] = evaluate_part(pipeline, part)
                 metrics[name] = evaluation.measures
                 warnings += [f"{name} part: {warning}" for warning in evaluation.warnings]
         evaluated = time.perf_counter()
         report("saving", 0, 1, "files")
         with ctx.storage.temporary_file(".covey") as path:
-            said = {"metrics": metrics, "dataset_sha256": dataset.sha256}
-            artifact.save(pipeline, path, extra=said)
-            saved = ctx.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
+            extra = {"metrics": metrics, "dataset_sha256": dataset.sha256}
+            artifact.save(pipeline, path, extra=extra)
+            stored_artifact = ctx.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
         version = NewVersion(
             model=request.model,
             pipeline=pipeline,
-            artifact=saved,
+            artifact=stored_artifact,
             metrics=metrics,
             warnings=warnings,
             dataset_id=dataset.id,
             dataset_sha256=dataset.sha256,
             training_job_id=claim.job_id,
-            evaluation=measured,
+            evaluation=evaluations,
             timings={**timings, "evaluation_seconds": evaluated - fitted},
         )
 
@@ -84,7 +88,7 @@ class Training:
         write_with_retry(ctx.db, finish)
 
     def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
-        """Nothing else changes: there is no version, and the data set is as it was."""
+        """Changes nothing: the job has created no version, and has not changed the data set."""
 
 
 def fit(
@@ -93,34 +97,34 @@ def fit(
     tree: LabelTree | None,
     report: ProgressReporter,
     checkpoints: Checkpoints,
-    kept: Kept | None,
+    checkpoint: Kept | None,
 ) -> tuple[Pipeline, dict[str, float]]:
-    """Fit the pipeline that was asked for, from the beginning or from a checkpoint.
+    """Fits the pipeline of a request, from the beginning or from a checkpoint.
 
     Args:
-        request: what to train.
+        request: a request with its defaults filled in.
         source: the training part.
-        tree: the label tree.
-        report: told of every step.
-        checkpoints: offered every step.
-        kept: what to go on from.
+        tree: the label tree, if the data set has one.
+        report: receives the progress of every step.
+        checkpoints: receives a snapshot of every step and saves some of them.
+        checkpoint: the checkpoint to resume from, if there is one.
 
     Returns:
-        the pipeline, and the seconds that went into it: those before the checkpoint in earlier attempts
-        and those of this one, without what was lost in between.
+        the pipeline, and the seconds spent on each phase: in earlier attempts up to the checkpoint, and in
+        this attempt. Work that was lost after the checkpoint does not count.
 
     Raises:
-        SnapshotError: the checkpoint is of another training.
+        SnapshotError: the checkpoint belongs to another training.
     """
-    assert request.features is not None, "defaults were filled in"  # noqa: S101
+    assert request.features is not None, "defaults are filled in"  # noqa: S101
     pipeline = Pipeline.from_parameters(
         request.features, request.learner, request.decision, seed=request.seed
     )
-    earlier = kept.seconds if kept is not None else {}
+    earlier = checkpoint.seconds if checkpoint is not None else {}
     clock = time.perf_counter()
 
     def seconds(phase: str) -> dict[str, float]:
-        """Of each phase whose results are kept, up to now; features are computed anew by every attempt."""
+        """Returns the seconds spent so far on each phase except features, which every attempt recomputes."""
         done: dict[str, float] = {name: s for name, s in pipeline.timings_.items() if name != phase}
         done[phase] = time.perf_counter() - clock - sum(done.values())
         done.pop("features", None)
@@ -133,31 +137,34 @@ def fit(
         if phase != "features":
             checkpoints.offer(phase, progress.completed, progress.snapshot, partial(seconds, phase))
 
-    pipeline.fit(source, tree=tree, monitor=monitor, resume=kept.state if kept is not None else None)
+    pipeline.fit(
+        source, tree=tree, monitor=monitor, resume=checkpoint.state if checkpoint is not None else None
+    )
     timings: dict[str, float] = {
         f"{phase}_seconds": taken + earlier.get(phase, 0.0) for phase, taken in pipeline.timings_.items()
     }
     return pipeline, {**timings, "fit_seconds": time.perf_counter() - clock + sum(earlier.values())}
 
 
-def parts(stored: StoredExamples, request: TrainingJobCreate) -> tuple[StoredExamples, StoredExamples | None]:
-    """The training part, and the held-out part where there is one.
+def split_examples(
+    stored: StoredExamples, request: TrainingJobCreate
+) -> tuple[StoredExamples, StoredExamples | None]:
+    """Returns the training part, and the held-out part if there is one.
 
     Raises:
-        UnsuitableDataError: nothing would be left to learn from.
+        UnsuitableDataError: a part of a random split is empty.
     """
     split = request.split
     if isinstance(split, GivenSplit):
-        given = stored.splits()
-        # An example without a split of its own belongs to neither part.
-        training = np.array([name == "train" for name in given], dtype=np.bool_)
-        test = np.array([name == "test" for name in given], dtype=np.bool_)
+        splits = stored.splits()
+        # An example without a split belongs to neither part.
+        training = np.array([name == "train" for name in splits], dtype=np.bool_)
+        test = np.array([name == "test" for name in splits], dtype=np.bool_)
     elif isinstance(split, RandomSplit):
         n_test = round(stored.n_examples * split.test_fraction)
         if n_test in (0, stored.n_examples):
-            raise UnsuitableDataError(
-                f"a test fraction of {split.test_fraction} of {stored.n_examples} examples leaves one empty"
-            )
+            message = f"a test fraction of {split.test_fraction} leaves no examples in one part"
+            raise UnsuitableDataError(f"{message}; the data set has {stored.n_examples}")
         test = np.zeros(stored.n_examples, dtype=np.bool_)
         test[np.random.default_rng(request.seed).permutation(stored.n_examples)[:n_test]] = True
         training = ~test

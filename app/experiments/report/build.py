@@ -17,6 +17,7 @@ from app.experiments.report.comparisons import compare_configurations
 from app.experiments.report.curves import mean_curves
 from app.experiments.report.schemas import ExperimentReport, FailedCell, ReportMeasure, ReportRow, Summary
 from app.experiments.schemas import ExperimentCreate
+from app.jobs.events import curves_of
 from app.jobs.queue import FINISHED
 from models.measures.directions import DIRECTIONS, Direction
 from models.measures.examples import COVERING
@@ -36,7 +37,7 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
         shown = service.to_response(session, experiment, with_cells=False)
         rows = service.cell_rows(session, experiment_id)
         dataset = session.get(tables.Dataset, experiment.dataset_id)
-        curves = service.cell_curves(session, [job.id for _, job in rows if job.state == "succeeded"])
+        curves = curves_of(session, [job.id for _, job in rows if job.state == "succeeded"])
     request = ExperimentCreate.model_validate(experiment.request)
     results: dict[int, dict[int, CellResult]] = {}
     failures: dict[int, list[FailedCell]] = {}

@@ -1,4 +1,4 @@
-"""Everything there is to tell about a version's predictions for some examples, as one JSON value."""
+"""Evaluates a pipeline on a part of a data set; the result is one JSON value."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from models.measures.worst import worst_examples
 from models.pipeline import Explanation, Pipeline
 
 N_WORST = 10
-MOST_CO_ERRORS = 200
-MOST_EXPLAINED = 5
-"""Labels of one document that are explained: the missed ones first."""
+MAX_CO_ERRORS = 200
+MAX_EXPLAINED = 5
+"""Number of labels of a document that are explained, missed labels first."""
 
 
-def measure_part(
-    pipeline: Pipeline, part: StoredExamples, *, told: Callable[[], None] = lambda: None
+def evaluate_part(
+    pipeline: Pipeline, part: StoredExamples, *, on_batch: Callable[[], None] = lambda: None
 ) -> tuple[Evaluation, dict[str, Any]]:
-    """Measure a version on a part of a data set.
+    """Evaluates a pipeline on a part of a data set.
 
     Args:
-        pipeline: the version's.
+        pipeline: the fitted pipeline of a version.
         part: the examples.
-        told: called now and then; may raise to end it.
+        on_batch: called before each batch of examples; may raise an error to stop the evaluation.
 
     Returns:
-        the measures, and all that is shown of them.
+        the measures, and the content of a ``PartEvaluation`` as JSON.
     """
-    scores = _scores(pipeline, part, told)
+    scores = _scores(pipeline, part, on_batch)
     label_sets = part.label_sets()
     evaluation = pipeline.evaluate_scores(label_sets, scores)
     Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
@@ -47,36 +47,36 @@ def measure_part(
         "measures": evaluation.measures,
         "labels": [asdict(row) for row in evaluation.labels],
         "histograms": [asdict(histogram) for histogram in score_histograms(Y, scores, labels)],
-        "worst": _worst(pipeline, part, Y, predicted, scores),
+        "worst": _worst_documents(pipeline, part, Y, predicted, scores),
         "warnings": evaluation.warnings,
     }
     if evaluation.confusion is not None:
-        true, guessed = np.nonzero(evaluation.confusion)
-        counts = evaluation.confusion[true, guessed]
-        content["confusion"] = _pairs(labels, true, guessed, counts)
+        true, predicted_first = np.nonzero(evaluation.confusion)
+        counts = evaluation.confusion[true, predicted_first]
+        content["confusion"] = _pairs(labels, true, predicted_first, counts)
     else:
         errors = co_errors(Y, predicted).tocoo()
-        most = np.lexsort((errors.col, errors.row, -errors.data))[:MOST_CO_ERRORS]
+        most = np.lexsort((errors.col, errors.row, -errors.data))[:MAX_CO_ERRORS]
         content["co_errors"] = _pairs(labels, errors.row[most], errors.col[most], errors.data[most])
     return evaluation, content
 
 
-def _scores(pipeline: Pipeline, part: StoredExamples, told: Callable[[], None]) -> Floats:
+def _scores(pipeline: Pipeline, part: StoredExamples, on_batch: Callable[[], None]) -> Floats:
     scores = [np.empty((0, len(pipeline.labels_)))]
     for batch in part.batches():
-        told()
+        on_batch()
         scores.append(pipeline.scores(batch.documents))
     return np.concatenate(scores)
 
 
-def _pairs(labels: list[str], true: Any, given: Any, counts: Any) -> list[dict[str, Any]]:
+def _pairs(labels: list[str], true: Any, predicted: Any, counts: Any) -> list[dict[str, Any]]:
     return [
         {"label": labels[i], "predicted": labels[j], "count": count}
-        for i, j, count in zip(true.tolist(), given.tolist(), counts.tolist(), strict=True)
+        for i, j, count in zip(true.tolist(), predicted.tolist(), counts.tolist(), strict=True)
     ]
 
 
-def _worst(
+def _worst_documents(
     pipeline: Pipeline, part: StoredExamples, Y: Labels, predicted: Labels, scores: Floats
 ) -> list[dict[str, Any]]:
     chosen = worst_examples(Y, predicted, scores, N_WORST)
@@ -86,34 +86,34 @@ def _worst(
     keep = np.zeros(part.n_examples, dtype=np.bool_)
     keep[chosen] = True
     documents = Examples.concatenate(list(part.where(keep).batches()))
-    place = {example: i for i, example in enumerate(np.flatnonzero(keep).tolist())}
-    told = []
+    index = {example: i for i, example in enumerate(np.flatnonzero(keep).tolist())}
+    worst = []
     for example in chosen.tolist():
-        one = np.zeros(documents.n_examples, dtype=np.bool_)
-        one[place[example]] = True
-        document = documents.where(one)
+        mask = np.zeros(documents.n_examples, dtype=np.bool_)
+        mask[index[example]] = True
+        document = documents.where(mask)
         true = set(Y.indices[Y.indptr[example] : Y.indptr[example + 1]].tolist())
-        given = set(predicted.indices[predicted.indptr[example] : predicted.indptr[example + 1]].tolist())
-        wrong = [*sorted(true - given), *sorted(given - true)]
-        explained = wrong[:MOST_EXPLAINED] if pipeline.learner.can_explain else []
+        assigned = set(predicted.indices[predicted.indptr[example] : predicted.indptr[example + 1]].tolist())
+        wrong = [*sorted(true - assigned), *sorted(assigned - true)]
+        explained = wrong[:MAX_EXPLAINED] if pipeline.learner.can_explain else []
         names = pipeline.labels_
-        told.append(
+        worst.append(
             {
                 "id": document.ids[0],
                 "position": int(positions[example]),
                 "labels": [names[j] for j in sorted(true)],
-                "predicted": [names[j] for j in sorted(given)],
+                "predicted": [names[j] for j in sorted(assigned)],
                 "scores": [
-                    {"label": names[j], "score": float(scores[example, j])} for j in sorted(true | given)
+                    {"label": names[j], "score": float(scores[example, j])} for j in sorted(true | assigned)
                 ],
                 "explanation": [
-                    _explained(pipeline.explain(document.documents, names[j])[0]) for j in explained
+                    _explanation(pipeline.explain(document.documents, names[j])[0]) for j in explained
                 ],
             }
         )
-    return told
+    return worst
 
 
-def _explained(explanation: Explanation) -> dict[str, Any]:
+def _explanation(explanation: Explanation) -> dict[str, Any]:
     terms = [{"term": term, "weight": weight} for term, weight in explanation.terms]
     return {"label": explanation.label, "terms": terms}
