@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from fuzz_tour import tour
 from fuzzing import LIMITED, Fuzz, Tally
-from mutation import MEMORY_RATIO, READERS, Astray, examine
+from mutation import MEMORY_RATIO, READERS, ReaderFault, check_reader
 from stack import Stack
 
 SEQUENCES_SECONDS = 240
@@ -72,11 +72,11 @@ def read_files(seed: int, seconds: float) -> FileResults:
         while time.monotonic() < end:
             for reader in READERS:
                 try:
-                    outcome = examine(reader, number, Path(folder))
-                except Astray as error:
+                    outcome = check_reader(reader, number, Path(folder))
+                except ReaderFault as error:
                     done.findings.append(str(error))
                     continue
-                done.outcomes[reader, outcome.read] += 1
+                done.outcomes[reader, outcome.accepted] += 1
                 done.memory = max(done.memory, outcome.peak_bytes - MEMORY_RATIO * outcome.size_bytes)
             number += 1
     return done

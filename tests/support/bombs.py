@@ -1,4 +1,4 @@
-"""Small bytes that would become large ones, made without ever being large."""
+"""Creates decompression bombs without ever holding their decompressed content in memory."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ GIB = 2**30
 
 
 def gzip_zeros(n_bytes: int) -> bytes:
-    """A gzip stream of zeros: one compressed member, again and again."""
+    """Return a gzip stream of zeros: one compressed member, repeated."""
     return gzip.compress(bytes(64 * MIB), 9) * (n_bytes // (64 * MIB))
 
 
-def gzip_again(content: bytes) -> bytes:
-    """A gzip stream in a gzip stream."""
+def gzip_twice(content: bytes) -> bytes:
+    """Return a gzip stream inside a gzip stream."""
     return gzip.compress(content)
 
 
 def zstd_zeros(n_bytes: int) -> bytes:
-    """A zstd stream of zeros, frame by frame."""
+    """Return a zstd stream of zeros: one compressed frame, repeated."""
     return zstandard.compress(bytes(64 * MIB)) * (n_bytes // (64 * MIB))
 
 
 def one_line(n_bytes: int) -> bytes:
-    """One JSON line as gzip, that no limit of ratios meets: of each mebibyte 6 KiB cannot be compressed."""
-    dice = random.Random(0)  # noqa: S311 - makes test data
+    """Return one JSON line as gzip that stays below the compression ratio limit.
+
+    About 6 KiB of each mebibyte cannot be compressed.
+    """
+    rng = random.Random(0)  # noqa: S311 - test data
     noise = bytes(
-        dice.choice(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") for _ in range(9000)
+        rng.choice(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") for _ in range(9000)
     )
     part = gzip.compress(noise + b"a" * (MIB - len(noise)), 9)
     assert 64 < MIB / len(part) < 200
@@ -42,23 +45,23 @@ def one_line(n_bytes: int) -> bytes:
 
 
 def zip_of_zeros(n_bytes: int) -> bytes:
-    """A zip with one member of zeros; its directory tells its true size, modulo 2³²."""
+    """Return a zip with one member of zeros. Its directory states the true size modulo 2³²."""
     block = bytes(64 * MIB)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     first = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
-    again = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    repeated = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
     times = n_bytes // len(block) - 1
-    return _zipped(b"a/1.eml", first + again * times + packer.flush(), n_bytes % 2**32, 1)
+    return _build_zip(b"a/1.eml", first + repeated * times + packer.flush(), n_bytes % 2**32, 1)
 
 
 def overlapping_zip(members: int, n_bytes: int) -> bytes:
-    """A zip whose members are all the same bytes of the file, which become ``n_bytes`` each."""
+    """Return a zip whose members all share the same compressed bytes, which expand to ``n_bytes`` each."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return _zipped(b"a/1.eml", packer.compress(bytes(n_bytes)) + packer.flush(), n_bytes, members)
+    return _build_zip(b"a/1.eml", packer.compress(bytes(n_bytes)) + packer.flush(), n_bytes, members)
 
 
 def nested_zip(levels: int) -> bytes:
-    """A zip in a zip in a zip."""
+    """Return a zip that is nested in other zips."""
     content = b"Subject: deep inside\n\nx"
     for _ in range(levels):
         out = io.BytesIO()
@@ -68,7 +71,7 @@ def nested_zip(levels: int) -> bytes:
     return content
 
 
-def _zipped(name: bytes, packed: bytes, size: int, members: int) -> bytes:
+def _build_zip(name: bytes, packed: bytes, size: int, members: int) -> bytes:
     crc = zlib.crc32(bytes(size)) if size < 2**28 else 0
     sizes = crc.to_bytes(4, "little") + len(packed).to_bytes(4, "little") + size.to_bytes(4, "little")
     common = (20).to_bytes(2, "little") + b"\0\0\x08\0\0\0\x21\0" + sizes + len(name).to_bytes(2, "little")

@@ -1,4 +1,4 @@
-"""Where the public corpora are: the folder that ``COVEY_DATA`` names, or ``../shared/data``."""
+"""Finds the public corpora: in the folder in ``COVEY_DATA``, or in ``../shared/data``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ FOLDER = Path(os.environ.get("COVEY_DATA", ROOT.parent / "shared" / "data"))
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
-    """Skip a test, saying so, where files of the corpora are absent."""
-    absent = [name for name in names if not (FOLDER / name).exists()]
-    return pytest.mark.skipif(bool(absent), reason=f"no {', '.join(absent)} in {FOLDER} (set COVEY_DATA)")
+    """Return a mark that skips a test if one of these files of the corpora is missing."""
+    missing = [name for name in names if not (FOLDER / name).exists()]
+    return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)} in {FOLDER} (set COVEY_DATA)")

@@ -1,6 +1,6 @@
-"""Small valid files of every kind that Covey reads, mangled; and what must hold of whatever reads them.
+"""Mutation tests of the readers: mutates small valid files of every kind, and checks how the readers react.
 
-A number makes the file: the same number the same file, so that a finding is told by its reader and number.
+A seed determines each file, so that a reader and a seed identify and reproduce a fault.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ LIMITS = IngestLimits(
     record_bytes=2**16, examples=5000, labels=2000, features=5000, decompressed_bytes=2**21, zip_members=200
 )
 MEMORY_FLOOR = 8 * 2**20
-"""Bytes that a reader may take whatever the file: buffers, the writer's first rows, the largest record of a
-file that was compressed a thousandfold."""
+"""Bytes of memory that a reader can take for any file: buffers, the first rows of the writer, and the largest
+record of a highly compressed file."""
 MEMORY_RATIO = 10
-"""Bytes that a reader may take beyond that for each byte of the file."""
-MOST_SECONDS = 60.0
-"""Processor time that no file of this size comes near, unless its reader does not end."""
+"""Additional bytes of memory that a reader can take for each byte of the file."""
+MAX_SECONDS = 60.0
+"""Processor time that only an endless loop exceeds for files of this size."""
 
 MESSAGES = Path(__file__).parents[1] / "models" / "mail" / "messages"
 
@@ -66,116 +66,120 @@ TOKENS = [
 ]  # fmt: skip
 
 
-class Astray(AssertionError):  # noqa: N818 - an assertion's name
-    """A reader did what none may."""
+class ReaderFault(AssertionError):  # noqa: N818 - a failed assertion
+    """A reader broke one of the rules for all readers."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What reading a file came to.
+    """The result of reading one file.
 
     Attributes:
-        read: whether it was read, rather than refused.
-        peak_bytes: the most memory that Python and numpy held for it at a time.
-        size_bytes: the file's size.
+        accepted: whether the reader accepted the file.
+        peak_bytes: peak memory of Python and numpy.
+        size_bytes: size of the file.
     """
 
-    read: bool
+    accepted: bool
     peak_bytes: int
     size_bytes: int
 
 
-def examine(reader: str, number: int, folder: Path) -> Outcome:
-    """Mangle a file, have it read, and hold the reader to its word.
+def check_reader(reader: str, seed: int, folder: Path) -> Outcome:
+    """Mutate a file, run the reader on it, and check the result.
 
     Args:
         reader: one of ``READERS``.
-        number: makes the file.
-        folder: for the reader's own files.
+        seed: determines the file.
+        folder: folder for the files of the reader.
 
     Raises:
-        Astray: the reader failed otherwise than it says, gave no reason, or took too much.
+        ReaderFault: the reader raised an undocumented exception, gave no reason for a rejection, or took too
+            much memory or time.
     """
-    content = mangled(reader, number)
-    options = random.Random(number)  # noqa: S311 - makes test data
-    held = not tracemalloc.is_tracing()
-    if held:
+    content = mutate(reader, seed)
+    rng = random.Random(seed)  # noqa: S311 - test data
+    start_tracing = not tracemalloc.is_tracing()
+    if start_tracing:
         tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
     started = time.process_time()
     try:
-        read = _READ.get(reader, _read_data)(reader, content, options, folder)
+        accepted = _READ.get(reader, _read_data)(reader, content, rng, folder)
     except (AssertionError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise Astray(f"{reader} {number}: {type(error).__name__}: {error}") from error
+        raise ReaderFault(f"{reader} {seed}: {type(error).__name__}: {error}") from error
     finally:
         peak = tracemalloc.get_traced_memory()[1] - before
-        if held:
+        if start_tracing:
             tracemalloc.stop()
     seconds = time.process_time() - started
     if peak > MEMORY_FLOOR + MEMORY_RATIO * len(content):
-        raise Astray(f"{reader} {number}: {peak:,} bytes of memory for a file of {len(content):,}")
-    if seconds > MOST_SECONDS:
-        raise Astray(f"{reader} {number}: {seconds:.0f} s for a file of {len(content):,} bytes")
-    return Outcome(read, peak, len(content))
+        raise ReaderFault(f"{reader} {seed}: {peak:,} bytes of memory for a file of {len(content):,}")
+    if seconds > MAX_SECONDS:
+        raise ReaderFault(f"{reader} {seed}: {seconds:.0f} s for a file of {len(content):,} bytes")
+    return Outcome(accepted, peak, len(content))
 
 
-def _read_data(reader: str, content: bytes, dice: random.Random, folder: Path) -> bool:
-    named = {"labels": ["l1", "l2"]} if reader == "arff" and dice.random() < 0.6 else {}
-    given = {"format": reader, **named}
-    options: Any = TypeAdapter[Any](OptionsUnion).validate_python(given) if dice.random() < 0.9 else None
+def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) -> bool:
+    labels = {"labels": ["l1", "l2"]} if reader == "arff" and rng.random() < 0.6 else {}
+    options: Any = (
+        TypeAdapter[Any](OptionsUnion).validate_python({"format": reader, **labels})
+        if rng.random() < 0.9
+        else None
+    )
     target = folder / "set.parquet"
-    allowed = dice.choice([0, 5, 1000])
-    told = [0]
+    max_bad_records = rng.choice([0, 5, 1000])
+    progress = [0]
     try:
         report = ingest(
             io.BytesIO(content),
-            reader if dice.random() < 0.9 or options is not None else None,
+            reader if rng.random() < 0.9 or options is not None else None,
             target,
             options=options,
             limits=LIMITS,
-            max_bad_records=allowed,
-            progress=told.append,
+            max_bad_records=max_bad_records,
+            progress=progress.append,
         )
     except BadDataError as error:
         if not str(error) or any(record.line < 1 or not record.reason for record in error.records):
-            raise Astray(f"a refusal without a place or a reason: {error!r} {error.records}") from error
+            raise ReaderFault(f"a rejection without a line or a reason: {error!r} {error.records}") from error
         return False
     except ParameterError as error:
         if not str(error) or not error.pointer.startswith("/"):
-            raise Astray(f"a refusal without a pointer: {error!r}") from error
+            raise ReaderFault(f"a rejection without a pointer: {error!r}") from error
         return False
     examples = Examples.concatenate(list(StoredExamples(target).batches()))
     if not report.n_examples == examples.n_examples >= 1:
-        raise Astray(f"{report.n_examples} examples told, {examples.n_examples} stored")
-    if told[-1] > len(content) and not reader.endswith(("parquet", "zip", "arff")):
-        raise Astray(f"{told[-1]:,} bytes read of {len(content):,}")
+        raise ReaderFault(f"{report.n_examples} examples reported, {examples.n_examples} stored")
+    if progress[-1] > len(content) and not reader.endswith(("parquet", "zip", "arff")):
+        raise ReaderFault(f"{progress[-1]:,} bytes read of {len(content):,}")
     return True
 
 
-def _read_mime(reader: str, content: bytes, dice: random.Random, folder: Path) -> bool:
+def _read_mime(reader: str, content: bytes, rng: random.Random, folder: Path) -> bool:
     mail = read_message(content)
     if read_message(content) != mail:
-        raise Astray("one message, two documents")
+        raise ReaderFault("two documents for the same message")
     return True
 
 
-def _read_artifact(reader: str, content: bytes, dice: random.Random, folder: Path) -> bool:
+def _read_artifact(reader: str, content: bytes, rng: random.Random, folder: Path) -> bool:
     path = folder / "model.covey"
     path.write_bytes(content)
     try:
         model = load(path)
     except ArtifactError as error:
         if not str(error):
-            raise Astray("a refusal without a reason") from error
+            raise ReaderFault("a rejection without a reason") from error
         return False
     documents: Any = ["red sky", "", "undelivered of"]
     if model.kind_ == "text":
         with suppress(UnsuitableDataError):
             if not np.isfinite(model.scores(documents)).all():
-                raise Astray("scores that are no numbers")
+                raise ReaderFault("scores that are not finite")
             model.predict(documents)
     return True
 
@@ -186,121 +190,121 @@ _READ: dict[str, Callable[[str, bytes, random.Random, Path], bool]] = {
 }
 
 
-def mangled(reader: str, number: int) -> bytes:
-    """A file that was valid once, or never; a few hundred kilobytes at most."""
-    dice = random.Random(f"{reader} {number}")  # noqa: S311 - makes test data
-    if dice.random() < 0.03:
-        return dice.randbytes(dice.randrange(300))
-    whole = dice.choice(seeds(reader))
-    if reader == "artifact" and dice.random() < 0.8:
-        return _forged(dice, whole)
-    if reader == "parquet" and dice.random() < 0.6:
-        return _table(dice)
-    if whole.startswith(b"PK") and dice.random() < 0.7:
-        return _rezipped(dice, whole)
-    content = _mangled_bytes(dice, whole)
-    if reader not in {"artifact", "mime"} and dice.random() < 0.15:
-        content = gzip.compress(content) if dice.random() < 0.5 else zstandard.compress(content)
-        if dice.random() < 0.5:
-            content = _mangled_bytes(dice, content)
+def mutate(reader: str, seed: int) -> bytes:
+    """Return a mutated valid file, or random bytes; at most a few hundred kilobytes."""
+    rng = random.Random(f"{reader} {seed}")  # noqa: S311 - test data
+    if rng.random() < 0.03:
+        return rng.randbytes(rng.randrange(300))
+    whole = rng.choice(valid_files(reader))
+    if reader == "artifact" and rng.random() < 0.8:
+        return _mutate_artifact(rng, whole)
+    if reader == "parquet" and rng.random() < 0.6:
+        return _random_table(rng)
+    if whole.startswith(b"PK") and rng.random() < 0.7:
+        return _mutate_zip_members(rng, whole)
+    content = _mutate_bytes(rng, whole)
+    if reader not in {"artifact", "mime"} and rng.random() < 0.15:
+        content = gzip.compress(content) if rng.random() < 0.5 else zstandard.compress(content)
+        if rng.random() < 0.5:
+            content = _mutate_bytes(rng, content)
     return content
 
 
-def _mangled_bytes(dice: random.Random, content: bytes) -> bytes:
-    for _ in range(dice.choice([0, 1, 1, 2, 3, 8])):
-        way = dice.choice(_WAYS)
-        content = way(dice, content)[:400_000]
+def _mutate_bytes(rng: random.Random, content: bytes) -> bytes:
+    for _ in range(rng.choice([0, 1, 1, 2, 3, 8])):
+        mutation = rng.choice(_MUTATIONS)
+        content = mutation(rng, content)[:400_000]
     return content
 
 
-def _flip(dice: random.Random, content: bytes) -> bytes:
-    changed = bytearray(content or b"\0")
-    for _ in range(dice.choice([1, 1, 2, 16])):
-        changed[dice.randrange(len(changed))] = dice.randrange(256)
-    return bytes(changed)
+def _flip(rng: random.Random, content: bytes) -> bytes:
+    flipped = bytearray(content or b"\0")
+    for _ in range(rng.choice([1, 1, 2, 16])):
+        flipped[rng.randrange(len(flipped))] = rng.randrange(256)
+    return bytes(flipped)
 
 
-def _insert(dice: random.Random, content: bytes) -> bytes:
-    start, end = _span(dice, content)
-    return content[:start] + dice.choice(TOKENS) + content[start if dice.random() < 0.5 else end :]
+def _insert(rng: random.Random, content: bytes) -> bytes:
+    start, end = _span(rng, content)
+    return content[:start] + rng.choice(TOKENS) + content[start if rng.random() < 0.5 else end :]
 
 
-def _drop(dice: random.Random, content: bytes) -> bytes:
-    start, end = _span(dice, content)
+def _drop(rng: random.Random, content: bytes) -> bytes:
+    start, end = _span(rng, content)
     return content[:start] + content[end:]
 
 
-def _repeat(dice: random.Random, content: bytes) -> bytes:
-    start, end = _span(dice, content)
-    return content[:start] + content[start:end] * dice.choice([2, 3, 50, 3000]) + content[end:]
+def _repeat(rng: random.Random, content: bytes) -> bytes:
+    start, end = _span(rng, content)
+    return content[:start] + content[start:end] * rng.choice([2, 3, 50, 3000]) + content[end:]
 
 
-def _cut(dice: random.Random, content: bytes) -> bytes:
-    return content[: dice.randrange(len(content) + 1)]
+def _cut(rng: random.Random, content: bytes) -> bytes:
+    return content[: rng.randrange(len(content) + 1)]
 
 
-def _lines(dice: random.Random, content: bytes) -> bytes:
+def _shuffle_lines(rng: random.Random, content: bytes) -> bytes:
     lines = content.splitlines(keepends=True) or [b""]
-    for _ in range(dice.choice([1, 2, 5])):
-        here, there = dice.randrange(len(lines)), dice.randrange(len(lines))
-        if dice.random() < 0.5:
-            lines[here], lines[there] = lines[there], lines[here]
+    for _ in range(rng.choice([1, 2, 5])):
+        i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
+        if rng.random() < 0.5:
+            lines[i], lines[j] = lines[j], lines[i]
         else:
-            lines.insert(here, lines[there])
+            lines.insert(i, lines[j])
     return b"".join(lines)
 
 
-def _splice(dice: random.Random, content: bytes) -> bytes:
-    other = dice.choice(seeds(dice.choice(READERS[:-1])))
-    return content[: dice.randrange(len(content) + 1)] + other[dice.randrange(len(other) + 1) :]
+def _splice(rng: random.Random, content: bytes) -> bytes:
+    other = rng.choice(valid_files(rng.choice(READERS[:-1])))
+    return content[: rng.randrange(len(content) + 1)] + other[rng.randrange(len(other) + 1) :]
 
 
-def _span(dice: random.Random, content: bytes) -> tuple[int, int]:
-    start = dice.randrange(len(content) + 1)
-    return start, min(len(content), start + dice.choice([1, 2, 4, 20, 100]))
+def _span(rng: random.Random, content: bytes) -> tuple[int, int]:
+    start = rng.randrange(len(content) + 1)
+    return start, min(len(content), start + rng.choice([1, 2, 4, 20, 100]))
 
 
-_WAYS: list[Callable[[random.Random, bytes], bytes]] = [
+_MUTATIONS: list[Callable[[random.Random, bytes], bytes]] = [
     _flip,
     _insert,
     _insert,
     _drop,
     _repeat,
     _cut,
-    _lines,
+    _shuffle_lines,
     _splice,
 ]
 
 
-def _rezipped(dice: random.Random, whole: bytes) -> bytes:
-    """The same zip with its members mangled, so that what is inside is reached."""
+def _mutate_zip_members(rng: random.Random, whole: bytes) -> bytes:
+    """Mutate the members of a zip. The zip often stays valid, so that the reader reaches the members."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(out, "w") as new:
         for info in old.infolist():
-            for _ in range(dice.choice([1, 1, 1, 0, 2])):
-                name = _mangled_bytes(dice, info.filename.encode()) if dice.random() < 0.2 else b""
+            for _ in range(rng.choice([1, 1, 1, 0, 2])):
+                name = _mutate_bytes(rng, info.filename.encode()) if rng.random() < 0.2 else b""
                 entry = zipfile.ZipInfo(name.decode(errors="replace")[:200] or info.filename)
-                entry.compress_type = dice.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-                with warnings.catch_warnings(action="ignore"):  # of a name that is there twice
-                    new.writestr(entry, _mangled_bytes(dice, old.read(info)))
-    return out.getvalue() if dice.random() < 0.8 else _mangled_bytes(dice, out.getvalue())
+                entry.compress_type = rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+                with warnings.catch_warnings(action="ignore"):  # about duplicate names
+                    new.writestr(entry, _mutate_bytes(rng, old.read(info)))
+    return out.getvalue() if rng.random() < 0.8 else _mutate_bytes(rng, out.getvalue())
 
 
-def _table(dice: random.Random) -> bytes:
-    """A Parquet file of whatever types under the names that mean something."""
+def _random_table(rng: random.Random) -> bytes:
+    """Return a Parquet file with columns of random types under names that have a role."""
     names = ["text", "labels", "id", "split", "features", "subject", "from", "raw_email", "l1", "a"]
     columns = {
-        name: dice.choice(_COLUMNS)
-        for name in dice.sample(names, dice.randrange(1, 5)) + dice.choice([[], ["text"], ["labels"]])
+        name: rng.choice(_COLUMNS)
+        for name in rng.sample(names, rng.randrange(1, 5)) + rng.choice([[], ["text"], ["labels"]])
     }
-    if dice.random() < 0.6:
+    if rng.random() < 0.6:
         columns["text"] = pa.array(["a", "b", None])
-    if dice.random() < 0.6:
+    if rng.random() < 0.6:
         columns["labels"] = pa.array([["x"], ["y", "x"], []])
     out = io.BytesIO()
-    pq.write_table(pa.table(columns), out, compression=dice.choice(["none", "snappy", "zstd", "gzip"]))
+    pq.write_table(pa.table(columns), out, compression=rng.choice(["none", "snappy", "zstd", "gzip"]))
     content = out.getvalue()
-    return content if dice.random() < 0.7 else _mangled_bytes(dice, content)
+    return content if rng.random() < 0.7 else _mutate_bytes(rng, content)
 
 
 _COLUMNS: list[Any] = [
@@ -325,21 +329,21 @@ _COLUMNS: list[Any] = [
 ]
 
 
-def _forged(dice: random.Random, whole: bytes) -> bytes:
-    """A saved model with another manifest or other arrays, and checksums that are right."""
+def _mutate_artifact(rng: random.Random, whole: bytes) -> bytes:
+    """Mutate the manifest or the arrays of a saved model, and correct its checksums."""
     length = int.from_bytes(whole[:8], "little")
     described = json.loads(whole[8 : 8 + length])
     manifest = json.loads(described.pop("__metadata__")["manifest"])
     arrays = bytearray(whole[8 + length :])
-    if dice.random() < 0.5 and arrays:
-        for _ in range(dice.choice([1, 4, 40])):
-            width = dice.choice([1, 4, 8])
-            start = dice.randrange(max(len(arrays) - width, 1))
-            arrays[start : start + width] = dice.choice([b"\xff", b"\0", b"\x7f", dice.randbytes(1)]) * width
+    if rng.random() < 0.5 and arrays:
+        for _ in range(rng.choice([1, 4, 40])):
+            width = rng.choice([1, 4, 8])
+            start = rng.randrange(max(len(arrays) - width, 1))
+            arrays[start : start + width] = rng.choice([b"\xff", b"\0", b"\x7f", rng.randbytes(1)]) * width
         arrays = arrays[: len(whole) - 8 - length]
-    if dice.random() < 0.6:
-        for _ in range(dice.choice([1, 1, 3])):
-            _change(dice, manifest)
+    if rng.random() < 0.6:
+        for _ in range(rng.choice([1, 1, 3])):
+            _mutate_json(rng, manifest)
     offset = 0
     entries = manifest.get("arrays")
     for entry in entries if isinstance(entries, list) else []:
@@ -380,18 +384,18 @@ _VALUES: list[Any] = [
 ]
 
 
-def _change(dice: random.Random, value: Any) -> None:
-    """Put something else in some place of a JSON value."""
+def _mutate_json(rng: random.Random, value: Any) -> None:
+    """Replace or delete a random value inside a JSON value."""
     places = list(_places(value))
-    holder, key = dice.choice(places)
-    if dice.random() < 0.2:
+    holder, key = rng.choice(places)
+    if rng.random() < 0.2:
         del holder[key]
-    elif dice.random() < 0.4:
-        other, other_key = dice.choice(places)
-        with suppress(KeyError, IndexError):  # it may just have gone
+    elif rng.random() < 0.4:
+        other, other_key = rng.choice(places)
+        with suppress(KeyError, IndexError):  # the other place can be deleted already
             holder[key] = json.loads(json.dumps(other[other_key]))
     else:
-        holder[key] = dice.choice(_VALUES)
+        holder[key] = rng.choice(_VALUES)
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -402,9 +406,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @cache
-def seeds(reader: str) -> list[bytes]:
-    """Valid files for a reader, small ones."""
-    return _SEEDS[reader]()
+def valid_files(reader: str) -> list[bytes]:
+    """Return small valid files for a reader."""
+    return _VALID_FILES[reader]()
 
 
 def _jsonl() -> list[bytes]:
@@ -521,7 +525,7 @@ def _artifact() -> list[bytes]:
     return saved
 
 
-_SEEDS: dict[str, Callable[[], list[bytes]]] = {
+_VALID_FILES: dict[str, Callable[[], list[bytes]]] = {
     "jsonl": _jsonl,
     "csv": _csv,
     "svmlight": _svmlight,

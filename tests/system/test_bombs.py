@@ -1,4 +1,4 @@
-"""Bombs over HTTP: each is refused, or handled and noted, in bounded memory, while others are served."""
+"""Decompression bombs and similar input: handled in bounded memory while other clients are served."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ from zip_quine import zip_quine
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]
 
-API_MAY_GROW = 512 * MIB
-"""Memory that the API's process may need for a bomb: ten times a body of 32 MiB of JSON, and more."""
-JOB_MAY_TAKE = 768 * MIB
-"""Memory of a job's process at its most: what every job needs, and ten times a record of 32 MiB and more."""
+MAX_API_GROWTH = 512 * MIB
+"""Additional memory that the API process can take: more than ten times a JSON body of 32 MiB."""
+MAX_JOB_BYTES = 768 * MIB
+"""Peak memory of a job process: the base of every job, and more than ten times a record of 32 MiB."""
 
 
-class Beside:
-    """What others do meanwhile: predictions and health checks, and a look at every process's memory."""
+class BackgroundTraffic:
+    """Sends predictions and health checks in the background, and measures the memory of every job process."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.answers = 0
-        self.wrong: list[str] = []
+        self.n_responses = 0
+        self.failures: list[str] = []
         self.job_bytes = 0
         self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=work) for work in (self._ask, self._look)]
+        self._threads = [
+            threading.Thread(target=work) for work in (self._send_requests, self._measure_memory)
+        ]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -50,18 +52,18 @@ class Beside:
         for thread in self._threads:
             thread.join()
 
-    def _ask(self) -> None:
+    def _send_requests(self) -> None:
         body = {"instances": [{"text": "my invoice is wrong"}]}
         with httpx.Client(base_url=self.stack.url, timeout=60, trust_env=False) as client:
             while not self._stopped.wait(0.02):
-                predicted = client.post("/v1/models/beside/predict", json=body)
+                prediction = client.post("/v1/models/beside/predict", json=body)
                 health = client.get("/health/ready")
-                self.wrong += [
-                    answer.text[:500] for answer in (predicted, health) if answer.status_code != 200
+                self.failures += [
+                    response.text[:500] for response in (prediction, health) if response.status_code != 200
                 ]
-                self.answers += 1
+                self.n_responses += 1
 
-    def _look(self) -> None:
+    def _measure_memory(self) -> None:
         while not self._stopped.wait(0.02):
             for worker in self.stack.worker_pids():
                 for job in self.stack.job_pids(worker):
@@ -69,13 +71,13 @@ class Beside:
 
 
 def _peak(pid: int) -> int:
-    """The most memory that a process has held; 0 when it has ended."""
+    """Return the peak memory of a process; 0 if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(match[1]) * 1024 if match else 0
 
 
 @pytest.fixture(scope="module")
@@ -89,26 +91,26 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @contextmanager
-def unharmed(stack: Stack) -> Iterator[Beside]:
-    """Others are answered meanwhile, and no process takes more than it may."""
+def check_other_clients(stack: Stack) -> Iterator[BackgroundTraffic]:
+    """Check that other clients get responses, and that no process takes too much memory."""
     (api,) = [pid for pid in stack.processes("-m app api") if _peak(pid)]
-    Path(f"/proc/{api}/clear_refs").write_text("5")  # its peak is counted from now
+    Path(f"/proc/{api}/clear_refs").write_text("5")  # resets its peak
     before = _peak(api)
-    with Beside(stack) as beside:
-        yield beside
-        answered = beside.answers
-        wait_for(lambda: beside.answers > answered or None, what="an answer after the bomb")
-    assert not beside.wrong, beside.wrong[:3]
-    grown = _peak(api) - before
-    assert grown < API_MAY_GROW, f"the API grew by {grown / MIB:.0f} MiB"
-    assert beside.job_bytes < JOB_MAY_TAKE, f"a job took {beside.job_bytes / MIB:.0f} MiB"
+    with BackgroundTraffic(stack) as traffic:
+        yield traffic
+        before_wait = traffic.n_responses
+        wait_for(lambda: traffic.n_responses > before_wait or None, what="a response after the bomb")
+    assert not traffic.failures, traffic.failures[:3]
+    growth = _peak(api) - before
+    assert growth < MAX_API_GROWTH, f"the API grew by {growth / MIB:.0f} MiB"
+    assert traffic.job_bytes < MAX_JOB_BYTES, f"a job took {traffic.job_bytes / MIB:.0f} MiB"
 
 
-def settled(stack: Stack, content: bytes, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
-    """A data set of this content, once it is ready or has failed; it is gone afterwards."""
-    made = stack.upload(content, headers, **fields)
-    stack.call("DELETE", f"/v1/datasets/{made['id']}", 204)
-    return made
+def upload_and_delete(stack: Stack, content: bytes, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
+    """Upload content, wait until the data set is ready or failed, delete it, and return it."""
+    dataset = stack.upload(content, headers, **fields)
+    stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
+    return dataset
 
 
 GZIP, ZSTD = {"Content-Encoding": "gzip"}, {"Content-Encoding": "zstd"}
@@ -123,7 +125,7 @@ UPLOADS: list[tuple[str, Callable[[], bytes], dict[str, str], str, str]] = [
     ),
     ("10 GiB of zstd zeros", lambda: bombs.zstd_zeros(10 * GIB), ZSTD, "csv", "there is no column 'labels'"),
     (
-        "zeros that nobody spoke of",
+        "gzip zeros without Content-Encoding",
         lambda: bombs.gzip_zeros(GIB),
         {},
         "svmlight",
@@ -131,7 +133,7 @@ UPLOADS: list[tuple[str, Callable[[], bytes], dict[str, str], str, str]] = [
     ),
     (
         "zeros in gzip in gzip",
-        lambda: bombs.gzip_again(bombs.gzip_zeros(10 * GIB)),
+        lambda: bombs.gzip_twice(bombs.gzip_zeros(10 * GIB)),
         GZIP,
         "jsonl",
         "expands to more than 200 times",
@@ -184,24 +186,24 @@ UPLOADS: list[tuple[str, Callable[[], bytes], dict[str, str], str, str]] = [
 @pytest.mark.parametrize(
     ("make", "headers", "kind", "reason"), [pytest.param(*case[1:], id=case[0]) for case in UPLOADS]
 )
-def test_content_that_goes_off_is_refused(
+def test_content_that_exceeds_a_limit_is_rejected(
     stack: Stack, make: Callable[[], bytes], headers: dict[str, str], kind: str, reason: str
 ) -> None:
     content = make()
-    with unharmed(stack):
-        made = settled(stack, content, headers, format=kind)
-    assert made["state"] == "failed", made
-    assert made["error"]["code"] == "bad_data"
-    assert re.search(reason, made["error"]["detail"]), made["error"]
-    assert len(json.dumps(made)) < 10_000, "what was sent is not sent back"
+    with check_other_clients(stack):
+        dataset = upload_and_delete(stack, content, headers, format=kind)
+    assert dataset["state"] == "failed", dataset
+    assert dataset["error"]["code"] == "bad_data"
+    assert re.search(reason, dataset["error"]["detail"]), dataset["error"]
+    assert len(json.dumps(dataset)) < 10_000, "the content is not part of the response"
 
 
 @pytest.mark.parametrize("make", [zip_quine, lambda: bombs.nested_zip(60)], ids=["quine", "60 levels"])
 def test_a_zip_in_a_zip_is_not_opened(stack: Stack, make: Callable[[], bytes]) -> None:
-    with unharmed(stack):
-        made = settled(stack, make(), {}, format="eml_zip")
-    assert made["state"] == "ready", made
-    assert (made["n_examples"], made["n_labels"]) == (1, 1)
+    with check_other_clients(stack):
+        dataset = upload_and_delete(stack, make(), {}, format="eml_zip")
+    assert dataset["state"] == "ready", dataset
+    assert (dataset["n_examples"], dataset["n_labels"]) == (1, 1)
 
 
 def test_the_zip_quine_contains_itself() -> None:
@@ -229,11 +231,11 @@ MESSAGES: list[tuple[str, Callable[[], bytes], str]] = [
 
 
 @pytest.mark.parametrize(("make", "defect"), [pytest.param(*case[1:], id=case[0]) for case in MESSAGES])
-def test_a_message_that_goes_off_is_routed_with_a_defect_noted(
+def test_a_message_that_exceeds_a_limit_is_routed_with_a_defect(
     stack: Stack, make: Callable[[], bytes], defect: str
 ) -> None:
     message = make()
-    with unharmed(stack):
+    with check_other_clients(stack):
         decision = stack.call(
             "POST",
             "/v1/routers/beside/messages",
@@ -242,27 +244,27 @@ def test_a_message_that_goes_off_is_routed_with_a_defect_noted(
             headers={"Content-Type": "message/rfc822"},
         )
     assert decision["message"]["truncated"]
-    assert any(defect in noted for noted in decision["message"]["defects"]), decision["message"]
+    assert any(defect in text for text in decision["message"]["defects"]), decision["message"]
 
 
-def test_a_data_set_of_such_messages_is_read(stack: Stack) -> None:
+def test_a_data_set_of_such_messages_is_ready(stack: Stack) -> None:
     raw = [base64.b64encode(make()).decode() for _, make, _ in MESSAGES[:2]]
     lines = [json.dumps({"raw_email": message, "labels": ["x"]}) for message in raw * 20]
-    with unharmed(stack):
-        made = settled(stack, "\n".join(lines).encode(), {}, format="jsonl")
-    assert made["state"] == "ready", made
+    with check_other_clients(stack):
+        dataset = upload_and_delete(stack, "\n".join(lines).encode(), {}, format="jsonl")
+    assert dataset["state"] == "ready", dataset
 
 
-def test_a_million_labels_in_a_request_are_refused(stack: Stack) -> None:
+def test_a_million_labels_in_a_request_are_rejected(stack: Stack) -> None:
     tree = {f"l{label}": "top" for label in range(1_000_000)}
     destinations = dict.fromkeys(tree, "front@example.org")
     router = {"model": "beside", "fallback": "front@example.org", "destinations": destinations}
-    with unharmed(stack):
-        answer = stack.http.post("/v1/datasets", json={"name": "tree", "label_tree": tree})
-        problem_of(answer, 413, "too_large", "/label_tree")
-        answer = stack.http.put("/v1/routers/many", json=router)
-        problem_of(answer, 413, "too_large", "/destinations")
+    with check_other_clients(stack):
+        response = stack.http.post("/v1/datasets", json={"name": "tree", "label_tree": tree})
+        problem_of(response, 413, "too_large", "/label_tree")
+        response = stack.http.put("/v1/routers/many", json=router)
+        problem_of(response, 413, "too_large", "/destinations")
         decision = stack.call("POST", "/v1/routers/beside/messages", 200, content=b"Subject: x")
         path = f"/v1/decisions/{decision['decision_id']}/feedback"
-        answer = stack.http.post(path, json={"labels": [*tree]})
-        problem_of(answer, 413, "too_large", "/labels")
+        response = stack.http.post(path, json={"labels": [*tree]})
+        problem_of(response, 413, "too_large", "/labels")

@@ -1,4 +1,4 @@
-"""Every format over HTTP: uploaded, reported on, trained from, predicted with."""
+"""Every file format over HTTP: upload, report, training and prediction."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ def as_svmlight() -> bytes:
 def as_arff() -> bytes:
     rows = "".join(f"{i % 3 + 1}.5,{i % 5},{i % 2},{(i % 3) // 2}\n" for i in range(60))
     arff = (
-        "@relation made\n@attribute 1 numeric\n@attribute 2 numeric\n"
+        "@relation test\n@attribute 1 numeric\n@attribute 2 numeric\n"
         f"@attribute odd {{0,1}}\n@attribute last {{0,1}}\n@data\n{rows}"
     )
     xml = (
         '<labels xmlns="http://mulan.sourceforge.net/labels">'
         '<label name="odd"></label><label name="last"></label></labels>'
     )
-    return zipped({"made.arff": arff.encode(), "made.xml": xml.encode()})
+    return make_zip({"test.arff": arff.encode(), "test.xml": xml.encode()})
 
 
 def as_mbox() -> bytes:
-    return b"".join(b"From mailer Thu Jan  1 00:00:00 2026\n" + raw + b"\n" for _, raw in mails())
+    return b"".join(b"From mailer Thu Jan  1 00:00:00 2026\n" + raw + b"\n" for _, raw in raw_messages())
 
 
 def as_eml_zip() -> bytes:
-    return zipped({f"{labels[0]}/{i}.eml": raw for i, (labels, raw) in enumerate(mails())})
+    return make_zip({f"{labels[0]}/{i}.eml": raw for i, (labels, raw) in enumerate(raw_messages())})
 
 
-def mails() -> list[tuple[list[str], bytes]]:
+def raw_messages() -> list[tuple[list[str], bytes]]:
     return [
         (
             e["labels"],
@@ -73,7 +73,7 @@ def mails() -> list[tuple[list[str], bytes]]:
     ]
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def make_zip(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -102,7 +102,7 @@ FORMATS: dict[str, tuple[Callable[[], bytes], dict[str, Any], str, int, dict[str
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_goes_in_and_predictions_come_out(stack: Stack, name: str) -> None:
+def test_each_format_can_be_uploaded_and_trained_on(stack: Stack, name: str) -> None:
     content, fields, kind, n_examples, instance = FORMATS[name]
     dataset = stack.upload(content(), **fields)
     assert dataset["state"] == "ready", dataset
@@ -112,11 +112,11 @@ def test_a_format_goes_in_and_predictions_come_out(stack: Stack, name: str) -> N
     ]
     first = stack.call("GET", f"/v1/datasets/{dataset['id']}/examples?limit=1", 200)["items"][0]
     assert set(first["labels"]) <= set(labels)
-    made = stack.train(dataset["id"], model=f"format-{name}", learner={"algorithm": "svm"})
-    job = stack.finished(made["id"])
+    training = stack.train(dataset["id"], model=f"format-{name}", learner={"algorithm": "svm"})
+    job = stack.finished(training["id"])
     assert job["state"] == "succeeded", job
-    answer = stack.call("POST", f"/v1/models/format-{name}/predict", 200, json={"instances": [instance]})
-    assert sorted(entry["label"] for entry in answer["predictions"][0]["ranking"]) == labels
+    response = stack.call("POST", f"/v1/models/format-{name}/predict", 200, json={"instances": [instance]})
+    assert sorted(entry["label"] for entry in response["predictions"][0]["ranking"]) == labels
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_format_goes_in_and_predictions_come_out(stack: Stack, name: str) -> N
     ],
 )
 @pytest.mark.parametrize("name", ["jsonl", "arff", "mbox"])
-def test_compressed_content_is_the_same_data_set(
+def test_compressed_content_gives_the_same_data_set(
     stack: Stack, name: str, compress: Callable[[bytes], bytes], headers: dict[str, str]
 ) -> None:
     content, fields, kind, n_examples, _ = FORMATS[name]
@@ -138,7 +138,7 @@ def test_compressed_content_is_the_same_data_set(
 
 
 @pytest.mark.parametrize("name", ["jsonl", "parquet", "svmlight", "arff", "eml_zip"])
-def test_a_format_is_told_from_its_content(stack: Stack, name: str) -> None:
+def test_a_format_is_detected_from_the_content(stack: Stack, name: str) -> None:
     content, _, kind, n_examples, _ = FORMATS[name]
     dataset = stack.upload(content())
     assert dataset["state"] == "ready", dataset
