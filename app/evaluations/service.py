@@ -46,7 +46,7 @@ def create(
     dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
     splits = (dataset.report or {}).get("splits", {})
     if body.part != "all" and not splits.get(body.part):
-        message = f"the data set has no {body.part} part; use all"
+        message = f"the data set has no {body.part} part; set part to all"
         raise Invalid(message, errors=[("/part", message)])
 
     def work(tx: Transaction) -> Evaluation:

@@ -206,7 +206,7 @@ def test_an_impossible_evaluation_is_rejected_immediately(
     other = in_process.dataset(ctx, examples)
     with pytest.raises(Invalid) as rejected:
         evaluate(ctx, other, **fields)
-    assert [pointer for pointer, _ in rejected.value.errors] == [pointer]
+    assert [actual for actual, _ in rejected.value.errors] == [pointer]
     assert in_process.queued(ctx) == []
 
 

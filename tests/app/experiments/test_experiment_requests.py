@@ -98,7 +98,7 @@ def test_a_grid_is_every_combination(ctx: AppContext, dataset: str) -> None:
 def test_an_invalid_request_is_rejected_with_its_pointer(
     ctx: AppContext, dataset: str, fields: dict[str, Any], pointer: str
 ) -> None:
-    assert [pointer for pointer, _ in rejection(ctx, request_of(dataset, **fields)).errors] == [pointer]
+    assert [actual for actual, _ in rejection(ctx, request_of(dataset, **fields)).errors] == [pointer]
 
 
 def test_a_given_split_needs_both_parts(ctx: AppContext) -> None:
