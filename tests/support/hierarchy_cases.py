@@ -16,12 +16,12 @@ KERNELS: dict[str, Any] = {
     "polynomial": lambda x, z: (x @ z + 1) ** 2,
     "rbf": lambda x, z: np.exp(-((x - z) @ (x - z))),
 }
-"""The kernels of two examples, with their default parameters."""
+"""The kernels, with their default parameters, as functions of two examples."""
 
 
 @dataclass
 class StepLog:
-    """A monitor that keeps every step of a training, and the training's state after it."""
+    """A monitor that keeps every step of a training and a snapshot of the training after it."""
 
     steps: list[Step] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
@@ -49,7 +49,7 @@ def small_problem(seed: int, k: int, g: int = 3) -> tuple[Floats, AnyArray, list
 
 
 def larger_problem() -> tuple[csr_array[Any, tuple[int, int]], AnyArray, Context]:
-    """150 examples, 12 features and 7 labels in two trees, noisy."""
+    """150 examples with 12 features and 7 noisy labels in two trees."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 12)) * (rng.random((150, 12)) < 0.5)
     parents = np.array([4, -1, 1, 1, 1, 4, -1])

@@ -1,4 +1,4 @@
-"""Naive Bayes against a literal version, and against scikit-learn where the two agree."""
+"""Naive Bayes against a literal version, and in single-label mode against scikit-learn."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_scores_are_the_formulas(problem: Problem, alpha: float, mode: Any, seed
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-9)
 
 
-def test_single_labels_are_ranked_as_by_scikit_learn() -> None:
+def test_single_label_scores_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, size=(60, 8)), rng.integers(0, 3, size=60)
     learner = NaiveBayes(label_mode="single_label").fit(X, np.eye(3, dtype=int)[y])
@@ -83,7 +83,7 @@ def test_single_labels_are_ranked_as_by_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize("mode", ["multilabel", "single_label"])
-def test_negative_features_are_refused(mode: Any) -> None:
+def test_negative_features_are_rejected(mode: Any) -> None:
     with pytest.raises(UnsuitableDataError, match=r"Negative values .* \(the smallest is -0\.5\)"):
         NaiveBayes(label_mode=mode).fit([[1.0, -0.5]], [[1, 0]])
     learner = NaiveBayes(label_mode=mode).fit([[1.0, 0], [0, 1]], [[1, 0], [0, 1]])
@@ -111,27 +111,27 @@ def test_explanations_add_up() -> None:
     assert weights.sum() + learner.bias_[1] == pytest.approx(score, abs=1e-12)
 
 
-def test_explanations_of_single_labels_differ_as_their_scores_do() -> None:
+def test_single_label_explanations_differ_like_the_scores() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, size=(60, 8)).astype(float), rng.integers(0, 3, size=60)
     learner = NaiveBayes(label_mode="single_label").fit(X, np.eye(3, dtype=int)[y])
-    given = [learner.explain(csr_array(X[:1]), j)[1].sum() + learner.bias_[j] for j in range(3)]
+    explained = [learner.explain(csr_array(X[:1]), j)[1].sum() + learner.bias_[j] for j in range(3)]
     scores = learner.decision_function(X[:1])[0]
-    np.testing.assert_allclose(np.diff(given), np.diff(scores), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.diff(explained), np.diff(scores), rtol=0, atol=1e-12)
 
 
-def test_a_constant_label_is_warned_of_and_not_explained() -> None:
+def test_a_constant_label_gives_a_warning_and_has_no_explanation() -> None:
     learner = NaiveBayes().fit([[1.0, 0], [0, 1]], [[1, 0], [1, 1]])
     assert learner.summary_.warnings == ["every example has these labels, their score is always +1: 0"]
     assert len(learner.explain(csr_array(np.ones((1, 2))), 0)[0]) == 0
 
 
-def test_single_label_mode_warns_of_several_labels() -> None:
+def test_single_label_mode_warns_about_several_labels() -> None:
     learner = NaiveBayes(label_mode="single_label").fit([[1.0, 0], [0, 1]], [[1, 0], [1, 1]])
     assert any("several labels" in warning for warning in learner.summary_.warnings)
 
 
-def test_totals_that_will_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_totals_that_need_too_much_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.base.memory.WEIGHTS_LIMIT", 2 * 5 * 6 * 8 - 1)
     with pytest.raises(UnsuitableDataError, match="the totals and weights of 6 labels over 5 features need"):
         NaiveBayes().fit(np.ones((1, 5)), np.ones((1, 6), dtype=int))

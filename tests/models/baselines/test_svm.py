@@ -52,7 +52,7 @@ def test_rare_equal_and_unsorted_columns(data: st.DataObject, g: int, r: int, se
     np.testing.assert_allclose(learner.decision_function(frozen(noncanonical(X, seed))), expected, atol=1e-9)
 
 
-def test_a_label_on_everywhere_scores_1_and_one_off_everywhere_minus_1() -> None:
+def test_a_label_of_all_examples_scores_1_and_a_label_of_none_minus_1() -> None:
     X, Y = problem()
     Y[:, 1] = 0
     scores = SVM().fit(X, Y).decision_function(X)
@@ -60,7 +60,7 @@ def test_a_label_on_everywhere_scores_1_and_one_off_everywhere_minus_1() -> None
     np.testing.assert_array_equal(scores[:, 1], -1)
 
 
-def test_indices_of_64_bits_are_taken() -> None:
+def test_64_bit_indices_are_accepted() -> None:
     X, Y = problem()
     wide = csr_array(X)
     wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
@@ -77,32 +77,32 @@ def test_explanation_and_intercept_add_up_to_the_score() -> None:
     )
 
 
-def test_saved_and_loaded_and_resumed_it_scores_the_same_bits() -> None:
+def test_a_saved_or_resumed_learner_gives_identical_scores() -> None:
     X, Y = problem()
     learner = SVM().fit(X, Y)
     scores = learner.decision_function(X)
     np.testing.assert_array_equal(SVM().set_state(learner.get_state()).decision_function(X), scores)
-    kept: list[State] = []
+    snapshots: list[State] = []
 
     def stop_after_two(step: Step) -> None:
-        kept.append(step.snapshot())
+        snapshots.append(step.snapshot())
         if step.completed == 2:
             raise StopTraining
 
     with pytest.raises(StopTraining):
         SVM().fit(X, Y, monitor=stop_after_two)
-    resumed = SVM().fit(X, Y, resume=kept[-1])
+    resumed = SVM().fit(X, Y, resume=snapshots[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
-    assert (kept[-1]["coef"][:, 2:] == 0).all()  # a snapshot does not follow the training that goes on
+    assert (snapshots[-1]["coef"][:, 2:] == 0).all()  # later training does not change a snapshot
 
 
-def test_labels_where_liblinear_gives_up_are_named() -> None:
+def test_a_warning_names_the_labels_for_which_liblinear_did_not_converge() -> None:
     rng = np.random.default_rng(2)
-    X = 1 + 1e-3 * rng.normal(size=(40, 60))  # nearly equal examples with labels by chance
+    X = 1 + 1e-3 * rng.normal(size=(40, 60))  # nearly equal examples with random labels
     learner = SVM(C=1e6).fit(X, rng.integers(0, 2, (40, 2)))
     assert learner.summary_.warnings == ["liblinear did not reach its tolerance for 0, 1; try a smaller C"]
 
 
-def test_bad_cost_is_refused() -> None:
+def test_an_invalid_cost_is_rejected() -> None:
     with pytest.raises(ParameterError, match="/learner/C"):
         SVM(C=0).fit([[1.0]], [[1]])

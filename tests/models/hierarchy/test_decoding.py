@@ -1,4 +1,4 @@
-"""Max-sum against all labelings of forests of up to 12 nodes."""
+"""Max-sum decoding against the enumeration of all labelings, in forests of up to 12 nodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def all_labelings(k: int) -> Bools:
     return np.array(list(itertools.product([False, True], repeat=k)))
 
 
-def literal_worth(forest: Forest, potentials: Floats, labelings: Bools) -> Floats:
-    """Worth of each labeling under one example's (4, k) potentials, edge by edge."""
+def literal_value(forest: Forest, potentials: Floats, labelings: Bools) -> Floats:
+    """Value of each labeling under the (4, k) potentials of one example, edge by edge."""
     total = np.zeros(len(labelings))
     for node, parent in enumerate(forest.parent_positions):
         parent_on = labelings[:, parent] if parent >= 0 else np.ones(len(labelings), dtype=np.bool_)
@@ -38,15 +38,15 @@ def test_best_labelings_and_max_marginals_are_those_of_brute_force(parents: list
     forest = Forest(np.array(parents))
     k = forest.n_labels
     potentials = np.random.default_rng(seed).normal(size=(3, 4, k))
-    found, marginals = best_labelings(forest, potentials), max_marginals(forest, potentials)
+    best, marginals = best_labelings(forest, potentials), max_marginals(forest, potentials)
     labelings = all_labelings(k)
     for i in range(len(potentials)):
-        worths = literal_worth(forest, potentials[i], labelings)
-        np.testing.assert_array_equal(found[i], labelings[np.argmax(worths)])
+        values = literal_value(forest, potentials[i], labelings)
+        np.testing.assert_array_equal(best[i], labelings[np.argmax(values)])
         for node in range(k):
             on = labelings[:, node]
-            assert marginals[i, node] == pytest.approx(worths[on].max() - worths[~on].max(), abs=1e-9)
-    np.testing.assert_array_equal(marginals > 0, found)
+            assert marginals[i, node] == pytest.approx(values[on].max() - values[~on].max(), abs=1e-9)
+    np.testing.assert_array_equal(marginals > 0, best)
 
 
 @given(forests(), st.integers(0, 2**32 - 1))
@@ -54,35 +54,35 @@ def test_best_labelings_and_max_marginals_are_those_of_brute_force(parents: list
 def test_ties_decode_to_a_best_labeling(parents: list[int], seed: int) -> None:
     forest = Forest(np.array(parents))
     potentials = np.random.default_rng(seed).integers(-1, 2, size=(3, 4, forest.n_labels)).astype(float)
-    found = best_labelings(forest, potentials)
+    best = best_labelings(forest, potentials)
     labelings = all_labelings(forest.n_labels)
     for i in range(len(potentials)):
-        worths = literal_worth(forest, potentials[i], labelings)
-        assert literal_worth(forest, potentials[i], found[i : i + 1])[0] == worths.max()
+        values = literal_value(forest, potentials[i], labelings)
+        assert literal_value(forest, potentials[i], best[i : i + 1])[0] == values.max()
 
 
-def test_what_is_worth_nothing_is_off() -> None:
+def test_a_node_with_equal_values_is_off() -> None:
     assert not best_labelings(Forest(np.array([-1, 0, 0])), np.zeros((1, 4, 3))).any()
 
 
 @given(forests(), st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
 def test_forbidden_edge_labelings_are_avoided(parents: list[int], seed: int) -> None:
-    """On the face of the marginal polytope that a few labelings span, decoding stays on the face."""
+    """Decoding on a face of the marginal polytope returns a labeling on that face."""
     rng = np.random.default_rng(seed)
     forest = Forest(np.array(parents))
     span = rng.random((3, forest.n_labels)) < 0.5
     allowed = indicators(forest, span).max(axis=0) > 0
     potentials = np.where(allowed, rng.normal(size=allowed.shape), -np.inf)
-    found = best_labelings(forest, potentials[None])[0]
-    worths = literal_worth(forest, potentials, all_labelings(forest.n_labels))
-    assert literal_worth(forest, potentials, found[None])[0] == pytest.approx(worths.max(), abs=1e-12)
+    best = best_labelings(forest, potentials[None])[0]
+    values = literal_value(forest, potentials, all_labelings(forest.n_labels))
+    assert literal_value(forest, potentials, best[None])[0] == pytest.approx(values.max(), abs=1e-12)
 
 
-def test_indicators_mark_one_labeling_an_edge() -> None:
+def test_indicators_mark_one_labeling_of_each_edge() -> None:
     forest = Forest(np.array([-1, 0]))
     marks = indicators(forest, np.array([[True, False], [False, True]]))
-    np.testing.assert_array_equal(marks[0].T, [[0, 0, 0, 1], [0, 0, 1, 0]])  # edge by edge: 00, 01, 10, 11
+    np.testing.assert_array_equal(marks[0].T, [[0, 0, 0, 1], [0, 0, 1, 0]])  # for each edge: 00, 01, 10, 11
     np.testing.assert_array_equal(marks[1].T, [[0, 0, 1, 0], [0, 1, 0, 0]])
 
 

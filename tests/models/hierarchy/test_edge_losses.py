@@ -1,4 +1,4 @@
-"""Edge losses add up to the loss, whatever the labeling."""
+"""The edge losses of every labeling add up to its loss."""
 
 from __future__ import annotations
 

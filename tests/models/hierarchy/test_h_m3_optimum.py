@@ -32,7 +32,7 @@ LOSSES = [
 
 
 def coefficients(parents: list[int], scaling: str) -> list[float]:
-    """The c_j of "Scaling the loss"; the roots of a forest share 1."""
+    """The c_j of "Scaling the loss". The roots of a forest share 1."""
     if scaling == "sibling":
 
         def shared(j: int) -> float:
@@ -61,7 +61,7 @@ def hierarchical(true: AnyArray, y: AnyArray, parents: list[int], costs: list[fl
 
 
 class Program:
-    """The quadratic program of the paper over all pseudo-examples (x_i, y), written out.
+    """The quadratic program of the paper over all pseudo-examples (x_i, y).
 
     Args:
         X: (g, r) examples.

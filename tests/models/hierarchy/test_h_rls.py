@@ -1,4 +1,4 @@
-"""H-RLS against its definition, an inverse for every node and example."""
+"""H-RLS against its definition: a matrix inverse for every node and example."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_scores_are_those_of_the_literal_inverse(
 
 def test_a_parent_without_examples_gives_its_children_0() -> None:
     learner = HRLS().fit([[1.0], [2.0]], [[0, 1], [0, 0]], context=Context(parents=np.array([-1, 0])))
-    margins = learner.decision_function([[-3.0]])  # the root's own margin is positive there
+    margins = learner.decision_function([[-3.0]])  # the margin of the root is positive here
     assert margins[0, 0] > 0
     assert margins[0, 1] == 0
 
 
-def test_blocks_do_not_change_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_size_does_not_change_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(9, 4)), rng.integers(0, 2, (9, 3))
     learner = HRLS().fit(X, Y, context=Context(parents=np.array([-1, 0, 0])))
@@ -77,7 +77,7 @@ def test_blocks_do_not_change_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(learner.decision_function(X), whole, rtol=1e-12)
 
 
-def test_what_would_not_fit_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_that_need_too_much_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(h_rls, "FACTOR_BYTES", 2**30)
     X = csr_array(eye_array(12_000))
     with pytest.raises(UnsuitableDataError, match=r"1\.1 GiB .* limit is 1 GiB"):
@@ -85,7 +85,7 @@ def test_what_would_not_fit_is_refused_with_the_number(monkeypatch: pytest.Monke
 
 
 def test_few_examples_of_many_features_stay_sparse() -> None:
-    """Neither r×r nor g×r numbers would fit in memory here."""
+    """Neither an (r, r) nor a (g, r) matrix would fit in memory."""
     rng = np.random.default_rng(0)
     columns = rng.integers(0, 5_000_000, 1500)
     X = csr_array((rng.random(1500), (np.arange(1500) % 300, columns)), shape=(300, 5_000_000))
@@ -95,7 +95,7 @@ def test_few_examples_of_many_features_stay_sparse() -> None:
 
 
 @pytest.mark.parametrize("shape", [(20, 5), (6, 15)], ids=["primal", "dual"])
-def test_saved_and_loaded_and_resumed_it_scores_the_same_bits(shape: tuple[int, int]) -> None:
+def test_a_saved_or_resumed_learner_gives_identical_scores(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(5)
     X, Y = rng.normal(size=shape), rng.integers(0, 2, (shape[0], 4))
     context = Context(parents=np.array([-1, 0, 1, 1]))
@@ -105,19 +105,19 @@ def test_saved_and_loaded_and_resumed_it_scores_the_same_bits(shape: tuple[int, 
     assert all(array.dtype != object for array in state.values())
     np.testing.assert_array_equal(HRLS().set_state(state).decision_function(X), scores)
 
-    kept: dict[str, State] = {}
+    snapshots: dict[str, State] = {}
 
     def stop_after_one(step: Step) -> Any:
-        kept["state"] = step.snapshot()
+        snapshots["state"] = step.snapshot()
         raise StopTraining
 
     with pytest.raises(StopTraining):
         HRLS(ridge=0.5).fit(X, Y, context=context, monitor=stop_after_one)
-    resumed = HRLS(ridge=0.5).fit(X, Y, context=context, resume=kept["state"])
+    resumed = HRLS(ridge=0.5).fit(X, Y, context=context, resume=snapshots["state"])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)
 
 
-def test_without_a_tree_every_label_is_a_root_and_the_notes_say_so() -> None:
+def test_without_a_tree_every_label_is_a_root_and_a_warning_says_so() -> None:
     rng = np.random.default_rng(6)
     X, Y = rng.normal(size=(8, 3)), rng.integers(0, 2, (8, 2))
     learner = HRLS().fit(X, Y)
@@ -127,7 +127,7 @@ def test_without_a_tree_every_label_is_a_root_and_the_notes_say_so() -> None:
     assert "label_tree" in learner.summary_.warnings[0]
 
 
-def test_bad_parameters_are_refused() -> None:
+def test_invalid_parameters_are_rejected() -> None:
     with pytest.raises(ParameterError, match="/learner/ridge"):
         HRLS(ridge=0).fit([[1.0]], [[1]])
     with pytest.raises(ParameterError, match="3 labels"):

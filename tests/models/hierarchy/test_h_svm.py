@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +11,7 @@ from sparse_cases import features, frozen, noncanonical
 
 from models.arrays import AnyArray, Floats
 from models.base import Context, State, Step
+from models.base.validation import as_feature_matrix
 from models.baselines.svm import SVM
 from models.errors import StopTraining
 from models.hierarchy.h_svm import HSVM
@@ -50,9 +49,9 @@ def test_score_is_the_smallest_margin_on_the_path(data: st.DataObject, seed: int
         np.testing.assert_allclose(
             learner.decision_function(tests)[:, j], margins[:, path].min(axis=1), atol=1e-9
         )
-        # The explanation is of the node with the smallest margin; its intercept is the rest of the score.
+        # The terms are those of the node with the smallest margin; its intercept is the rest of the score.
         weakest = min(path[::-1], key=lambda node: margins[0, node])
-        _, weights = learner.explain(learner_input(tests[:1]), j)
+        _, weights = learner.explain(as_feature_matrix(tests[:1]), j)
         assert weights.sum() + learner.intercept_[weakest] == pytest.approx(margins[0, path].min(), abs=1e-9)
     predicted = learner.predict(tests)
     assert all(
@@ -62,20 +61,14 @@ def test_score_is_the_smallest_margin_on_the_path(data: st.DataObject, seed: int
     )
 
 
-def learner_input(X: Floats) -> Any:
-    from models.base.validation import as_feature_matrix
-
-    return as_feature_matrix(X)
-
-
-def test_one_class_among_the_parents_examples_gives_a_constant() -> None:
+def test_one_class_among_the_examples_of_the_parent_gives_a_constant() -> None:
     X = [[1.0], [2.0], [-1.0], [-2.0]]
     Y = [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     learner = HSVM().fit(X, Y, context=Context(parents=np.array([-1, 0, 0, 2])))
     np.testing.assert_array_equal(learner.coef_[:, 1:], 0)
     np.testing.assert_array_equal(
         learner.intercept_[1:], [1, -1, -1]
-    )  # the last one's parent has no examples
+    )  # the parent of the last label has no examples
 
 
 def test_without_a_tree_it_is_the_flat_svm() -> None:
@@ -86,21 +79,21 @@ def test_without_a_tree_it_is_the_flat_svm() -> None:
     assert "label_tree" in learner.summary_.warnings[0]
 
 
-def test_saved_and_loaded_and_resumed_it_scores_the_same_bits() -> None:
+def test_a_saved_or_resumed_learner_gives_identical_scores() -> None:
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(30, 3)), rng.integers(0, 2, (30, 4))
     context = Context(parents=np.array([-1, 0, 1, 0]))
     learner = HSVM().fit(X, Y, context=context)
     scores = learner.decision_function(X)
     np.testing.assert_array_equal(HSVM().set_state(learner.get_state()).decision_function(X), scores)
-    kept: list[State] = []
+    snapshots: list[State] = []
 
     def stop_after_two(step: Step) -> None:
-        kept.append(step.snapshot())
+        snapshots.append(step.snapshot())
         if step.completed == 2:
             raise StopTraining
 
     with pytest.raises(StopTraining):
         HSVM().fit(X, Y, context=context, monitor=stop_after_two)
-    resumed = HSVM().fit(X, Y, context=context, resume=kept[-1])
+    resumed = HSVM().fit(X, Y, context=context, resume=snapshots[-1])
     np.testing.assert_array_equal(resumed.decision_function(X), scores)

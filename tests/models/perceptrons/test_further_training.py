@@ -1,4 +1,4 @@
-"""Going on: partial_fit, new labels, resuming, saved states and the learning curve, of all four learners."""
+"""Further training of the incremental learners: new examples and labels, resuming, and the learning curve."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from models.labels.ranking import ranks
 from models.measures import rankings
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 
-Make = Callable[[], IncrementalLearner]
+Factory = Callable[[], IncrementalLearner]
 
-EVERY: list[Make] = [
+VARIANTS: list[Factory] = [
     MMP,
     lambda: MMP(loss="average_precision", penalty="proportional"),
     lambda: MMP(initial="random"),
@@ -34,9 +34,9 @@ EVERY: list[Make] = [
     NaiveBayes,
     lambda: NaiveBayes(label_mode="single_label"),
 ]
-ONE_OF_A_KIND: list[Make] = [MMP, BinaryRelevancePerceptron, lambda: MLPP(calibrated=True), NaiveBayes]
-every = pytest.mark.parametrize("make", EVERY)
-each = pytest.mark.parametrize("make", ONE_OF_A_KIND)
+ONE_PER_ALGORITHM: list[Factory] = [MMP, BinaryRelevancePerceptron, lambda: MLPP(calibrated=True), NaiveBayes]
+every_variant = pytest.mark.parametrize("make", VARIANTS)
+every_algorithm = pytest.mark.parametrize("make", ONE_PER_ALGORITHM)
 
 
 def problem(seed: int = 0, g: int = 60, r: int = 12, k: int = 5) -> tuple[Floats, AnyArray]:
@@ -46,7 +46,7 @@ def problem(seed: int = 0, g: int = 60, r: int = 12, k: int = 5) -> tuple[Floats
     return X.astype(float), (rng.random((g, k)) < 0.3).astype(int)
 
 
-def same_state(one: IncrementalLearner, other: IncrementalLearner) -> None:
+def assert_same_state(one: IncrementalLearner, other: IncrementalLearner) -> None:
     a, b = one.get_state(), other.get_state()
     assert a.keys() == b.keys()
     for name in a:
@@ -54,24 +54,24 @@ def same_state(one: IncrementalLearner, other: IncrementalLearner) -> None:
             np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
-@every
+@every_variant
 @settings(max_examples=5, deadline=None)
 @given(cuts=st.lists(st.integers(0, 60), max_size=4), seed=st.integers(0, 100))
-def test_in_pieces_or_in_one_go_it_learns_the_same(make: Make, cuts: list[int], seed: int) -> None:
+def test_partial_fits_learn_the_same_as_one_fit(make: Factory, cuts: list[int], seed: int) -> None:
     X, Y = problem(seed)
     whole, pieces = make().fit(X, Y), make()
     edges = sorted({0, 60, *cuts})
     for start, stop in pairwise(edges):
         pieces.partial_fit(X[start:stop], Y[start:stop])
-    same_state(whole, pieces)
+    assert_same_state(whole, pieces)
     np.testing.assert_array_equal(whole.decision_function(X), pieces.decision_function(X))
     assert whole.summary_ == pieces.summary_
-    if not isinstance(whole, NaiveBayes):  # whose chunks are tested on the totals of all chunks before
+    if not isinstance(whole, NaiveBayes):  # it tests whole chunks, which differ here
         np.testing.assert_array_equal(whole.learning_curve_[-1], pieces.learning_curve_[-1])
 
 
-@every
-def test_new_labels_are_inserted_in_label_order(make: Make) -> None:
+@every_variant
+def test_new_labels_are_inserted_in_label_order(make: Factory) -> None:
     X, Y = problem()
     learner = make().fit(X, Y, context=Context(labels=["b", "d", "f", "h", "j"]))
     before = learner.decision_function(X)
@@ -87,18 +87,18 @@ def test_new_labels_are_inserted_in_label_order(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", [MMP, BinaryRelevancePerceptron])
-def test_weights_of_known_labels_survive_new_ones(make: Make) -> None:
+def test_new_labels_do_not_change_the_scores_of_known_labels(make: Factory) -> None:
     X, Y = problem()
     learner = make().fit(X, Y, context=Context(labels=["b", "d", "f", "h", "j"]))
     before = learner.decision_function(X)
-    # An example without features teaches nothing.
+    # An example without features changes no weight.
     learner.partial_fit(np.zeros((1, 12)), [[1, 0]], context=Context(labels=["a", "b"]))
     after = learner.decision_function(X)
     np.testing.assert_array_equal(after[:, 1:], before)
     np.testing.assert_array_equal(after[:, 0], 0)
 
 
-def test_pairs_of_known_labels_survive_new_ones() -> None:
+def test_new_labels_do_not_change_the_votes_of_known_labels() -> None:
     X, Y = problem()
     learner = MLPP(voting="weighted", calibrated=True)
     learner.fit(X, Y, context=Context(labels=["b", "d", "f", "h", "j"]))
@@ -110,7 +110,9 @@ def test_pairs_of_known_labels_survive_new_ones() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 100), first=st.integers(1, 59))
-def test_naive_bayes_with_a_label_added_later_is_as_if_it_always_had_it(seed: int, first: int) -> None:
+def test_naive_bayes_learns_a_label_that_is_added_later_as_if_it_was_there_from_the_start(
+    seed: int, first: int
+) -> None:
     X, Y = problem(seed)
     Y[:first, 2] = 0
     names = ["a", "b", "c", "d", "e"]
@@ -118,12 +120,12 @@ def test_naive_bayes_with_a_label_added_later_is_as_if_it_always_had_it(seed: in
     others = Context(labels=["a", "b", "d", "e"])
     grown = NaiveBayes().fit(X[:first], np.delete(Y[:first], 2, axis=1), context=others)
     grown.partial_fit(X[first:], Y[first:], context=Context(labels=names))
-    same_state(whole, grown)
+    assert_same_state(whole, grown)
     np.testing.assert_array_equal(whole.decision_function(X), grown.decision_function(X))
 
 
-@each
-def test_known_labels_that_are_not_named_are_irrelevant(make: Make) -> None:
+@every_algorithm
+def test_known_labels_that_are_not_named_are_irrelevant(make: Factory) -> None:
     X, Y = problem()
     named = Context(labels=["a", "b", "c", "d", "e"])
     one, other = make().fit(X, Y, context=named), make().fit(X, Y, context=named)
@@ -131,11 +133,11 @@ def test_known_labels_that_are_not_named_are_irrelevant(make: Make) -> None:
     Y2[:, [0, 3]] = 0
     one.partial_fit(X, Y2, context=named)
     other.partial_fit(X, Y2[:, [1, 2, 4]], context=Context(labels=["b", "c", "e"]))
-    same_state(one, other)
+    assert_same_state(one, other)
 
 
-@each
-def test_what_does_not_fit_is_refused_and_changes_nothing(make: Make) -> None:
+@every_algorithm
+def test_mismatched_examples_are_rejected_and_change_nothing(make: Factory) -> None:
     X, Y = problem()
     learner = make().fit(X, Y)
     before = {name: array.copy() for name, array in learner.get_state().items()}
@@ -153,65 +155,69 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(make: Make) -> None:
         np.testing.assert_array_equal(array, before[name])
 
 
-@every
-def test_stopped_within_an_epoch_and_resumed_it_gives_the_same_bits(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+@every_variant
+def test_a_training_resumed_within_an_epoch_gives_identical_results(
+    make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incremental, "CHUNK", 25)
     monkeypatch.setattr("models.baselines.naive_bayes.FIRST_CHUNK", 25)
     X, Y = problem()
     X = X / 3
-    given = {} if isinstance(make(), NaiveBayes) else {"epochs": 3, "shuffle": True}
+    parameters = {} if isinstance(make(), NaiveBayes) else {"epochs": 3, "shuffle": True}
     steps: list[Step] = []
-    whole = make().set_params(**given).fit(X, Y, context=Context(labels=list("abcde")), monitor=steps.append)
+    whole = (
+        make().set_params(**parameters).fit(X, Y, context=Context(labels=list("abcde")), monitor=steps.append)
+    )
     assert {step.unit for step in steps} == {"examples"}
-    assert steps[-1].completed == steps[-1].total == 60 * given.get("epochs", 1)
+    assert steps[-1].completed == steps[-1].total == 60 * parameters.get("epochs", 1)
     for stop_after in range(1, len(steps) + 1):
-        kept: list[State] = []
+        snapshots: list[State] = []
 
-        def stop(step: Step, after: int = stop_after, kept: list[State] = kept) -> None:
-            kept.append(step.snapshot())
-            if len(kept) == after:
+        def stop(step: Step, after: int = stop_after, snapshots: list[State] = snapshots) -> None:
+            snapshots.append(step.snapshot())
+            if len(snapshots) == after:
                 raise StopTraining
 
-        interrupted = make().set_params(**given)
+        interrupted = make().set_params(**parameters)
         with pytest.raises(StopTraining):
             interrupted.fit(X, Y, context=Context(labels=list("abcde")), monitor=stop)
         later: list[Step] = []
-        kept_before = {name: array.copy() for name, array in kept[-1].items()}
-        resumed = make().set_params(**given)
-        resumed.fit(X, Y, context=Context(labels=list("abcde")), monitor=later.append, resume=kept[-1])
-        same_state(whole, resumed)
+        copies = {name: array.copy() for name, array in snapshots[-1].items()}
+        resumed = make().set_params(**parameters)
+        resumed.fit(X, Y, context=Context(labels=list("abcde")), monitor=later.append, resume=snapshots[-1])
+        assert_same_state(whole, resumed)
         np.testing.assert_array_equal(whole.learning_curve_, resumed.learning_curve_)
         assert whole.summary_ == resumed.summary_
-        told = [(step.completed, step.measures) for step in steps[stop_after:]]
-        assert [(step.completed, step.measures) for step in later] == told
-        for name, array in kept[-1].items():
-            np.testing.assert_array_equal(array, kept_before[name], err_msg=name)
+        expected = [(step.completed, step.measures) for step in steps[stop_after:]]
+        assert [(step.completed, step.measures) for step in later] == expected
+        for name, array in snapshots[-1].items():
+            np.testing.assert_array_equal(array, copies[name], err_msg=name)
 
 
-@every
-def test_a_saved_state_goes_on_as_if_never_saved_and_is_not_written_to(make: Make) -> None:
+@every_variant
+def test_further_training_of_a_loaded_learner_is_identical_and_does_not_change_the_saved_state(
+    make: Factory,
+) -> None:
     X, Y = problem()
     learner = make().fit(X, Y, context=Context(labels=["a", "b", "c", "d", "é☃"]))
     state = learner.get_state()
     assert all(array.dtype.kind in "biuf" for array in state.values())
-    kept = {name: array.copy() for name, array in state.items()}
+    before = {name: array.copy() for name, array in state.items()}
     for array in state.values():
         array.setflags(write=False)
     loaded = make().set_state(state)
     np.testing.assert_array_equal(loaded.decision_function(X), learner.decision_function(X))
     assert (loaded.n_features_in_, loaded.n_labels_, loaded.labels_) == (12, 5, ["a", "b", "c", "d", "é☃"])
     X2, Y2 = problem(1)
-    same_state(learner.partial_fit(X2, Y2), loaded.partial_fit(X2, Y2))
+    assert_same_state(learner.partial_fit(X2, Y2), loaded.partial_fit(X2, Y2))
     np.testing.assert_array_equal(loaded.decision_function(X), learner.decision_function(X))
     for name, array in state.items():
-        np.testing.assert_array_equal(array, kept[name])
+        np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("make", EVERY[:6])
-def test_the_curve_is_test_then_train(make: Make) -> None:
-    """Every example is scored by the learner as it stood before that example."""
+@pytest.mark.parametrize("make", VARIANTS[:6])
+def test_the_learning_curve_is_test_then_train(make: Factory) -> None:
+    """Every example is scored before the learner trains on it."""
     X, Y = problem()
     untrained = make().fit(np.zeros((1, 12)), [[0] * 5])
     each = [example_measures(untrained.decision_function(X[:1]), csr_array(Y[:1]))]
@@ -227,14 +233,14 @@ def test_the_curve_is_test_then_train(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", [MMP, BinaryRelevancePerceptron, MLPP])
-def test_the_first_pass_is_told_of_more_often_at_its_beginning(make: Make) -> None:
+def test_the_first_pass_reports_more_often_at_its_start(make: Factory) -> None:
     X, Y = problem(g=1000)
     steps: list[Step] = []
     make().set_params(epochs=2).fit(X, Y, monitor=steps.append)
     assert [step.completed for step in steps] == [100, 200, 300, 450, 675, 1000, 2000]
 
 
-def test_naive_bayes_tests_a_chunk_on_the_totals_of_all_before() -> None:
+def test_naive_bayes_tests_each_chunk_on_the_totals_of_all_earlier_chunks() -> None:
     X, Y = problem(g=500)
     measured = [
         example_measures(NaiveBayes().fit(X[:a], Y[:a]).decision_function(X[a:b]), csr_array(Y[a:b]))
@@ -258,7 +264,7 @@ def test_with_many_labels_mlpp_tests_every_nth_example() -> None:
     )
 
 
-def test_measures_of_a_later_epoch_are_its_own() -> None:
+def test_the_measures_of_a_later_epoch_cover_that_epoch_only() -> None:
     X, Y = problem()
     steps: list[Step] = []
     learner = MMP(epochs=2).fit(X, Y, monitor=steps.append)
@@ -273,7 +279,7 @@ def test_measures_of_a_later_epoch_are_its_own() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 6))
-def test_the_curves_measures_are_those_of_section_2c(seed: int, k: int) -> None:
+def test_the_measures_of_the_learning_curve_are_those_of_section_2c(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     scores, Y = rng.integers(-2, 3, size=(8, k)).astype(float), rng.integers(0, 2, size=(8, k))
     expected = []
@@ -292,28 +298,28 @@ def test_the_curves_measures_are_those_of_section_2c(seed: int, k: int) -> None:
         np.testing.assert_allclose(result.mean(axis=0), means, rtol=0, atol=1e-12)
 
 
-@each
-def test_any_number_of_threads_gives_the_same_bits(make: Make) -> None:
+@every_algorithm
+def test_results_do_not_depend_on_the_number_of_threads(make: Factory) -> None:
     X, Y = problem(g=30, r=400, k=60)
     fitted = []
     for threads in (1, 2):
         with threadpool_limits(threads):
             fitted.append(make().fit(X / 7, Y))
-    same_state(*fitted)
+    assert_same_state(*fitted)
 
 
-@each
-def test_rows_need_no_label_and_no_feature(make: Make) -> None:
+@every_algorithm
+def test_examples_without_labels_or_features(make: Factory) -> None:
     X, Y = problem()
     X[10:20], Y[15:25] = 0, 0
     assert np.isfinite(make().fit(X, Y).decision_function(np.vstack([X, np.zeros((1, 12))]))).all()
 
 
 def test_sparse_examples_stay_sparse() -> None:
-    """As a dense matrix these examples would take 16 GB."""
+    """As a dense matrix, these examples would take 16 GB."""
     g, r = 2_000, 1_000_000
     rng = np.random.default_rng(0)
     X = csr_array((rng.random(g), rng.integers(0, r, size=g), np.arange(g + 1)), shape=(g, r))
     Y = csr_array(rng.integers(0, 2, size=(g, 2)))
-    for make in ONE_OF_A_KIND:
+    for make in ONE_PER_ALGORITHM:
         assert make().fit(X, Y).decision_function(X).shape == (g, 2)

@@ -1,4 +1,4 @@
-"""What perceptrons cost: operations (table I, eq. 9), memory and precision."""
+"""Costs of the perceptrons: operations (table I, eq. 9), memory and precision."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_mlpp_takes_at_most_2l_times_the_operations_of_mmp(
     assert products <= ours <= 2 * products
 
 
-def test_operations_go_on_being_counted() -> None:
+def test_further_training_continues_to_count_operations() -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 5)), (rng.random((40, 6)) < 0.3).astype(int)
     for learner in (MMP(), BinaryRelevancePerceptron(), MLPP(calibrated=True)):
@@ -57,7 +57,7 @@ def test_operations_of_a_prediction() -> None:
     assert MLPP(calibrated=True).fit(X, Y).summary_.facts["operations_per_prediction"] == 21
 
 
-def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_over_a_gibibyte_are_float32_and_the_facts_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 5)), (rng.random((40, 6)) < 0.3).astype(int)
     names = ["a", "b", "c", "d", "e", "f"]
@@ -74,14 +74,14 @@ def test_weights_over_a_gibibyte_are_float32_and_the_notes_say_so(monkeypatch: p
     monkeypatch.setattr(mlpp, "FLOAT64_LIMIT", 5 * 21 * 8)
     expected = MLPP(voting="weighted", calibrated=True).fit(X, Y).decision_function(X)
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
-    # A label more, and the weights no longer fit as they were.
+    # With one more label, the weights no longer fit in float64.
     monkeypatch.setattr(mlpp, "FLOAT64_LIMIT", 5 * 15 * 8)
     double.partial_fit(X, Y[:, :1], context=Context(labels=["g"]))
     assert double.summary_.facts["weight_precision"] == "float32"
 
 
-def test_the_corpus_of_the_paper_fits() -> None:
-    """103 labels and 25,000 features: 525 MB in float32; in float64 still within the gibibyte."""
+def test_the_corpus_of_the_paper_fits_in_memory() -> None:
+    """103 labels and 25,000 features take 525 MB in float32, and less than a gibibyte in float64."""
     n_weights = 103 * 102 // 2 * 25_000
     assert n_weights * 4 == 525_300_000
     assert mlpp.weight_dtype(n_weights) is np.float64
@@ -96,14 +96,16 @@ def test_the_corpus_of_the_paper_fits() -> None:
         (MLPP(calibrated=True), r"500,500 pairs of 1000 labels over 100,000 features need 186\.5 GiB"),
     ],
 )
-def test_pairs_that_will_not_fit_are_refused_with_the_number(learner: MLPP, size: str) -> None:
+def test_too_many_pairs_are_rejected_with_the_number(learner: MLPP, size: str) -> None:
     X, Y = np.ones((1, 100_000)), np.ones((1, 1_000), dtype=int)
     with pytest.raises(UnsuitableDataError, match=size):
         learner.fit(X, Y)
 
 
 @pytest.mark.parametrize("learner", [MMP(), BinaryRelevancePerceptron()])
-def test_so_are_perceptrons_and_what_was_learned_stays(learner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_perceptrons_are_rejected_and_the_learner_does_not_change(
+    learner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("models.base.memory.WEIGHTS_LIMIT", 5 * 6 * 8)
     X, Y = np.ones((4, 5)), np.eye(4, 6, dtype=int)
     learner.fit(X, Y, context=Context(labels=["a", "b", "c", "d", "e", "f"]))
@@ -127,7 +129,7 @@ def test_explanations() -> None:
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
-def test_an_explanation_of_mlpp_adds_up_the_labels_pairs(calibrated: bool) -> None:
+def test_an_explanation_of_mlpp_is_the_sum_over_the_pairs_of_the_label(calibrated: bool) -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 5)), (rng.random((40, 4)) < 0.3).astype(int)
     learner = MLPP(calibrated=calibrated).fit(X, Y)

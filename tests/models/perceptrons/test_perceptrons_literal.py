@@ -1,4 +1,4 @@
-"""The perceptrons against slow, literal versions of the paper's pseudocode."""
+"""The perceptrons against literal versions of the pseudocode in the paper."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def literal_loss(ranks: dict[int, int], relevant: set[int], irrelevant: set[int]
 
 
 def literal_mmp(X: Floats, Y: AnyArray, epochs: int, loss: str, penalty: str) -> tuple[Floats, int]:
-    """Figure 1, and the operations of table I."""
+    """Weights by figure 1, and the operations of table I."""
     k, r = Y.shape[1], X.shape[1]
     w = [[0.0] * r for _ in range(k)]
     operations = 0
@@ -104,7 +104,7 @@ def literal_mmp(X: Floats, Y: AnyArray, epochs: int, loss: str, penalty: str) ->
 
 
 def literal_binary(X: Floats, y: AnyArray, epochs: int) -> tuple[list[float], int]:
-    """Eqs. 1 and 2 for targets +1 and -1; 0 marks examples that this perceptron does not see."""
+    """Eqs. 1 and 2 for targets +1 and -1; the perceptron skips examples with target 0."""
     w, operations = [0.0] * X.shape[1], 0
     for _ in range(epochs):
         for x, target in zip(X, y.tolist(), strict=True):
@@ -119,7 +119,7 @@ def literal_binary(X: Floats, y: AnyArray, epochs: int) -> tuple[list[float], in
 def literal_mlpp_scores(
     X: Floats, Y: AnyArray, at: Floats, epochs: int, voting: str, calibrated: bool
 ) -> Floats:
-    """Figure 3 and section IV; the artificial label is column k, off where its pair's label is on."""
+    """Figure 3 and section IV. Column k is the artificial label, relevant if the other label is not."""
     k = Y.shape[1]
     trained: dict[tuple[int, int], list[float]] = {}
     for u, v in combinations(range(k), 2):
@@ -174,7 +174,7 @@ def test_mlpp_is_figure_3_and_the_vote(problem: Problem, voting: Any, calibrated
 
 
 def test_the_papers_example_of_an_update() -> None:
-    """Section III: a relevant label under three irrelevant ones goes up as far as those go down together."""
+    """Section III: a relevant label below three irrelevant labels moves three times as far as each."""
     up, down = update_sizes(np.array([0.0]), np.array([3.0, 2.0, 1.0]), "is_error", "uniform")
     np.testing.assert_allclose(up, [1])
     np.testing.assert_allclose(down, [1 / 3, 1 / 3, 1 / 3])
@@ -187,7 +187,7 @@ def test_the_papers_example_of_an_update() -> None:
     relevant=st.lists(st.integers(-3, 3), min_size=1, max_size=4),
     irrelevant=st.lists(st.integers(-3, 3), min_size=1, max_size=4),
 )
-def test_relevant_labels_move_by_delta_and_irrelevant_ones_by_as_much(
+def test_relevant_and_irrelevant_labels_move_by_delta_each(
     loss: Any, penalty: Any, relevant: list[int], irrelevant: list[int]
 ) -> None:
     if max(irrelevant) < min(relevant):
@@ -211,7 +211,7 @@ def test_random_initial_weights_and_shuffling_follow_the_seed() -> None:
 
 
 @pytest.mark.parametrize("learner", [MMP(epochs=3), BinaryRelevancePerceptron(epochs=3), MLPP(epochs=3)])
-def test_an_epoch_is_shuffled_anew(learner: Any) -> None:
+def test_every_epoch_has_a_new_random_order(learner: Any) -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(60, 5)), (rng.random((60, 4)) < 0.4).astype(int)
     shuffled = learner.set_params(shuffle=True).fit(X, Y).decision_function(X)

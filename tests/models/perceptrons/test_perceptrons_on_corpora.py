@@ -1,4 +1,4 @@
-"""The perceptrons and naive Bayes on public corpora: the order of merit of the paper's tables II and III."""
+"""The perceptrons and naive Bayes on public corpora: their order in tables II and III of the paper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measured(learner: IncrementalLearner, name: str, features: int, labels: int)
 
 @needs("mulan/scene-train.svm.gz", "mulan/scene-test.svm.gz")
 def test_scene() -> None:
-    """Its classes lie one behind the other, so the examples have to be shuffled."""
+    """The file is sorted by class, so the examples need shuffling."""
     epochs: dict[str, Any] = {"epochs": 3, "shuffle": True}
     mmp = measured(MMP(**epochs), "scene", 294, 6)
     mlpp = measured(MLPP(**epochs), "scene", 294, 6)
@@ -46,7 +46,7 @@ def test_scene() -> None:
 
 @needs("mulan/medical-train.svm.gz", "mulan/medical-test.svm.gz")
 def test_medical() -> None:
-    """Clinical reports: text, many features, rare labels."""
+    """Clinical reports: many features and rare labels."""
     results = {
         learner.algorithm: measured(learner, "medical", 1449, 45)
         for learner in (MMP(epochs=3), MLPP(epochs=3), BinaryRelevancePerceptron(epochs=3), NaiveBayes())

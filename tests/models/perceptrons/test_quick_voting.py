@@ -1,4 +1,4 @@
-"""Quick weighted voting gives the winners of the full vote."""
+"""Quick weighted voting gives the best labels of full voting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.perceptrons import MLPP
 
 
 def fitted(rng: np.random.Generator, k: int, grid: float, **parameters: Any) -> tuple[MLPP, Floats]:
-    """Values on a coarse grid make ties, in products and in votes, exact and common."""
+    """On a coarse grid of values, exact ties of products and votes are common."""
     X = np.round(rng.normal(size=(30, 6)) / grid) * grid * (rng.random((30, 6)) < 0.6)
     Y = (rng.random((30, k)) < 0.3).astype(int)
     return MLPP(**parameters).fit(X, Y), X
@@ -47,7 +47,7 @@ def test_the_same_labels_and_scores_as_full_voting(
     np.testing.assert_array_equal(quick.scores, np.take_along_axis(scores, best, axis=1))
 
 
-def test_each_pair_is_evaluated_once_at_most() -> None:
+def test_each_pair_is_evaluated_at_most_once() -> None:
     learner, X = fitted(np.random.default_rng(0), 9, 1e-6)
     everything = learner.quick_top(X, 9).products
     assert everything.max() <= 9 * 8 // 2
@@ -56,8 +56,8 @@ def test_each_pair_is_evaluated_once_at_most() -> None:
 
 @pytest.mark.parametrize("calibrated", [False, True])
 @pytest.mark.parametrize("voting", ["max_wins", "weighted"])
-def test_a_few_winners_of_many_labels_take_few_products(voting: Any, calibrated: bool) -> None:
-    """Labels with a word of their own, and noise."""
+def test_a_few_of_many_labels_take_few_products(voting: Any, calibrated: bool) -> None:
+    """Each label has a feature of its own; the other features are noise."""
     rng, k = np.random.default_rng(0), 40
     label = rng.integers(0, k, size=1_000)
     X = (rng.random((1_000, k + 20)) < 0.1).astype(float)
