@@ -1,4 +1,4 @@
-"""What the figures of the AdaBoost.LC paper share: the corpora, and each covering tried against all of them."""
+"""Shared by the figures of the AdaBoost.LC paper: the corpora and the trainings with each covering."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ COVERINGS: dict[str, Json] = {
     "WP": {"kind": "weighted_positive", "weight": 6},
     "WN": {"kind": "weighted_negative", "weight": 4},
 }
-"""The paper's five, in the order of its figures."""
+"""The five coverings of the paper, in the order of its figures."""
 
 RANKINGS = ("one_error", "coverage", "average_precision")
 
-PAPER_DOCUMENTS_A_TERM = 590_000 / 6_270
+PAPER_DOCUMENTS_PER_TERM = 590_000 / 6_270
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus, how its text is read, and how many terms each label chooses."""
+    """A corpus, the analyzer for its text, and the number of terms that each label selects."""
 
     title: str
     name: str
@@ -40,11 +40,11 @@ REUTERS = Corpus(
     corpora.reuters,
     {"lowercase": True, "drop_numbers": True, "stop_words": "english"},
 )
-ONE_TERM = Corpus("RCV1 part, one term a topic", "RCV1 part", corpora.rcv1, {}, per_label=1)
+ONE_TERM = Corpus("RCV1 part, one term per topic", "RCV1 part", corpora.rcv1, {}, per_label=1)
 
 
-def terms_by_corpus(bench: Bench) -> tuple[Corpus, ...]:
-    """The corpora as the paper has its own; the small version leaves Reuters-21578 out."""
+def paper_corpora(bench: Bench) -> tuple[Corpus, ...]:
+    """The corpora with as many terms per label as in the paper; the quick version omits Reuters-21578."""
     return (RCV1,) if bench.quick else (RCV1, REUTERS)
 
 
@@ -58,8 +58,8 @@ def features(corpus: Corpus) -> Json:
     }
 
 
-def tried(bench: Bench, corpus: Corpus, rounds: int) -> Json:
-    """The report of the five trainings, in the order of the coverings, each measured by all five."""
+def experiment(bench: Bench, corpus: Corpus, rounds: int) -> Json:
+    """The report of five trainings, one with each covering, each measured by all five covering errors."""
     return bench.experiment(
         {
             "name": f"AdaBoost.LC on {corpus.title}, {rounds} rounds",
@@ -79,16 +79,16 @@ def tried(bench: Bench, corpus: Corpus, rounds: int) -> Json:
     )
 
 
-def column(name: str) -> str:
-    """The measure that a covering's error is."""
+def error_measure(name: str) -> str:
+    """The name of a covering's error as a measure."""
     return f"covering_error.{name}"
 
 
 def by_round(report: Json, part: str) -> dict[tuple[str, str], dict[int, float]]:
-    """Covering errors by (covering trained with, covering measured by) and round.
+    """Covering errors by (covering of the training, covering of the error) and round.
 
     Args:
-        report: of ``tried``.
+        report: from ``experiment``.
         part: ``within_folds`` for the training part, ``out_of_folds`` for the test part.
     """
     names = list(COVERINGS)
@@ -96,12 +96,12 @@ def by_round(report: Json, part: str) -> dict[tuple[str, str], dict[int, float]]
         (names[curve["configuration"]], name): dict(zip(curve["steps"], curve[part], strict=True))
         for curve in report["curves"]
         for name in names
-        if curve["measure"] == column(name)
+        if curve["measure"] == error_measure(name)
     }
 
 
-def best_own(errors: dict[tuple[str, str], dict[int, float]], at: int) -> list[str]:
-    """The coverings by which nothing is better, after so many rounds, than what was trained with them."""
+def lowest_on_diagonal(errors: dict[tuple[str, str], dict[int, float]], at: int) -> list[str]:
+    """The coverings whose own training has the lowest error after ``at`` rounds."""
     return [
         name
         for name in COVERINGS
@@ -109,15 +109,15 @@ def best_own(errors: dict[tuple[str, str], dict[int, float]], at: int) -> list[s
     ]
 
 
-def shared_steps(errors: dict[tuple[str, str], dict[int, float]]) -> list[int]:
-    """The rounds at which all five were measured."""
+def common_rounds(errors: dict[tuple[str, str], dict[int, float]]) -> list[int]:
+    """The rounds at which all five trainings were measured."""
     return sorted(set.intersection(*(set(line) for line in errors.values())))
 
 
-def counted(names: list[str]) -> str:
-    """How many of the five these are, and which.
+def count_of_five(names: list[str]) -> str:
+    """How many of the five coverings these are, and which.
 
-    >>> counted(["ZO", "HM"]), counted([])
+    >>> count_of_five(["ZO", "HM"]), count_of_five([])
     ('2 of 5 (ZO, HM)', '0 of 5')
     """
     return f"{len(names)} of {len(COVERINGS)}" + (f" ({', '.join(names)})" if names else "")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from benchmarks.papers.adaboost_lc import (
     COVERINGS,
     ONE_TERM,
-    PAPER_DOCUMENTS_A_TERM,
+    PAPER_DOCUMENTS_PER_TERM,
     RCV1,
     Corpus,
-    best_own,
     by_round,
-    counted,
-    shared_steps,
-    terms_by_corpus,
-    tried,
+    common_rounds,
+    count_of_five,
+    experiment,
+    lowest_on_diagonal,
+    paper_corpora,
 )
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.charts import Line, Panel
@@ -26,25 +26,25 @@ SHOWN = (5, 10, 20, 50, 100)
 
 
 def run(bench: Bench) -> str:
-    """A picture for each corpus, and at how many of the coverings the diagonal is best."""
+    """A chart for each corpus, and the coverings for which the diagonal is lowest."""
     rounds = 20 if bench.quick else ROUNDS
-    chosen = (*terms_by_corpus(bench), ONE_TERM)
-    reports = {corpus.title: tried(bench, corpus, rounds) for corpus in chosen}
-    pictures = "\n\n".join(_picture(bench, corpus, reports[corpus.title]) for corpus in chosen)
+    chosen = (*paper_corpora(bench), ONE_TERM)
+    reports = {corpus.title: experiment(bench, corpus, rounds) for corpus in chosen}
+    charts = "\n\n".join(_chart(bench, corpus, reports[corpus.title]) for corpus in chosen)
     return f"""\
-{pictures}
+{charts}
 
-Each panel is one covering error on the training part, each line a training with one covering. In the paper the line of
-the panel's own covering is the lowest in every panel, and all level out after about 20 rounds. Here it is the lowest
-by these coverings:
+Each panel shows one covering error on the training part, and each line a training with one covering. In the paper, the
+training with the panel's own covering has the lowest error in every panel, and all lines level out after about 20 rounds.
+Here it has the lowest error for these coverings:
 
-{_own(reports)}
+{_lowest(reports)}
 
-{_why(reports)}
+{_explanation(reports)}
 """
 
 
-def _picture(bench: Bench, corpus: Corpus, report: Json) -> str:
+def _chart(bench: Bench, corpus: Corpus, report: Json) -> str:
     errors = by_round(report, "within_folds")
     panels = [
         Panel(
@@ -64,38 +64,37 @@ def _picture(bench: Bench, corpus: Corpus, report: Json) -> str:
     return bench.draw(f"adaboost-lc-figure-3-{name}", caption, panels, across=3)
 
 
-def _own(reports: dict[str, Json]) -> str:
-    """Where the diagonal is best, by rounds, on both parts."""
+def _lowest(reports: dict[str, Json]) -> str:
+    """The coverings for which the diagonal is lowest, by rounds, on both parts."""
     head = ["after rounds"]
     columns = []
     for title, report in reports.items():
-        for part, said in (("within_folds", "training"), ("out_of_folds", "test")):
-            head.append(f"{title}: {said}")
+        for part, name in (("within_folds", "training"), ("out_of_folds", "test")):
+            head.append(f"{title}: {name}")
             columns.append(by_round(report, part))
-    steps = shared_steps(columns[0])
+    steps = common_rounds(columns[0])
     shown = sorted({max(step for step in steps if step <= n) for n in SHOWN if n <= steps[-1]})
-    rows = [[f"{at}", *(counted(best_own(errors, at)) for errors in columns)] for at in shown]
+    rows = [[f"{at}", *(count_of_five(lowest_on_diagonal(errors, at)) for errors in columns)] for at in shown]
     return table(head, rows)
 
 
-def _why(reports: dict[str, Json]) -> str:
+def _explanation(reports: dict[str, Json]) -> str:
     errors = by_round(reports[RCV1.title], "within_folds")
     few = by_round(reports[ONE_TERM.title], "within_folds")
-    last = shared_steps(errors)[-1]
+    last = common_rounds(errors)[-1]
     zero_one = [errors[name, "ZO"][last] for name in COVERINGS]
     few_last = [few[name, "ZO"][last] for name in COVERINGS]
     first = min(COVERINGS, key=lambda name: errors[name, "ZO"][10])
     return f"""\
-What takes the paper 20 rounds takes about 50 here: a round's step is as long as the fullest document allows (eq. 6), and
-these have 50 terms on average where the paper's have 23. Until then the lines are told apart by how fast they come
-down. A label of an element of n labels starts with the weight 1/(1 + n), so that TS and WP set the few relevant labels
-far above the many irrelevant ones and begin to give labels earlier; after 10 rounds the lowest by ZO on the RCV1 part
-is {first}.
+The lines level out after about 50 rounds instead of 20. The length of a round's step depends on the document with the most
+terms (eq. 6), and these documents have 50 terms on average, the paper's 23. In the first rounds, the lines differ mainly in how
+fast they fall. A label in an element of n labels starts with the weight 1/(1 + n). So with TS and WP, the few relevant labels
+start with far larger weights than the many irrelevant labels, and the trainings predict labels earlier. After 10 rounds,
+the training with {first} has the lowest ZO error on the RCV1 part.
 
-And a covering says what to give up where not everything can be had. The paper trains on {PAPER_DOCUMENTS_A_TERM:.0f} documents a term and has
-to give up much: the best of its trainings is wrong somewhere on 57 % of the test documents. The RCV1 part has about
-three documents a term, and after {last} rounds the five trainings are wrong somewhere on {100 * min(zero_one):.0f} to {100 * max(zero_one):.0f} % of what they
-learned from, and on their way to nothing; the differences between coverings go there with them. With one term a topic,
-where {100 * min(few_last):.0f} to {100 * max(few_last):.0f} % stay wrong, they stay, and the diagonal is the lowest for {counted(best_own(few, last))}
-at the end. What is minimised bounds the covering error and is not the covering error: where the diagonal is not the lowest
-even there, that is the difference."""
+Coverings differ most if a training cannot avoid all errors. The paper has {PAPER_DOCUMENTS_PER_TERM:.0f} training documents per term, and its best training
+makes an error on 57 % of the test documents. The RCV1 part has about three documents per term. After {last} rounds, the five
+trainings make an error on {100 * min(zero_one):.0f} to {100 * max(zero_one):.0f} % of their training documents, and this share is still falling, so the differences
+between the coverings shrink, too. With one term per topic, {100 * min(few_last):.0f} to {100 * max(few_last):.0f} % of the training documents keep an error, and the differences
+remain: after {last} rounds, the diagonal is lowest for {count_of_five(lowest_on_diagonal(few, last))}. Training minimises the covering loss,
+which is an upper bound of the covering error and not the error itself. So the diagonal need not be lowest for every covering."""
