@@ -41,11 +41,11 @@ def literal_matches(when: Any, y: set[str]) -> bool:
     return bool(value.get("at_least", 0) <= len(y) <= value.get("at_most", math.inf))
 
 
-def literal_cover(spelled: dict[str, Any], y: set[str], labels: Sequence[str]) -> Sets:
-    """The multiset of cover elements of a label set; empty elements are left out."""
+def literal_cover(covering: dict[str, Any], y: set[str], labels: Sequence[str]) -> Sets:
+    """The multiset of cover elements of a label set, without empty elements."""
     on, off = y, set(labels) - y
     single = [frozenset({label}) for label in labels]
-    kind, weight = spelled["kind"], spelled.get("weight", 1)
+    kind, weight = covering["kind"], covering.get("weight", 1)
     elements: Sets = []
     if kind == "hamming":
         elements = single
@@ -58,10 +58,10 @@ def literal_cover(spelled: dict[str, Any], y: set[str], labels: Sequence[str]) -
     elif kind == "weighted_negative":
         elements = [frozenset(off)] * weight + [frozenset({label}) for label in on]
     elif kind == "groups":
-        for group in spelled["groups"]:
+        for group in covering["groups"]:
             elements += [frozenset(group["labels"])] * group.get("weight", 1)
     else:
-        rule = next(rule for rule in spelled["rules"] if literal_matches(rule["when"], y))
+        rule = next(rule for rule in covering["rules"] if literal_matches(rule["when"], y))
         for element in rule["cover"]:
             times = element.get("weight", 1)
             if "each" in element:
@@ -70,11 +70,11 @@ def literal_cover(spelled: dict[str, Any], y: set[str], labels: Sequence[str]) -
                 elements += [frozenset(element["all"])] * times
             else:
                 (sign,) = {"positives", "negatives"} & element.keys()
-                held = on if sign == "positives" else off
+                chosen = on if sign == "positives" else off
                 if element[sign] == "all":
-                    elements += [frozenset(held)] * times
+                    elements += [frozenset(chosen)] * times
                 else:
-                    elements += [frozenset({label}) for label in held] * times
+                    elements += [frozenset({label}) for label in chosen] * times
     return [element for element in elements if element]
 
 
@@ -82,7 +82,7 @@ class Literal:
     """Figure 2 with every sum as a loop."""
 
     def __init__(
-        self, X: Floats, Y: Any, spelled: dict[str, Any], template: Any, smoothing: float | None
+        self, X: Floats, Y: Any, covering: dict[str, Any], template: Any, smoothing: float | None
     ) -> None:
         self.labels = [str(label) for label in range(Y.shape[1])]
         self.y = np.where(Y, 1, -1)
@@ -96,7 +96,7 @@ class Literal:
             [
                 [int(label) for label in sorted(element, key=int)]
                 for element in literal_cover(
-                    spelled, {self.labels[c] for c in np.flatnonzero(Y[i])}, self.labels
+                    covering, {self.labels[c] for c in np.flatnonzero(Y[i])}, self.labels
                 )
             ]
             for i in range(self.m)
@@ -136,7 +136,7 @@ class Literal:
         return sum(errors) / self.m
 
     def sums(self) -> tuple[Floats, Floats]:
-        """W plus and W minus."""
+        """W₊ and W₋."""
         f = self.f()
         plus, minus = np.zeros((self.H, self.k)), np.zeros((self.H, self.k))
         for i in range(self.m):
@@ -150,7 +150,7 @@ class Literal:
         return plus, minus
 
     def round(self) -> tuple[float, float, bool]:
-        """Take a round; gives the bounds of eq. 8 and of theorem 3.1, and whether every W is positive."""
+        """Takes a round; returns the bounds of eq. 8 and of theorem 3.1, and whether every W is positive."""
         plus, minus = self.sums()
         epsilon = self.smoothing
         if epsilon is None:
@@ -167,8 +167,8 @@ class Literal:
                 sum(b[j] * (math.sqrt(plus[j, c]) - math.sqrt(minus[j, c])) ** 2 for j in range(self.H))
                 for b in self.B
             ]
-            near = 1e-12 * max(1e-300, (plus + minus)[:, c].max())
-            b = self.B[next(n for n, gain in enumerate(gains) if gain >= max(gains) - near)]
+            tolerance = 1e-12 * max(1e-300, (plus + minus)[:, c].max())
+            b = self.B[next(n for n, gain in enumerate(gains) if gain >= max(gains) - tolerance)]
             theorem += max(gains)
             for j in range(self.H):
                 eq8 += b[j] * (plus[j, c] * (1 - math.exp(-d[j, c])) + minus[j, c] * (1 - math.exp(d[j, c])))
@@ -223,9 +223,9 @@ def problems(draw: st.DrawFn) -> tuple[Floats, Any]:
     return X, Y
 
 
-def curve_of(learner: AdaBoostLC, X: Any, Y: Any, **given: Any) -> list[dict[str, float]]:
+def curve_of(learner: AdaBoostLC, X: Any, Y: Any, **arguments: Any) -> list[dict[str, float]]:
     curve: list[dict[str, float]] = []
-    learner.fit(X, Y, monitor=lambda step: curve.append(dict(step.measures)), **given)
+    learner.fit(X, Y, monitor=lambda step: curve.append(dict(step.measures)), **arguments)
     return curve
 
 
@@ -264,7 +264,7 @@ def test_training_is_figure_2(
         assert before - measures["covering_loss"] >= eq8 - 1e-12
         assert eq8 >= -1e-12
         before = measures["covering_loss"]
-    for _ in range(3 - len(curve)):  # stopped since no round would change anything
+    for _ in range(3 - len(curve)):  # training stopped because no round would change a weight
         literal.round()
     np.testing.assert_allclose(learner.coef_ * literal.scale, literal.alpha, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(learner.decision_function(X), literal.f(), rtol=1e-9, atol=1e-9)
@@ -293,7 +293,7 @@ def test_theorem_3_1(covering: dict[str, Any], template: Any) -> None:
 @pytest.mark.parametrize("covering", COVERINGS, ids=lambda covering: covering["kind"])
 @given(seed=st.integers(0, 2**32 - 1), size=st.sampled_from([0.0, 1.0, 30.0]))
 @settings(max_examples=15, deadline=None)
-def test_losses_and_errors_are_the_papers(covering: dict[str, Any], seed: int, size: float) -> None:
+def test_losses_and_errors_are_those_of_the_paper(covering: dict[str, Any], seed: int, size: float) -> None:
     rng = np.random.default_rng(seed)
     Y = (rng.random((9, K)) < rng.choice([0.0, 0.4, 1.0], (9, 1))).astype(np.int8)
     scores = np.round(size * rng.normal(size=(9, K)), 1)
@@ -342,7 +342,7 @@ def test_resuming_gives_the_same_bits(template: Any) -> None:
     assert resumed.summary_.facts == whole.summary_.facts
 
 
-def test_saved_state_predicts_alike_and_explains_scores() -> None:
+def test_saved_state_predicts_the_same_and_explains_scores() -> None:
     X, Y = example_problem()
     learner = AdaBoostLC(rounds=5).fit(X, Y)
     state = learner.get_state()
@@ -357,7 +357,7 @@ def test_saved_state_predicts_alike_and_explains_scores() -> None:
         assert weights.sum() == pytest.approx(scores[4, label])
 
 
-def test_the_order_of_label_declaration_does_not_matter() -> None:
+def test_the_order_of_the_labels_does_not_matter() -> None:
     X, Y = example_problem()
     order = [2, 0, 3, 1]
     names = ["a", "b", "c", "d"]
@@ -373,7 +373,7 @@ def test_the_order_of_label_declaration_does_not_matter() -> None:
     np.testing.assert_allclose(other.coef_, one.coef_[:, order], rtol=1e-12, atol=1e-14)
 
 
-def test_no_smoothing_refuses_infinite_weights() -> None:
+def test_infinite_weights_without_smoothing_are_an_error() -> None:
     X, Y = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), np.array([[1], [1], [0]])
     context = Context(labels=["billing"], features=["invoice", "hello"])
     with pytest.raises(ParameterError, match=r"'invoice'.*'billing'") as raised:
@@ -381,7 +381,7 @@ def test_no_smoothing_refuses_infinite_weights() -> None:
     assert raised.value.pointer == "/learner/smoothing"
 
 
-def test_groups_name_features() -> None:
+def test_template_groups_name_features() -> None:
     X, Y = example_problem()
     names = [f"word{column}" for column in range(8)]
     learner = AdaBoostLC(rounds=4, template=[["word1", "word2"], ["word5"]])
@@ -392,7 +392,7 @@ def test_groups_name_features() -> None:
     assert raised.value.pointer == "/learner/template/1/1"
 
 
-def test_a_template_is_tight_for_the_worst_example() -> None:
+def test_template_entries_are_as_large_as_eq_6_allows() -> None:
     X, Y = example_problem()
     learner = AdaBoostLC(rounds=1, smoothing=1.0).fit(X, Y)
     literal = Literal(X.toarray(), Y.toarray(), {"kind": "hamming"}, "parallel", 1.0)
@@ -401,7 +401,7 @@ def test_a_template_is_tight_for_the_worst_example() -> None:
     np.testing.assert_allclose(learner.coef_ * literal.scale, literal.alpha, rtol=1e-9)
 
 
-def test_it_stops_where_nothing_can_be_learned() -> None:
+def test_training_stops_if_no_weight_changes() -> None:
     learner = AdaBoostLC().fit(np.zeros((3, 2)), np.array([[1, 0], [0, 0], [1, 1]]))
     assert learner.summary_.facts["rounds"] == 0
     assert learner.summary_.warnings
@@ -411,7 +411,7 @@ def test_it_stops_where_nothing_can_be_learned() -> None:
 @pytest.mark.parametrize(
     "kind", ["hamming", "zero_one", "two_sets", "weighted_positive", "weighted_negative"]
 )
-def test_margins_of_any_size_are_safe(kind: str) -> None:
+def test_margins_of_any_size_do_not_overflow(kind: str) -> None:
     compiled = parse_covering({"kind": kind}).compile(["a", "b", "c"])
     Y = csr_array(np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 1, 1]], dtype=np.int8))
     scores = np.array([[1e300, -1e300, -2.0], [1e4, -1e4, 5.0], [-800.0, 800.0, 0.0], [-1e300, 1e300, 1.0]])

@@ -1,4 +1,4 @@
-"""AdaBoost.MH and MP-Boost against their formulas, written out as loops, and the bounds of the theorems."""
+"""AdaBoost.MH and MP-Boost against their formulas, written as loops, and against the theorems' bounds."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ modest = settings(max_examples=40, deadline=None, suppress_health_check=[HealthC
 
 
 @dataclass
-class Answer:
-    """What a round says of a label: the pivot and the two predictions."""
+class Prediction:
+    """The part of a weak hypothesis that concerns one label: the pivot and the two predictions."""
 
     pivot: Candidate
     absent: float
@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass
 class Literal:
-    """The algorithm of figure 1 and algorithms 1 and 2, as they are written."""
+    """Figure 1 and algorithms 1 and 2 of the paper, statement by statement."""
 
     X: Rows
     Y: list[list[int]]
@@ -50,7 +50,7 @@ class Literal:
         self.g, self.k = len(self.X), len(self.Y[0])
         share = 1 / (self.g * self.k) if self.together else 1 / self.g
         self.D = [[share] * self.k for _ in range(self.g)]
-        self.answers: list[dict[int, Answer]] = []
+        self.rounds: list[dict[int, Prediction]] = []
         self.normalisers: list[dict[int, float]] = []
         self.learning = set(range(self.k))
 
@@ -64,7 +64,7 @@ class Literal:
                 found += [(f, (a + b) / 2) for a, b in pairwise(column)]
         return found
 
-    def says(self, candidate: Candidate, row: list[float]) -> int:
+    def side(self, candidate: Candidate, row: list[float]) -> int:
         f, threshold = candidate
         return int(row[f] != 0 if self.stump == "presence" else row[f] > threshold)
 
@@ -73,10 +73,10 @@ class Literal:
         return fsum(
             self.D[i][label]
             for i in range(self.g)
-            if self.says(candidate, self.X[i]) == side and self.Y[i][label] == relevant
+            if self.side(candidate, self.X[i]) == side and self.Y[i][label] == relevant
         )
 
-    def missed(self, candidate: Candidate, labels: list[int]) -> float:
+    def discrete_loss(self, candidate: Candidate, labels: list[int]) -> float:
         """1 − r = Σ (W₊ + W₋ − |W₊ − W₋|) of the discrete variant."""
         W = [
             (self.weight(candidate, j, x, 1), self.weight(candidate, j, x, 0)) for j in labels for x in (0, 1)
@@ -85,8 +85,8 @@ class Literal:
 
     def Z(self, candidate: Candidate, labels: list[int]) -> float:  # noqa: N802
         if self.variant == "discrete":
-            missed = self.missed(candidate, labels)
-            return sqrt(missed * (2 - missed))
+            loss = self.discrete_loss(candidate, labels)
+            return sqrt(loss * (2 - loss))
         terms = []
         for j in labels:
             for x in (0, 1):
@@ -101,9 +101,9 @@ class Literal:
         for x in (0, 1):
             plus, minus = self.weight(candidate, label, x, 1), self.weight(candidate, label, x, 0)
             if self.variant == "discrete":
-                missed = self.missed(candidate, labels)
+                loss = self.discrete_loss(candidate, labels)
                 sign = 0 if abs(plus - minus) <= TIE * (plus + minus) else (1 if plus > minus else -1)
-                predicted.append(sign * 0.5 * log((2 - missed + e) / (missed + e)))
+                predicted.append(sign * 0.5 * log((2 - loss + e) / (loss + e)))
             elif self.variant == "real_abstaining" and x == 0:
                 predicted.append(0.0)
             else:
@@ -111,9 +111,9 @@ class Literal:
         return predicted
 
     def round(self) -> bool:
-        """One round; False where no search reduces its Z."""
+        """Takes one round; returns False if no search reduces its Z."""
         searches = [sorted(self.learning)] if self.together else [[j] for j in sorted(self.learning)]
-        taken: dict[int, Answer] = {}
+        taken: dict[int, Prediction] = {}
         for labels in searches:
             mine = [c for c in self.candidates() if self.allowed is None or self.allowed[c[0]][labels[0]]]
             Z = [self.Z(c, labels) for c in mine]
@@ -122,12 +122,12 @@ class Literal:
                 continue
             pivot = next(c for c, z in zip(mine, Z, strict=True) if z <= min(Z) + TIE)
             for j in labels:
-                taken[j] = Answer(pivot, *self.predictions(pivot, j, labels))
+                taken[j] = Prediction(pivot, *self.predictions(pivot, j, labels))
         if not taken:
             return False
-        for j, answer in taken.items():
+        for j, prediction in taken.items():
             for i, row in enumerate(self.X):
-                predicted = answer.present if self.says(answer.pivot, row) else answer.absent
+                predicted = prediction.present if self.side(prediction.pivot, row) else prediction.absent
                 self.D[i][j] *= exp(-(1 if self.Y[i][j] else -1) * predicted)
         normalisers = {}
         for labels in searches:
@@ -136,13 +136,13 @@ class Literal:
                 normalisers[j] = Z_true
                 for i in range(self.g):
                     self.D[i][j] /= Z_true
-        self.answers.append(taken)
+        self.rounds.append(taken)
         self.normalisers.append({j: normalisers[j] for j in taken})
         return True
 
     def score(self, row: list[float], label: int) -> float:
-        mine = [answers[label] for answers in self.answers if label in answers]
-        return fsum(a.present if self.says(a.pivot, row) else a.absent for a in mine)
+        mine = [one[label] for one in self.rounds if label in one]
+        return fsum(a.present if self.side(a.pivot, row) else a.absent for a in mine)
 
     def hamming_loss(self) -> float:
         wrong = sum(
@@ -151,7 +151,7 @@ class Literal:
         return wrong / (self.g * self.k)
 
     def bound(self) -> float:
-        """Π Z* where the labels share their pivots, (1/m) Σ Π Z* where they do not."""
+        """Π Z* if the labels share their pivots, otherwise (1/m) Σ Π Z*."""
         products = [1.0] * self.k
         for normalisers in self.normalisers:
             for j, z in normalisers.items():
@@ -184,11 +184,11 @@ def problems(draw: st.DrawFn) -> tuple[Rows, list[list[int]]]:
 
 def pivots_by_round(
     learner: Booster, X: Any, Y: Any, context: Context | None = None
-) -> list[dict[int, Answer]]:
-    """What each round said, read off the hypotheses of ever longer trainings."""
+) -> list[dict[int, Prediction]]:
+    """The weak hypothesis of each round, from the differences between longer and longer trainings."""
     steps: list[Step] = []
     learner.fit(X, Y, context=context, monitor=steps.append)
-    rounds: list[dict[int, Answer]] = []
+    rounds: list[dict[int, Prediction]] = []
     before: dict[tuple[int, Candidate], tuple[float, float]] = {}
     for step in steps:
         so_far = type(learner)(**{**learner.get_params(), "rounds": step.completed})
@@ -205,12 +205,12 @@ def pivots_by_round(
                 strict=True,
             )
         }
-        answers = {}
+        changes = {}
         for (j, pivot), (absent, present) in now.items():
             old = before.get((j, pivot), (0.0, 0.0))
             if (absent, present) != before.get((j, pivot)):
-                answers[j] = Answer(pivot, absent - old[0], present - old[1])
-        rounds.append(answers)
+                changes[j] = Prediction(pivot, absent - old[0], present - old[1])
+        rounds.append(changes)
         before = now
     return rounds
 
@@ -221,16 +221,16 @@ def check_against_literal(learner: Booster, literal: Literal, context: Context |
             break
     X, Y = frozen(noncanonical(np.array(literal.X), seed=literal.g)), np.array(literal.Y)
     rounds = pivots_by_round(learner, X, Y, context)
-    assert len(rounds) == len(literal.answers)
-    for mine, theirs in zip(rounds, literal.answers, strict=True):
-        for j, answer in theirs.items():
-            if j not in mine:  # an answer of 0 leaves no trace in the sums
-                assert abs(answer.absent) < 1e-9
-                assert abs(answer.present) < 1e-9
+    assert len(rounds) == len(literal.rounds)
+    for mine, theirs in zip(rounds, literal.rounds, strict=True):
+        for j, prediction in theirs.items():
+            if j not in mine:  # predictions of 0 do not change the sums
+                assert abs(prediction.absent) < 1e-9
+                assert abs(prediction.present) < 1e-9
                 continue
-            assert mine[j].pivot == pytest.approx(answer.pivot)
-            assert mine[j].absent == pytest.approx(answer.absent, abs=1e-9)
-            assert mine[j].present == pytest.approx(answer.present, abs=1e-9)
+            assert mine[j].pivot == pytest.approx(prediction.pivot)
+            assert mine[j].absent == pytest.approx(prediction.absent, abs=1e-9)
+            assert mine[j].present == pytest.approx(prediction.present, abs=1e-9)
     scores = np.array([[literal.score(row, j) for j in range(literal.k)] for row in literal.X])
     np.testing.assert_allclose(learner.decision_function(X).reshape(scores.shape), scores, rtol=0, atol=1e-9)
 
@@ -243,7 +243,7 @@ VARIANTS = ["real", "real_abstaining", "discrete"]
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
 @given(problem=problems(), rounds=st.integers(1, 6), smoothing=st.sampled_from([None, 0.1]))
 @modest
-def test_equals_the_literal_version(
+def test_training_equals_the_literal_version(
     learner: type[Booster],
     variant: Any,
     stump: str,
@@ -261,7 +261,7 @@ def test_equals_the_literal_version(
 @pytest.mark.parametrize("stump", ["presence", "threshold"])
 @given(problem=problems(), data=st.data())
 @modest
-def test_local_selection_leaves_each_label_its_own_features(
+def test_local_selection_restricts_each_label_to_its_features(
     stump: str, problem: tuple[Rows, list[list[int]]], data: st.DataObject
 ) -> None:
     X, Y = problem
@@ -276,7 +276,7 @@ def test_local_selection_leaves_each_label_its_own_features(
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
 @given(problem=problems())
 @modest
-def test_hamming_loss_stays_below_the_bound_in_every_round(
+def test_hamming_loss_is_below_the_bound_in_every_round(
     learner: type[Booster], variant: Any, problem: tuple[Rows, list[list[int]]]
 ) -> None:
     X, Y = problem

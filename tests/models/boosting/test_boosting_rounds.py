@@ -1,4 +1,4 @@
-"""Larger problems than loops can do: the quick rounds take the pivots of the plain vectorised round."""
+"""The fast rounds choose the pivots of a simple vectorised round, on problems too large for loops."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from models.errors import ParameterError
 TIE = 1e-12
 
 
-class PlainRounds:
-    """The straightforward round: two products of the term-document matrix, and Z for every term and label."""
+class SimpleRounds:
+    """The simple round: two products of the term-document matrix, and Z for every term and label."""
 
     def __init__(self, X: Matrix, Y: Labels, *, together: bool, variant: str = "real") -> None:
         g, k = Y.shape
@@ -41,15 +41,15 @@ class PlainRounds:
         self.relevant = Y.toarray().astype(bool)
         self.D = np.full((g, k), 1 / (g * k) if together else 1 / g)
         positives = self.relevant.sum(axis=0)
-        holding = np.diff(self.terms.indptr)[:, None]
+        frequency = np.diff(self.terms.indptr)[:, None]
         n_positive = np.asarray(self.terms @ self.relevant.astype(float))
-        n_negative = holding - n_positive
+        n_negative = frequency - n_positive
         counts = [positives - n_positive, (g - positives) - n_negative, n_positive, n_negative]
         self.empty = [count == 0 for count in counts]
-        self.occurs = holding[:, 0] > 0
+        self.occurs = frequency[:, 0] > 0
 
     def weights(self) -> Floats:
-        """(4, terms, labels) W, total minus present on the absent side, exactly 0 where no document is."""
+        """(4, terms, labels) W, total minus present on the absent side; 0 for a side without documents."""
         positive = np.where(self.relevant, self.D, 0)
         negative = np.where(self.relevant, 0, self.D)
         present = [self.terms @ positive, self.terms @ negative]
@@ -61,29 +61,29 @@ class PlainRounds:
     def Z(self, W: Floats) -> Floats:  # noqa: N802
         """(terms, searches) Z."""
         if self.variant == "discrete":
-            missed = 2 * (np.minimum(W[0], W[1]) + np.minimum(W[2], W[3]))
-            missed = missed.sum(axis=1, keepdims=True) if self.together else missed
-            return np.asarray(np.sqrt(missed * (2 - missed)))
+            loss = 2 * (np.minimum(W[0], W[1]) + np.minimum(W[2], W[3]))
+            loss = loss.sum(axis=1, keepdims=True) if self.together else loss
+            return np.asarray(np.sqrt(loss * (2 - loss)))
         Z = 2 * np.sqrt(W[2] * W[3])
         Z += W[0] + W[1] if self.variant == "real_abstaining" else 2 * np.sqrt(W[0] * W[1])
         return np.asarray(Z.sum(axis=1, keepdims=True) if self.together else Z)
 
-    def choose(self) -> Ints:
+    def choose_pivots(self) -> Ints:
         """The pivot of every search."""
         Z = self.Z(self.weights())
         Z[~self.occurs] = np.inf
         return np.asarray((Z.min(axis=0) + TIE >= Z).argmax(axis=0))
 
-    def take(self, pivots: Ints) -> None:
+    def boost(self, pivots: Ints) -> None:
         k = self.D.shape[1]
         pivot = np.broadcast_to(pivots, k)
         W = self.weights()
         chosen = W[:, pivot, np.arange(k)]
         e = self.smoothing
         if self.variant == "discrete":
-            missed = 2 * (np.minimum(chosen[0], chosen[1]) + np.minimum(chosen[2], chosen[3]))
-            missed = missed.sum() if self.together else missed
-            alpha = 0.5 * np.log((2 - missed + e) / (missed + e))
+            loss = 2 * (np.minimum(chosen[0], chosen[1]) + np.minimum(chosen[2], chosen[3]))
+            loss = loss.sum() if self.together else loss
+            alpha = 0.5 * np.log((2 - loss + e) / (loss + e))
             a0, a1 = alpha * np.sign(chosen[0] - chosen[1]), alpha * np.sign(chosen[2] - chosen[3])
         else:
             a1 = 0.5 * np.log((chosen[2] + e) / (chosen[3] + e))
@@ -92,8 +92,8 @@ class PlainRounds:
                 if self.variant == "real_abstaining"
                 else 0.5 * np.log((chosen[0] + e) / (chosen[1] + e))
             )
-        holds = self.terms[pivot].toarray().T != 0
-        self.D *= np.exp(np.where(self.relevant, -1, 1) * np.where(holds, a1, a0))
+        present = self.terms[pivot].toarray().T != 0
+        self.D *= np.exp(np.where(self.relevant, -1, 1) * np.where(present, a1, a0))
         self.D /= self.D.sum() if self.together else self.D.sum(axis=0)
 
 
@@ -110,46 +110,46 @@ def sparse_problem(seed: int, g: int = 400, r: int = 900, k: int = 12) -> tuple[
     return as_training_matrices(csr_array(X), Y)
 
 
-def explained_by_a_tie(plain: PlainRounds, mine: Ints) -> bool:
-    """Whether the plain round could not tell the pivots apart; its W carry a subtraction's rounding."""
-    Z = plain.Z(plain.weights())
+def is_tie(simple: SimpleRounds, mine: Ints) -> bool:
+    """Whether the pivots tie in the simple round, up to the rounding errors of its subtractions."""
+    Z = simple.Z(simple.weights())
     searches = np.arange(Z.shape[1])
     return bool((Z[mine, searches] <= Z.min(axis=0) + 1e-7).all())
 
 
 def check_same_pivots(X: Matrix, Y: Labels, learner: type[Booster], variant: Any, rounds: int) -> None:
-    plain = PlainRounds(X, Y, together=learner is AdaBoostMH, variant=variant)
+    simple = SimpleRounds(X, Y, together=learner is AdaBoostMH, variant=variant)
     stumps = presence_stumps(X)
     engine = AdaBoostMHRounds if learner is AdaBoostMH else MPBoostRounds
-    quick = engine(stumps, Y, variant, plain.smoothing)
+    fast = engine(stumps, Y, variant, simple.smoothing)
     differ = 0
     for _ in range(rounds):
-        candidates = quick.choose_pivots()
+        candidates = fast.choose_pivots()
         assert candidates is not None
         assert (candidates >= 0).all()
         mine = stumps.features[candidates]
-        theirs = plain.choose()
+        theirs = simple.choose_pivots()
         if not np.array_equal(mine, theirs):
             differ += int((mine != theirs).sum())
-            assert explained_by_a_tie(plain, mine)
-        quick.boost(candidates)
-        plain.take(mine)
-        weights = np.abs(quick.weights) if learner is AdaBoostMH else np.abs(quick.weights).T
-        np.testing.assert_allclose(weights, plain.D, rtol=1e-7, atol=1e-300)
-    assert differ <= rounds * plain.D.shape[1] * 0.01
+            assert is_tie(simple, mine)
+        fast.boost(candidates)
+        simple.boost(mine)
+        weights = np.abs(fast.weights) if learner is AdaBoostMH else np.abs(fast.weights).T
+        np.testing.assert_allclose(weights, simple.D, rtol=1e-7, atol=1e-300)
+    assert differ <= rounds * simple.D.shape[1] * 0.01
 
 
 @pytest.mark.parametrize("variant", ["real", "real_abstaining", "discrete"])
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_takes_the_pivots_of_the_plain_round(learner: type[Booster], variant: str, seed: int) -> None:
+def test_chooses_the_pivots_of_the_simple_round(learner: type[Booster], variant: str, seed: int) -> None:
     X, Y = sparse_problem(seed)
     check_same_pivots(X, Y, learner, variant, rounds=25)
 
 
 @needs("reuters21578.jsonl.gz")
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
-def test_takes_the_pivots_of_the_plain_round_on_reuters(learner: type[Booster]) -> None:
+def test_chooses_the_pivots_of_the_simple_round_on_reuters(learner: type[Booster]) -> None:
     X, Y = reuters(FOLDER / "reuters21578.jsonl.gz")
     check_same_pivots(X, Y, learner, "real", rounds=12)
 
@@ -170,8 +170,8 @@ def one_hot(names: list[list[str]]) -> Matrix:
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
-def test_followed_sums_stay_within_the_error_they_claim(learner: type[Booster]) -> None:
-    """On rare, separable labels, where plain incremental sums lose their digits."""
+def test_updated_sums_stay_within_their_error_bound(learner: type[Booster]) -> None:
+    """On rare, separable labels, for which incremental sums without error bounds lose their digits."""
     X, Y = sparse_problem(3, k=30)
     engine = AdaBoostMHRounds if learner is AdaBoostMH else MPBoostRounds
     rounds = engine(presence_stumps(X), Y, "real", 1 / (Y.shape[0] * Y.shape[1]))
@@ -184,19 +184,19 @@ def test_followed_sums_stay_within_the_error_they_claim(learner: type[Booster]) 
         signed = rounds.weights if learner is AdaBoostMH else rounds.weights.T
         true = columns @ np.maximum(-signed, 0)
         if isinstance(sums, SharedNegativeSums):
-            claimed = sums._sums * sums._scale
+            actual = sums._sums * sums._scale
         else:
             assert isinstance(sums, PerLabelNegativeSums)
             free = (sums._negatives_only * sums._scale[:, None]).T
-            claimed = np.where(np.isinf(free), true, free)
+            actual = np.where(np.isinf(free), true, free)
             for block in rounds._pairs.blocks:
-                claimed[block.candidates, block.labels] = sums.of_pairs(block)
-        assert (np.abs(claimed - true) <= sums.error + 1e-15).all()
+                actual[block.candidates, block.labels] = sums.of_pairs(block)
+        assert (np.abs(actual - true) <= sums.error + 1e-15).all()
         assert (sums.error <= 1e-10).all()
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
-def test_scores_are_finite_however_little_or_much_is_smoothed(learner: type[Booster]) -> None:
+def test_scores_are_finite_with_any_smoothing(learner: type[Booster]) -> None:
     X, Y = csr_array(np.eye(6)), np.eye(6, 3)
     for smoothing in (1e-100, 1e9):
         assert np.isfinite(learner(rounds=60, smoothing=smoothing).fit(X, Y).decision_function(X)).all()
@@ -206,7 +206,7 @@ def test_scores_are_finite_however_little_or_much_is_smoothed(learner: type[Boos
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
-def test_one_pivot_in_every_document_is_taken_once(learner: type[Booster]) -> None:
+def test_a_feature_in_every_document_is_a_pivot_once(learner: type[Booster]) -> None:
     X = csr_array(np.ones((5, 2)))
     Y = np.array([[1], [0], [0], [0], [1]])
     fitted = learner(rounds=3, smoothing=1e-12).fit(X, Y)
@@ -215,7 +215,7 @@ def test_one_pivot_in_every_document_is_taken_once(learner: type[Booster]) -> No
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
-def test_a_term_in_no_document_is_no_candidate(learner: type[Booster]) -> None:
+def test_a_feature_in_no_document_is_no_candidate(learner: type[Booster]) -> None:
     fitted = learner(rounds=3).fit(csr_array((4, 3)), np.array([[1], [0], [0], [0]]))
     assert len(fitted.hypothesis_.features) == 0
     assert fitted.decision_function(np.eye(3)).tolist() == [[0.0]] * 3
@@ -223,7 +223,7 @@ def test_a_term_in_no_document_is_no_candidate(learner: type[Booster]) -> None:
     assert fitted.summary_.warnings
 
 
-def test_large_sparse_data_is_never_dense() -> None:
+def test_large_sparse_data_never_becomes_dense() -> None:
     """Two million features by fifty thousand documents would take 800 GB."""
     rng = np.random.default_rng(0)
     X = random_array((50_000, 2_000_000), density=2e-6, rng=rng, format="csr")
@@ -272,14 +272,14 @@ def test_explanations_add_up_to_the_score(learner: type[Booster], stump: str) ->
             assert empty[label] + added.sum() == pytest.approx(scores[row, label], abs=1e-9)
 
 
-def test_local_candidates_are_refused_where_pivots_are_shared() -> None:
+def test_local_selection_is_rejected_if_labels_share_pivots() -> None:
     context = Context(candidates=csr_array(np.ones((2, 1), dtype=bool)))
-    with pytest.raises(ParameterError, match="mp_boost") as refused:
+    with pytest.raises(ParameterError, match="mp_boost") as raised:
         AdaBoostMH().fit(np.eye(2), [[1], [0]], context=context)
-    assert refused.value.pointer == "/features/selection/policy"
+    assert raised.value.pointer == "/features/selection/policy"
 
 
-def test_adaboost_mh_names_its_first_pivots_in_their_order() -> None:
+def test_adaboost_mh_lists_its_first_pivots_in_order() -> None:
     rng = np.random.default_rng(5)
     X = csr_array((rng.random((300, 40)) < 0.2).astype(float))
     Y = csr_array((rng.random((300, 4)) < 0.3).astype(np.int8))

@@ -1,4 +1,4 @@
-"""Coverings as a client spells them: what they mean, and how mistakes in them are told."""
+"""Coverings as JSON: their errors, and the messages about invalid coverings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.measures.covering import covering_error, covering_loss
 
 LABELS = ["basketball", "currencies", "football", "markets"]
 
-SPORT_BY_LABEL_ECONOMY_AS_A_UNIT = {
+SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT = {
     "kind": "rules",
     "rules": [
         {
@@ -52,18 +52,18 @@ def error(true: set[str], predicted: set[str], covering: Any) -> float:
         ({"football", "markets", "currencies"}, 3),
     ],
 )
-def test_a_basketball_story_is_judged_by_label_on_sport_and_as_a_unit_on_economy(
+def test_basketball_stories_count_sport_by_label_and_economy_as_one_unit(
     predicted: set[str], expected: int
 ) -> None:
-    assert error({"basketball"}, predicted, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT) == expected
+    assert error({"basketball"}, predicted, SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT) == expected
 
 
 @pytest.mark.parametrize(
     ("predicted", "expected"),
     [({"markets", "football"}, 0), ({"markets"}, 2), (set(), 2), ({"basketball", "currencies"}, 4)],
 )
-def test_other_stories_take_the_other_rule(predicted: set[str], expected: int) -> None:
-    assert error({"markets", "football"}, predicted, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT) == expected
+def test_other_stories_use_the_second_rule(predicted: set[str], expected: int) -> None:
+    assert error({"markets", "football"}, predicted, SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_other_stories_take_the_other_rule(predicted: set[str], expected: int) -
         ({"kind": "groups", "groups": [{"labels": LABELS[:2]}, {"labels": LABELS[1:], "weight": 5}]}, 6),
     ],
 )
-def test_each_covering_counts_in_its_own_way(covering: Any, expected: int) -> None:
-    # Both relevant labels are missed, one of two irrelevant ones is predicted.
+def test_covering_error_of_each_kind(covering: Any, expected: int) -> None:
+    # Both relevant labels are missing, and one of two irrelevant labels is predicted.
     assert error({"basketball", "markets"}, {"football"}, covering) == expected
 
 
-def test_the_first_rule_that_matches_holds() -> None:
+def test_the_first_matching_rule_applies() -> None:
     one, three = [{"all": LABELS}], [{"all": LABELS, "weight": 3}]
     rules = [
         {"when": {"count": {"at_least": 2}}, "cover": one},
@@ -152,7 +152,7 @@ OTHERWISE = {"when": "otherwise", "cover": [{"all": LABELS}]}
         ),
     ],
 )
-def test_labels_left_uncovered_are_named_with_their_rule(covering: Any, pointer: str, named: str) -> None:
+def test_error_names_uncovered_labels_and_their_rule(covering: Any, pointer: str, named: str) -> None:
     with pytest.raises(ParameterError, match=f"leaves? labels uncovered: {named};") as raised:
         AdaBoostLC(covering=covering).fit(np.eye(4), np.eye(4, dtype=int), context=Context(labels=LABELS))
     assert raised.value.pointer == pointer
@@ -177,13 +177,13 @@ def test_labels_left_uncovered_are_named_with_their_rule(covering: Any, pointer:
         ),
     ],
 )
-def test_a_condition_may_settle_that_a_label_is_held(covering: Any) -> None:
+def test_a_condition_can_imply_that_a_label_is_covered(covering: Any) -> None:
     compiled = parse_covering(covering).compile(LABELS)
     every = csr_array(
         np.array([[number >> bit & 1 for bit in range(4)] for number in range(16)], dtype=np.int8)
     )
     relevant = every.toarray()
-    for column in range(4):  # a prediction that fails on this label alone counts, for every label set
+    for column in range(4):  # if only this label is wrong, there is an error for every label set
         scores = np.where(relevant, 1.0, -1.0)
         scores[:, column] *= -1
         assert (compiled.errors(every, scores) >= 1).all()
@@ -216,7 +216,7 @@ def test_a_condition_may_settle_that_a_label_is_held(covering: Any) -> None:
         (rules({"when": "otherwise", "cover": [{"all": [*LABELS, "tennis"]}]}), "rules/0/cover/0/all/4"),
     ],
 )
-def test_unknown_labels_are_refused_with_their_place(covering: Any, pointer: str) -> None:
+def test_error_points_to_unknown_labels(covering: Any, pointer: str) -> None:
     with pytest.raises(ParameterError, match="'tennis'") as raised:
         AdaBoostLC(covering=covering).fit(np.eye(4), np.eye(4, dtype=int), context=Context(labels=LABELS))
     assert raised.value.pointer == f"/learner/covering/{pointer}"
@@ -225,7 +225,7 @@ def test_unknown_labels_are_refused_with_their_place(covering: Any, pointer: str
 GROUPS = {"kind": "groups", "groups": [{"labels": ["currencies", "markets"]}, {"labels": ["football"]}]}
 
 
-def refused(covering: Any, certain: Sequence[str], possible: Sequence[str]) -> str | None:
+def error_pointer(covering: Any, certain: Sequence[str], possible: Sequence[str]) -> str | None:
     try:
         parse_covering(covering).check(certain, possible)
     except ParameterError as error:
@@ -233,27 +233,27 @@ def refused(covering: Any, certain: Sequence[str], possible: Sequence[str]) -> s
     return None
 
 
-def test_before_the_training_labels_are_known_only_what_is_surely_wrong_is_refused() -> None:
+def test_check_raises_only_certain_errors_before_the_training_labels_are_known() -> None:
     named = ["currencies", "football", "markets"]
-    assert refused(GROUPS, [], named) is None
-    assert refused(GROUPS, named, LABELS) is None  # basketball may have no training example
-    assert refused(GROUPS, ["basketball"], LABELS) == "/learner/covering/groups"
-    assert refused(GROUPS, [], ["currencies", "football"]) == "/learner/covering/groups/0/labels/1"
-    assert refused({"kind": "zero_one"}, LABELS, LABELS) is None
+    assert error_pointer(GROUPS, [], named) is None
+    assert error_pointer(GROUPS, named, LABELS) is None  # basketball may have no training example
+    assert error_pointer(GROUPS, ["basketball"], LABELS) == "/learner/covering/groups"
+    assert error_pointer(GROUPS, [], ["currencies", "football"]) == "/learner/covering/groups/0/labels/1"
+    assert error_pointer({"kind": "zero_one"}, LABELS, LABELS) is None
 
 
-def test_a_number_of_labels_is_judged_only_where_all_labels_are_known() -> None:
+def test_conditions_on_the_number_of_labels_are_checked_only_if_all_labels_are_known() -> None:
     every = {"when": {"count": {"at_least": 4}}, "cover": [{"positives": "all"}]}
     covering = rules(every, {"when": "otherwise", "cover": [{"positives": "each"}, {"negatives": "each"}]})
     five = [*LABELS, "tennis"]
-    assert refused(covering, LABELS, LABELS) is None
-    assert refused(covering, LABELS, five) is None  # four of four, or of five
-    assert refused(covering, five, five) == "/learner/covering/rules/0/cover"
+    assert error_pointer(covering, LABELS, LABELS) is None
+    assert error_pointer(covering, LABELS, five) is None  # four of four, or of five
+    assert error_pointer(covering, five, five) == "/learner/covering/rules/0/cover"
 
 
 @given(st.data())
 @settings(max_examples=50, deadline=None)
-def test_what_is_refused_early_would_not_have_compiled(data: st.DataObject) -> None:
+def test_compile_raises_every_error_that_check_raises(data: st.DataObject) -> None:
     labels = [*LABELS, "tennis"]
     some = st.lists(st.sampled_from(labels), min_size=1, max_size=3, unique=True)
     when = st.one_of(
@@ -277,12 +277,12 @@ def test_what_is_refused_early_would_not_have_compiled(data: st.DataObject) -> N
     trained = sorted(
         {*certain, *data.draw(st.lists(st.sampled_from(others), unique=True) if others else st.just([]))}
     )
-    if trained and refused(covering, certain, labels) is not None:
+    if trained and error_pointer(covering, certain, labels) is not None:
         with pytest.raises(ParameterError):
             parse_covering(covering).compile(trained)
 
 
-def test_labels_without_names_are_numbers() -> None:
+def test_labels_without_names_have_their_indices_as_names() -> None:
     covering = {"kind": "groups", "groups": [{"labels": ["0", "1"]}, {"labels": ["2"]}]}
     X, Y = np.eye(3), np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1]])
     assert AdaBoostLC(rounds=2, covering=covering).fit(X, Y).n_labels_ == 3
@@ -322,7 +322,7 @@ COVER = [{"all": LABELS}]
         ),
     ],
 )
-def test_misspelled_coverings_are_refused(covering: Any, message: str) -> None:
+def test_misspelled_coverings_are_error_pointer(covering: Any, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         parse_covering(covering)
     with pytest.raises(ParameterError, match=message) as raised:
@@ -330,10 +330,10 @@ def test_misspelled_coverings_are_refused(covering: Any, message: str) -> None:
     assert raised.value.pointer.startswith("/learner/covering")
 
 
-def test_a_covering_survives_json() -> None:
-    covering = parse_covering(SPORT_BY_LABEL_ECONOMY_AS_A_UNIT)
-    spelled = covering.model_dump(mode="json", exclude_unset=True)
-    assert spelled == SPORT_BY_LABEL_ECONOMY_AS_A_UNIT
+def test_a_covering_round_trips_through_json() -> None:
+    covering = parse_covering(SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT)
+    dumped = covering.model_dump(mode="json", exclude_unset=True)
+    assert dumped == SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT
     assert parse_covering(covering) == covering
 
 
@@ -347,13 +347,13 @@ def test_measures_are_means_of_examples_in_their_order() -> None:
     rng = np.random.default_rng(0)
     Y = csr_array((rng.random((5000, 4)) < 0.4).astype(np.int8))
     scores = rng.normal(size=(5000, 4))
-    compiled = parse_covering(SPORT_BY_LABEL_ECONOMY_AS_A_UNIT).compile(LABELS)
+    compiled = parse_covering(SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT).compile(LABELS)
     predicted = csr_array((scores > 0).astype(np.int8))
     errors = compiled.errors(Y, scores)
     alone = [compiled.errors(Y[[i]], scores[[i]])[0] for i in range(0, 5000, 97)]
     assert errors[::97].tolist() == alone
-    assert covering_error(Y, predicted, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT, LABELS) == pytest.approx(
+    assert covering_error(Y, predicted, SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT, LABELS) == pytest.approx(
         errors.mean()
     )
-    loss = covering_loss(Y, scores, SPORT_BY_LABEL_ECONOMY_AS_A_UNIT, LABELS)
+    loss = covering_loss(Y, scores, SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT, LABELS)
     assert errors.mean() * np.log(2) <= loss
