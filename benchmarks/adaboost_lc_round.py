@@ -1,12 +1,12 @@
-"""What a parallel round of AdaBoost.LC costs, in sparse-dense products of the same size.
+"""Measures the cost of a parallel round of AdaBoost.LC in sparse-dense products of the same size.
 
     python benchmarks/adaboost_lc_round.py [--examples N] [--repeat N] [--no-reuters]
 
-A product is scipy's: the mean of X A and Xᵀ Q for the g x r matrix as it is given, A r x k and Q g x k
-dense. A round is everything between two calls of the monitor, training loss and error included. Both are the
-processor time of one thread, the best of the repeats, taken in turns. The generated data has 25,000 features
-of Zipf's frequencies, 75 draws a row, and 103 labels, 3.2 a row; with 800,000 examples it is RCV1's size. The
-peak of the memory is printed last.
+A product is the mean of SciPy's X A and Xᵀ Q, for the g x r matrix X of the features and dense A (r x k) and
+Q (g x k). A round is everything between two calls of the monitor, including the training loss and error. Both
+are CPU times of one thread: the minimum over the repeats, which alternate between products and rounds. The
+generated data has 25,000 features with Zipf frequencies, 75 draws per row, and 103 labels, 3.2 per row; with
+800,000 examples it has the size of RCV1. The script prints the peak memory at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS = ("hamming", "zero_one", "two_sets", "weighted_positive", "weighted_negat
 
 
 def generated(n: int, r: int = 25_000, k: int = 103, draws: int = 75) -> tuple[Any, Any]:
-    """Random (n, r) features and (n, k) label sets of RCV1's shape."""
+    """Random (n, r) features and (n, k) label sets with the shape of RCV1."""
     rng = np.random.default_rng(0)
     frequency = 1 / np.arange(10, r + 10)
     bounds = np.cumsum(frequency / frequency.sum())
@@ -58,7 +58,7 @@ def generated(n: int, r: int = 25_000, k: int = 103, draws: int = 75) -> tuple[A
 
 
 def reuters() -> tuple[Any, Any]:
-    """The tf-idf training part of Reuters-21578, all features but stop words."""
+    """The training part of Reuters-21578 as tf-idf of all terms except stop words."""
     with gzip.open(DATA / "reuters21578.jsonl.gz", "rt") as file:
         documents = [d for d in map(json.loads, file) if d["split"] == "train"]
     X = TfidfVectorizer(stop_words="english").fit_transform([d["text"] for d in documents])
@@ -67,33 +67,37 @@ def reuters() -> tuple[Any, Any]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The processor time of one call."""
+    """CPU time of one call."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 class Round:
-    """A training of one covering, a round at a time."""
+    """A training with one covering, one round per call."""
 
     def __init__(self, X: Any, Y: Any, kind: str) -> None:
         labels = [str(label) for label in range(Y.shape[1])]
         covering = parse_covering({"kind": kind}).compile(labels)
-        self.problem = CoveringTrainingSet(X, Y, covering, merge_equal=True)
-        self.templates = Templates.of("parallel", X, [], self.problem.columns, self.problem.scale)
-        self.weights = np.zeros((len(self.problem.columns.first_feature), Y.shape[1]))
-        self.found = self.problem.sums(self.weights)
+        self.training_set = CoveringTrainingSet(X, Y, covering, merge_equal=True)
+        self.templates = Templates.of("parallel", X, [], self.training_set.columns, self.training_set.scale)
+        self.weights = np.zeros((len(self.training_set.columns.first_feature), Y.shape[1]))
+        self.sums = self.training_set.sums(self.weights)
 
     def __call__(self) -> None:
-        """Take a round."""
-        self.templates.update(self.weights, self.found, None)
-        self.found = self.problem.sums(self.weights)
+        """Takes a round."""
+        self.templates.update(self.weights, self.sums, None)
+        self.sums = self.training_set.sums(self.weights)
 
 
 def compare(name: str, X: Any, Y: Any, repeat: int) -> float:
-    """Print the ratio for every covering; gives the largest."""
+    """Prints the cost with every covering.
+
+    Returns:
+        The largest cost, in products.
+    """
     (n, r), k = X.shape, Y.shape[1]
-    print(f"{name}: {n:,} x {r:,}, {X.nnz / n:.1f} values and {Y.nnz / n:.2f} of {k} labels a row")
+    print(f"{name}: {n:,} x {r:,}, {X.nnz / n:.1f} values and {Y.nnz / n:.2f} of {k} labels per row")
     A = np.random.default_rng(1).normal(size=(r, k))
     Q = X @ A
     ratios = []
@@ -112,15 +116,15 @@ def compare(name: str, X: Any, Y: Any, repeat: int) -> float:
 
 
 def main() -> None:
-    """Compare on both corpora."""
+    """Measures on both corpora."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=50_000, help="generated examples")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--no-reuters", action="store_true")
-    given = parser.parse_args()
-    if not given.no_reuters and (DATA / "reuters21578.jsonl.gz").exists():
-        compare("Reuters-21578", *reuters(), given.repeat)
-    compare("generated", *generated(given.examples), given.repeat)
+    arguments = parser.parse_args()
+    if not arguments.no_reuters and (DATA / "reuters21578.jsonl.gz").exists():
+        compare("Reuters-21578", *reuters(), arguments.repeat)
+    compare("generated", *generated(arguments.examples), arguments.repeat)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 

@@ -1,9 +1,9 @@
-"""Boosting rounds against the straightforward vectorised round, on Reuters-21578 with all its terms.
+"""Compares boosting rounds with simple vectorised rounds, on Reuters-21578 with all its terms.
 
-Both sides run in this process, one thread each, and are timed by CPU time: AdaBoost.MH and MP-Boost choose
-their pivots, and the plain round, given the same weights, must choose the same. Then a batch is scored,
-against scikit-learn's one-vs-rest linear SVM on the same matrix. With ``--scale``, MP-Boost instead trains on
-800,000 generated documents, and the process's peak memory is printed.
+Both sides run in this process with one thread and are measured by CPU time. AdaBoost.MH and MP-Boost choose
+their pivots. The simple round gets the same weights and must choose the same pivots. Then both learners score
+a batch, as does scikit-learn's one-vs-rest linear SVM on the same matrix. With ``--scale``, MP-Boost instead
+trains on 800,000 generated documents, and the script prints the peak memory of the process.
 
     COVEY_DATA=… python benchmarks/boosting_rounds.py [--scale]
 """
@@ -42,10 +42,12 @@ COVEY_DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shar
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Runs the comparison or, with ``--scale``, the large training."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", action="store_true", help="train on 800,000 generated documents instead")
-    parser.add_argument("--rounds", type=int, default=200, help="rounds (default: 200; at scale 5 at most)")
+    parser.add_argument(
+        "--rounds", type=int, default=200, help="rounds (default: 200; at most 5 with --scale)"
+    )
     arguments = parser.parse_args()
     with threadpool_limits(1):
         if arguments.scale:
@@ -55,7 +57,7 @@ def main() -> None:
 
 
 def on_reuters(rounds: int) -> None:
-    """Both learners' rounds, and a batch scored."""
+    """Compares the rounds of both learners and the scoring of a batch."""
     train, labels, test = reuters()
     print(f"Reuters-21578: {train.shape[0]} documents, {train.shape[1]} terms, {labels.shape[1]} labels")
     for name, together in (("adaboost_mh", True), ("mp_boost", False)):
@@ -76,70 +78,72 @@ def on_reuters(rounds: int) -> None:
 
 
 def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bool) -> float:
-    """Time our rounds, and the plain one on the same weights every few rounds; print their medians.
+    """Measures our rounds and, every few rounds, the simple round with the same weights; prints the medians.
 
     Returns:
-        how many times as fast ours are.
+        The simple round's time divided by ours.
     """
     stumps = presence_stumps(X)
     smoothing = 1 / (Y.shape[0] * Y.shape[1])
     engine = AdaBoostMHRounds if together else MPBoostRounds
     ours = engine(stumps, Y, "real", smoothing)
-    plain = PlainRounds(X, Y, smoothing, together=together)
+    simple = SimpleRounds(X, Y, smoothing, together=together)
     quick: list[float] = []
     slow: list[float] = []
     same = tied = searches = 0
     for number in range(rounds):
         check = number % max(1, rounds // 25) == 0
         if check:
-            plain.D = np.abs(ours.weights if together else ours.weights.T.copy())
-            begun = time.process_time()
-            theirs = plain.choose()
-            choosing = time.process_time() - begun
-        begun = time.process_time()
+            simple.D = np.abs(ours.weights if together else ours.weights.T.copy())
+            start = time.process_time()
+            theirs = simple.choose_pivots()
+            choosing = time.process_time() - start
+        start = time.process_time()
         pivots = ours.choose_pivots()
         assert pivots is not None
         ours.boost(pivots)
-        quick.append(time.process_time() - begun)
+        quick.append(time.process_time() - start)
         if check:
-            going = pivots >= 0
+            learning = pivots >= 0
             mine = stumps.features[pivots]
-            equal = (mine == theirs) & going
-            near = plain.Z[mine, np.arange(len(mine))] <= plain.Z.min(axis=0) + 1e-7
-            searches += int(going.sum())
+            equal = (mine == theirs) & learning
+            near = simple.Z[mine, np.arange(len(mine))] <= simple.Z.min(axis=0) + 1e-7
+            searches += int(learning.sum())
             same += int(equal.sum())
-            tied += int((near & ~equal & going).sum())
-            begun = time.process_time()
-            plain.take(theirs)
-            slow.append(choosing + time.process_time() - begun)
-    ours_ms, plain_ms = 1000 * float(np.median(quick)), 1000 * float(np.median(slow))
-    ratio = plain_ms / ours_ms
-    print(f"{name}: plain round {plain_ms:.1f} ms, ours {ours_ms:.1f} ms: {ratio:.1f} times as fast")
-    print(f"  of {searches} pivots compared {same} equal, {tied} tied within the plain round's rounding")
+            tied += int((near & ~equal & learning).sum())
+            start = time.process_time()
+            simple.boost(theirs)
+            slow.append(choosing + time.process_time() - start)
+    ours_ms, simple_ms = 1000 * float(np.median(quick)), 1000 * float(np.median(slow))
+    ratio = simple_ms / ours_ms
+    print(f"{name}: simple round {simple_ms:.1f} ms, ours {ours_ms:.1f} ms: {ratio:.1f} times as fast")
+    print(
+        f"  of {searches} pivots compared {same} equal, {tied} tied up to the simple round's rounding errors"
+    )
     assert same + tied == searches
     return ratio
 
 
-class PlainRounds:
-    """The straightforward vectorised round: two sparse-dense products, and Z of every term and label."""
+class SimpleRounds:
+    """The simple vectorised round: two sparse-dense products, and Z for every term and label."""
 
     def __init__(self, X: Matrix, Y: Labels, smoothing: float, *, together: bool) -> None:
-        """Count what can be counted once."""
+        """Counts the documents on each side of each stump."""
         self.terms: Any = X.T.tocsr()
         self.relevant = Y.toarray().astype(bool)
         self.together = together
         self.smoothing = smoothing
         g, positives = Y.shape[0], self.relevant.sum(axis=0)
-        holding = np.diff(self.terms.indptr)[:, None]
+        frequency = np.diff(self.terms.indptr)[:, None]
         n_positive = np.asarray(self.terms @ self.relevant.astype(float))
-        n_negative = holding - n_positive
+        n_negative = frequency - n_positive
         counts = (positives - n_positive, g - positives - n_negative, n_positive, n_negative)
         self.empty = [count == 0 for count in counts]
         self.D: Floats = np.zeros(Y.shape)
         self.W: list[Floats] = []
         self.Z: Floats = np.zeros((X.shape[1], 1))
 
-    def choose(self) -> Ints:
+    def choose_pivots(self) -> Ints:
         """The pivot of each search."""
         positive = self.D * self.relevant
         negative = self.D - positive
@@ -154,23 +158,23 @@ class PlainRounds:
         self.Z = Z.sum(axis=1, keepdims=True) if self.together else Z
         return np.asarray((self.Z.min(axis=0) + 1e-12 >= self.Z).argmax(axis=0))
 
-    def take(self, pivots: Ints) -> None:
-        """Multiply the weights, and divide them by their sums."""
+    def boost(self, pivots: Ints) -> None:
+        """Multiplies the weights and divides them by their sums."""
         pivot = np.broadcast_to(pivots, self.D.shape[1])
         chosen = [side[pivot, np.arange(len(pivot))] + self.smoothing for side in self.W]
         absent, present = 0.5 * np.log(chosen[0] / chosen[1]), 0.5 * np.log(chosen[2] / chosen[3])
-        holds = self.terms[pivot].toarray().T != 0
-        self.D *= np.exp(np.where(self.relevant, -1, 1) * np.where(holds, present, absent))
+        present_documents = self.terms[pivot].toarray().T != 0
+        self.D *= np.exp(np.where(self.relevant, -1, 1) * np.where(present_documents, present, absent))
         self.D /= self.D.sum() if self.together else self.D.sum(axis=0)
 
 
 def at_scale(rounds: int) -> None:
-    """MP-Boost on 800,000 documents of 75 among 25,000 terms, with 103 labels of RCV1's frequencies."""
+    """MP-Boost on 800,000 documents of 25,000 terms, 75 draws each, with 103 labels as frequent as RCV1's."""
     rng = np.random.default_rng(0)
     g, r, k = 800_000, 25_000, 103
-    likely = 1 / np.arange(10, r + 10)
-    cumulated = np.cumsum(likely / likely.sum())
-    terms = np.searchsorted(cumulated, rng.random(g * 75)).astype(np.int32)
+    frequency = 1 / np.arange(10, r + 10)
+    cumulative = np.cumsum(frequency / frequency.sum())
+    terms = np.searchsorted(cumulative, rng.random(g * 75)).astype(np.int32)
     X = csr_array((np.ones(g * 75), terms, np.arange(0, g * 75 + 1, 75, dtype=np.int32)), shape=(g, r))
     X.sum_duplicates()
     X.data[:] = 1
@@ -183,13 +187,13 @@ def at_scale(rounds: int) -> None:
     labels = np.repeat(np.arange(k), sizes)
     Y = csr_array((np.ones(len(labels), dtype=np.int8), (np.concatenate(columns), labels)), shape=(g, k))
     del terms
-    print(f"{g} documents, {r} terms, {X.nnz / g:.0f} a document, {k} labels, {Y.nnz / g:.2f} a document")
+    print(f"{g} documents, {r} terms, {X.nnz / g:.0f} per document, {k} labels, {Y.nnz / g:.2f} per document")
     print(f"peak memory before training: {peak():.2f} GiB")
-    begun = time.process_time()
+    start = time.process_time()
     marks: list[float] = []
 
     def mark(step: Step) -> None:
-        marks.append(time.process_time() - begun)
+        marks.append(time.process_time() - start)
         bound = step.measures["loss_bound"]
         print(
             f"round {step.completed}: {marks[-1]:.1f} s, bound {bound:.4f}, peak {peak():.2f} GiB", flush=True
@@ -200,7 +204,7 @@ def at_scale(rounds: int) -> None:
 
 
 def peak() -> float:
-    """Most memory that this process has held, in GiB."""
+    """Peak memory of this process in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
@@ -208,14 +212,14 @@ def timed(work: Callable[[], object], repeats: int = 7) -> float:
     """Median CPU time in milliseconds."""
     times = []
     for _ in range(repeats):
-        begun = time.process_time()
+        start = time.process_time()
         work()
-        times.append(time.process_time() - begun)
+        times.append(time.process_time() - start)
     return 1000 * float(np.median(times))
 
 
 def reuters() -> tuple[Matrix, Labels, Matrix]:
-    """Training terms and labels, and test terms: lower case, no numbers, no stop words, Porter stems."""
+    """Training terms, training labels and test terms: lower case, no numbers or stop words, Porter stems."""
     with gzip.open(COVEY_DATA / "reuters21578.jsonl.gz", "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
     train = [document for document in documents if document["split"] == "train"]
