@@ -1,4 +1,4 @@
-"""What every route shares: dependencies, the route class, the documented errors."""
+"""The base of every route: dependencies, the route class, and the documented responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from app.context import AppContext
-from app.http.errors import PROBLEM_JSON, Problem, TooLarge
+from app.http.errors import ERRORS, PROBLEM_JSON, Problem, TooLarge
 from app.http.guards import Scope, check_before_body, require
 from app.http.json_body import expect_json
 from app.settings import Settings
@@ -35,18 +35,18 @@ SCOPES: Mapping[Any, Scope] = {
     TrainScope.dependency: "train",
     AdminScope.dependency: "admin",
 }
-"""What each guard asks for."""
+"""Scope that each guard requires."""
 
 
 class StrictJSONRoute(APIRoute):
-    """A route whose answers leave out fields that have no value, and whose JSON bodies are read strictly."""
+    """A route that reads JSON bodies strictly and leaves out response fields without a value."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         options["response_model_exclude_none"] = True
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request."""
+        """Return the function that handles a request."""
         handler = super().get_route_handler()
         if self.body_field is None:
             return handler
@@ -55,7 +55,7 @@ class StrictJSONRoute(APIRoute):
         strictly = TypeAdapter[Any](body_type)
 
         async def strict(request: Request) -> Response:
-            # Who may not ask at all is told so before the body is read.
+            # An unauthorized request fails before the service reads its body.
             for dependency in self.dependencies:
                 guard = dependency.dependency
                 if guard is not None and guard in SCOPES:
@@ -63,29 +63,29 @@ class StrictJSONRoute(APIRoute):
             parsed = await expect_json(request)
             if body := await parsed.body():
                 given = await parsed.json()
-                _expect_short(given, longest, request)
-                _expect_types(body, given, strictly)
+                _check_lengths(given, longest, request)
+                _check_types(body, given, strictly)
             return await handler(parsed)
 
         return strict
 
 
-def _expect_short(body: Any, longest: Mapping[str, Callable[[Settings], int]], request: Request) -> None:
+def _check_lengths(body: Any, longest: Mapping[str, Callable[[Settings], int]], request: Request) -> None:
     for field, limit in longest.items():
         given = body.get(field) if isinstance(body, dict) else None
         most = limit(_context(request).settings)
         if isinstance(given, list | dict) and len(given) > most:
-            message = f"{field} may have {most:,} entries, these are {len(given):,}"
+            message = f"{field} has {len(given):,} entries; the limit is {most:,}"
             raise TooLarge(message, errors=[(f"/{field}", message)])
 
 
-_TAKEN_FOR_ANOTHER = {"bool_type", "int_type", "float_type"}
+_CONVERTED = {"bool_type", "int_type", "float_type"}
 
 
-def _expect_types(body: bytes, given: Any, strictly: TypeAdapter[Any]) -> None:
-    """Refuse what FastAPI would take for another type than it is: 0 for false, "5" for 5, true for 1.0.
+def _check_types(body: bytes, given: Any, strictly: TypeAdapter[Any]) -> None:
+    """Reject values that FastAPI would convert to another type: 0 to false, "5" to 5, true to 1.0.
 
-    All else that is wrong with the body is left to FastAPI, and a whole number may be written as 5.0.
+    FastAPI reports every other fault of the body. A whole number can be written as 5.0.
     """
     try:
         strictly.validate_json(body, strict=True)
@@ -93,7 +93,7 @@ def _expect_types(body: bytes, given: Any, strictly: TypeAdapter[Any]) -> None:
         wrong = [
             {**item, "loc": ("body", *item["loc"])}
             for item in error.errors()
-            if item["type"] in _TAKEN_FOR_ANOTHER and not _is_whole(item["input"])
+            if item["type"] in _CONVERTED and not _is_whole(item["input"])
         ]
         if wrong:
             raise RequestValidationError(wrong, body=given) from error
@@ -104,7 +104,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def resource(tag: str) -> APIRouter:
-    """A router for one resource; its operations are called ``<tag>_<function>``."""
+    """Create the router of one resource. Its operation ids are ``<tag>_<function>``."""
     return APIRouter(
         prefix="/v1",
         tags=[tag],
@@ -114,34 +114,14 @@ def resource(tag: str) -> APIRouter:
     )
 
 
-STATUS_DESCRIPTIONS = {
-    400: "The request cannot be understood.",
-    401: "A key is needed, or the one given opens nothing.",
-    403: "The key lacks the scope.",
-    404: "There is no such thing.",
-    405: "The path exists, the method does not.",
-    406: "There is no form of it that the client accepts.",
-    409: "Not in this state.",
-    412: "If-Match names another revision.",
-    413: "More than a limit allows.",
-    415: "A media type or encoding that is not read here.",
-    416: "There are no such bytes.",
-    422: "Well formed, and not possible as asked.",
-    429: "The key has asked for too much; `Retry-After` says when to ask again.",
-    431: "More bytes of headers than the limit allows.",
-    500: "A fault of the service.",
-    503: "Not now.",
-}
-
-
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Documents error answers of an operation."""
+    """Document the error responses of an operation."""
     return {
-        status: {"model": Problem, "description": STATUS_DESCRIPTIONS[status], "content": {PROBLEM_JSON: {}}}
+        status: {"model": Problem, "description": ERRORS[status].description, "content": {PROBLEM_JSON: {}}}
         for status in statuses
     }
 
 
 def response_headers(status: int, *names: str) -> dict[int | str, dict[str, Any]]:
-    """Documents headers of a good answer; ``app.http.openapi`` describes them."""
+    """Document headers of a successful response; ``app.http.openapi`` describes them."""
     return {status: {"headers": {name: {} for name in names}}}

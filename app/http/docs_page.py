@@ -1,6 +1,6 @@
-"""``/docs``: the page that shows the API and tries it out, made of files that are installed with the service.
+"""``/docs``: the interactive API documentation, served from files that are installed with the service.
 
-FastAPI's own page loads its parts from another company's server, and is blank where that cannot be reached.
+FastAPI's own page loads its scripts from a public server, and stays blank if the browser cannot reach it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; frame-ancestors 'none'"
 )
-"""The page's Content-Security-Policy: nothing comes from elsewhere. A script in its text starts it."""
+"""Content-Security-Policy of the page: it loads nothing from other servers. An inline script starts it."""
 
 
 def install(app: FastAPI) -> None:
-    """Serve the page and its parts. Addresses in it are relative, so that a proxy may put a path in front."""
+    """Serve the page and its files. Its links are relative, so that a proxy can add a path prefix."""
     app.mount("/docs/parts", StaticFiles(packages=[("fastapi_swagger", "resources")]))
 
     @app.get("/docs", include_in_schema=False)
@@ -30,5 +30,5 @@ def install(app: FastAPI) -> None:
             swagger_css_url="docs/parts/swagger-ui.css",
             swagger_favicon_url="docs/parts/favicon-32x32.png",
         )
-        page.headers["Content-Security-Policy"] = POLICY
+        page.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
         return page

@@ -1,6 +1,6 @@
-"""Every error that the service answers with, as problem details (RFC 9457).
+"""Every error that the API returns, as problem details (RFC 9457).
 
-The tree, with status and code:
+The class tree, with status and default code:
 
     ApiError
       BadRequest          400 malformed_request
@@ -9,15 +9,18 @@ The tree, with status and code:
       NotFound            404 not_found
       MethodNotAllowed    405 method_not_allowed
       NotAcceptable       406 not_acceptable
-      Conflict            409 conflict, or a more telling code
+      Conflict            409 with a specific code
       PreconditionFailed  412 precondition_failed
       TooLarge            413 too_large
       Unsupported         415 unsupported_media_type
       RangeNotSatisfiable 416 range_not_satisfiable
       Invalid             422 invalid_request
       HeadersTooLarge     431 headers_too_large
-      TooMany             429 too_many_requests, or a more telling code
+      TooMany             429 too_many_requests, or a more specific code
+      InternalError       500 internal_error
       NotReady            503 not_ready
+
+Each class is the one place for its status, its code and its description in the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -35,66 +38,68 @@ PROBLEM_JSON = "application/problem+json"
 
 
 class ProblemItem(BaseModel):
-    """One thing that is wrong, and where."""
-
-    pointer: str = Field(examples=["/learner/rounds"])
-    """JSON pointer into the request's body; for parameters ``/query/…``, ``/path/…`` or ``/header/…``."""
-    message: str
-    """What is wrong there."""
+    """One invalid value and its place."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
+    pointer: str = Field(examples=["/learner/rounds"])
+    """JSON pointer into the request body; `/query/…`, `/path/…` or `/header/…` for parameters."""
+    message: str
+    """What is wrong with the value."""
+
 
 class BadRecordItem(BaseModel):
-    """One record of a data set's content that was refused."""
+    """One record of a data set's content that was rejected."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     line: int
-    """Its line, or its number in a format without lines; from 1."""
+    """Line of the record, or number of the record in a format without lines; starts at 1."""
     reason: str
-    """What is wrong with it."""
+    """What is wrong with the record."""
     field: str | None = None
-    """The field at fault, as a JSON pointer or a column's name."""
+    """The invalid field, as a JSON pointer or a column name."""
 
 
 class Problem(BaseModel):
-    """What went wrong, and what to do about it."""
+    """Describes an error and its remedy."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     type: str = Field(examples=["urn:covey:problem:not_found"])
-    """A name for this kind of problem; ends in the code."""
+    """URI of this kind of problem; ends with the code."""
     title: str
-    """The status in words."""
+    """Reason phrase of the status."""
     status: int
-    """The HTTP status."""
+    """HTTP status."""
     detail: str
-    """What is wrong and what to do about it, for a person."""
+    """Describes the error and the remedy for a person."""
     code: str
-    """Stable and documented; what a program should look at."""
+    """Stable, documented code for programs."""
     errors: list[ProblemItem] | None = None
-    """The places that are wrong, where they can be named."""
+    """The invalid values; left out if no single value is at fault."""
     records: list[BadRecordItem] | None = None
-    """The first records that were refused, for a data set that failed."""
+    """The first rejected records of a data set that failed."""
     log: list[str] | None = None
-    """The last lines that a job's process logged, for one that kept dying."""
+    """The last log lines of a job whose process died repeatedly."""
     request_id: str | None = None
-    """The request that was answered with it, as in the service's log."""
+    """Id of the request, as in the service's log."""
 
 
 class ApiError(Exception):
-    """Root of the errors that end a request.
+    """Base of the errors that end a request.
 
     Args:
-        detail: what is wrong and what to do instead, for a person.
-        code: a more telling code than the class's own.
-        errors: the places at fault, as (pointer, message).
-        headers: headers for the answer.
+        detail: describes the error and the remedy for a person.
+        code: a more specific code than that of the class.
+        errors: the invalid values, as (pointer, message).
+        headers: response headers.
     """
 
-    status: int = 500
-    code: str = "internal_error"
+    status: ClassVar[int]
+    default_code: ClassVar[str]
+    description: ClassVar[str]
+    """Describes the response in the OpenAPI document."""
 
     def __init__(
         self,
@@ -106,106 +111,135 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.code = code or type(self).code
+        self.code = code or self.default_code
         self.errors = list(errors)
         self.headers = dict(headers or {})
 
     def problem(self, request_id: str | None = None) -> Problem:
-        """The answer's body."""
+        """Return the response body."""
         return make_problem(self.status, self.code, self.detail, errors=self.errors, request_id=request_id)
 
 
 class BadRequest(ApiError):
-    """The request cannot be understood at all."""
+    """The request cannot be parsed."""
 
-    status, code = 400, "malformed_request"
+    status, default_code = 400, "malformed_request"
+    description = "The request cannot be parsed."
 
 
 class Unauthorized(ApiError):
-    """No key, or one that does not open anything."""
+    """The request needs a valid API key."""
 
-    status, code = 401, "unauthorized"
+    status, default_code = 401, "unauthorized"
+    description = "The request has no API key, or the key is unknown or expired."
 
 
 class Forbidden(ApiError):
-    """A key without the scope that this needs."""
+    """The API key lacks the required scope."""
 
-    status, code = 403, "forbidden"
+    status, default_code = 403, "forbidden"
+    description = "The API key lacks the required scope."
 
 
 class NotFound(ApiError):
-    """There is no such thing."""
+    """The resource does not exist."""
 
-    status, code = 404, "not_found"
+    status, default_code = 404, "not_found"
+    description = "The resource does not exist."
 
 
 class MethodNotAllowed(ApiError):
-    """The path exists, the method does not."""
+    """The path exists but does not support the method."""
 
-    status, code = 405, "method_not_allowed"
+    status, default_code = 405, "method_not_allowed"
+    description = "The path does not support this method."
 
 
 class NotAcceptable(ApiError):
-    """None of the forms that there are is accepted."""
+    """The client accepts none of the available media types."""
 
-    status, code = 406, "not_acceptable"
+    status, default_code = 406, "not_acceptable"
+    description = "The client accepts none of the available media types."
 
 
 class Conflict(ApiError):
-    """The thing is not in a state that allows this."""
+    """The current state of the resource does not allow the operation."""
 
-    status, code = 409, "conflict"
+    status = 409
+    description = "The current state of the resource does not allow the operation."
+
+    def __init__(self, detail: str, *, code: str, errors: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(detail, code=code, errors=errors)
 
 
 class PreconditionFailed(ApiError):
     """``If-Match`` names another revision."""
 
-    status, code = 412, "precondition_failed"
+    status, default_code = 412, "precondition_failed"
+    description = "`If-Match` names another revision than the current one."
 
 
 class TooLarge(ApiError):
-    """More than a limit allows."""
+    """The request exceeds a size limit."""
 
-    status, code = 413, "too_large"
-
-
-class HeadersTooLarge(ApiError):
-    """More bytes of headers than the limit allows."""
-
-    status, code = 431, "headers_too_large"
+    status, default_code = 413, "too_large"
+    description = "The request exceeds a size limit."
 
 
 class Unsupported(ApiError):
-    """A media type or encoding that is not read here."""
+    """The service does not read this media type or encoding."""
 
-    status, code = 415, "unsupported_media_type"
+    status, default_code = 415, "unsupported_media_type"
+    description = "The operation does not read this media type or encoding."
 
 
 class RangeNotSatisfiable(ApiError):
-    """A part of a file that it does not have."""
+    """The file does not have the requested range of bytes."""
 
-    status, code = 416, "range_not_satisfiable"
+    status, default_code = 416, "range_not_satisfiable"
+    description = "The file does not have the requested range of bytes."
 
 
 class Invalid(ApiError):
-    """Well formed, and not possible as asked."""
+    """The request is well formed, but a value is not valid."""
 
-    status, code = 422, "invalid_request"
+    status, default_code = 422, "invalid_request"
+    description = "The request is well formed, but at least one value is not valid."
 
 
 class TooMany(ApiError):
-    """More than a key may ask for; ``Retry-After`` says when to ask again."""
+    """The API key exceeds a rate limit; ``Retry-After`` states when to try again."""
 
-    status, code = 429, "too_many_requests"
+    status, default_code = 429, "too_many_requests"
+    description = "The API key exceeds a rate limit. `Retry-After` states when to try again."
 
     def __init__(self, detail: str, *, code: str | None = None, retry_after: float) -> None:
         super().__init__(detail, code=code, headers={"Retry-After": str(max(1, math.ceil(retry_after)))})
 
 
-class NotReady(ApiError):
-    """The service cannot do this now."""
+class HeadersTooLarge(ApiError):
+    """The request headers exceed the size limit."""
 
-    status, code = 503, "not_ready"
+    status, default_code = 431, "headers_too_large"
+    description = "The request headers exceed the size limit."
+
+
+class InternalError(ApiError):
+    """The service has a bug; the log contains the cause."""
+
+    status, default_code = 500, "internal_error"
+    description = "Internal error. The service's log contains the cause under the request's id."
+
+
+class NotReady(ApiError):
+    """The service cannot process the request now."""
+
+    status, default_code = 503, "not_ready"
+    description = "The service cannot process the request now. `Retry-After` states when to try again."
+
+
+ERRORS: Mapping[int, type[ApiError]] = {error.status: error for error in ApiError.__subclasses__()}
+"""Error class by HTTP status."""
 
 
 def make_problem(
@@ -216,35 +250,36 @@ def make_problem(
     errors: Sequence[tuple[str, str]] = (),
     request_id: str | None = None,
 ) -> Problem:
-    """A problem with its title and type filled in."""
+    """Create a problem and fill in its title and type."""
     return Problem(
         type=f"urn:covey:problem:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=_sendable(detail),
+        detail=_without_surrogates(detail),
         code=code,
         errors=[
-            ProblemItem(pointer=_sendable(pointer), message=_sendable(message)) for pointer, message in errors
+            ProblemItem(pointer=_without_surrogates(pointer), message=_without_surrogates(message))
+            for pointer, message in errors
         ]
         or None,
         request_id=request_id,
     )
 
 
-def _sendable(text: str) -> str:
-    """A text without halves of surrogate pairs, which JSON can say and UTF-8 cannot."""
+def _without_surrogates(text: str) -> str:
+    """Replace unpaired surrogates, which JSON can express but UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
 def from_learning(error: CoveyError) -> ApiError:
-    """An error of ``models`` that a request caused, as the answer to it."""
+    """Convert an error of ``models`` that a request caused."""
     if isinstance(error, ParameterError):
         return Invalid(str(error), code="invalid_parameters", errors=[(error.pointer, str(error))])
     return Invalid(str(error), code=error.code)
 
 
 def job_problem(error: CoveyError) -> dict[str, Any]:
-    """An error of ``models`` that ended a job, as it is kept in the job's row."""
+    """Convert an error of ``models`` that ended a job into the JSON value that the job's row stores."""
     problem = from_learning(error).problem()
     if isinstance(error, BadDataError):
         problem.records = [

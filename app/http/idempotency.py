@@ -1,6 +1,6 @@
-"""``Idempotency-Key``: the same key and body give the first answer again, another body is refused.
+"""``Idempotency-Key``: a repeated request returns the first response; a different body is rejected.
 
-The first answer is written in the transaction that does the work, so there is never one without the other.
+The response is stored in the transaction that does the work, so neither exists without the other.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from app.db.session import Database, Transaction
 from app.db.tables import IdempotencyRecord
 from app.http.errors import Conflict
 
-Made = TypeVar("Made", bound=BaseModel)
+Response = TypeVar("Response", bound=BaseModel)
 
 
 ANONYMOUS = "anonymous"
-"""The caller of a service that needs no key."""
+"""The caller of requests without an API key."""
 
 
 class Idempotency:
-    """Does a creating request's work at most once.
+    """Does the work of a creating request at most once.
 
     Args:
-        caller: whose key it is; callers cannot meet each other's.
-        key: the ``Idempotency-Key``, None where the client gave none.
+        caller: id of the API key; each caller has its own idempotency keys.
+        key: the ``Idempotency-Key``; None if the request has none.
         fingerprint: digest of path and body.
     """
 
@@ -40,61 +40,61 @@ class Idempotency:
 
     @property
     def key_id(self) -> str | None:
-        """The API key that asks; None where the service is open."""
+        """Id of the request's API key; None for an anonymous request."""
         return None if self._caller == ANONYMOUS else self._caller
 
     def of(self, content_sha256: str) -> Idempotency:
-        """The same for a body that was streamed, and is known by its digest."""
+        """Return the same with the digest of a streamed body in the fingerprint."""
         digest = hashlib.sha256(f"{self._fingerprint}\n{content_sha256}".encode())
         return Idempotency(self._caller, self._key, digest.hexdigest())
 
     def run(
         self,
         db: Database,
-        made: type[Made],
-        work: Callable[[Transaction], Made],
+        response_type: type[Response],
+        work: Callable[[Transaction], Response],
         *,
-        shown_once: str | None = None,
-    ) -> Made:
-        """Do the work in one transaction, or answer as the first time.
+        one_time_field: str | None = None,
+    ) -> Response:
+        """Do the work in one transaction, or return the first response again.
 
         Args:
-            db: where the answer is kept.
-            made: what the answer is.
-            work: makes it.
-            shown_once: the field of the answer that must not be kept; there is no second answer then.
+            db: stores the response.
+            response_type: type of the response.
+            work: does the work and returns the response.
+            one_time_field: field of the response that must not be stored; a repetition is then rejected.
 
         Raises:
-            Conflict: the key came with another body before, or the answer held a secret.
+            Conflict: the key was used with another body, or the response contains a secret.
         """
         with db.write() as tx:
             if self._key is None:
                 return work(tx)
-            record = self._taken(tx)
+            record = self._reserve(tx)
             if record is not None:
-                answer = work(tx)
-                left_out = None if shown_once is None else {shown_once}
-                record.response = answer.model_dump(mode="json", exclude_none=True, exclude=left_out)
-                return answer
+                response = work(tx)
+                excluded = None if one_time_field is None else {one_time_field}
+                record.response = response.model_dump(mode="json", exclude_none=True, exclude=excluded)
+                return response
             first = tx.session.get_one(IdempotencyRecord, (self._caller, self._key))
             if first.fingerprint != self._fingerprint:
                 raise Conflict(
                     "this Idempotency-Key was used for another request; choose a new one",
                     code="idempotency_key_reused",
                 )
-            if shown_once is not None:
+            if one_time_field is not None:
                 raise Conflict(
-                    f"this was done before, for {first.response['id']}, and only the first answer showed "
-                    f"the {shown_once}; to get another one, rotate that key with a new Idempotency-Key",
-                    code="answered_once",
+                    f"this request already created {first.response['id']}, and only the first response "
+                    f"contains the {one_time_field}; rotate that key to get a new one",
+                    code="secret_already_shown",
                 )
-            return made.model_validate(first.response)
+            return response_type.model_validate(first.response)
 
-    def _taken(self, tx: Transaction) -> IdempotencyRecord | None:
-        """Take the key; a second request waits here for the first one's end, and takes it if that failed.
+    def _reserve(self, tx: Transaction) -> IdempotencyRecord | None:
+        """Reserve the key. A concurrent request waits here until the first one has ended.
 
         Returns:
-            the record to write the answer to; None if the key was used before.
+            the record to store the response in; None if the key was used before.
         """
         record = IdempotencyRecord(
             caller=self._caller, key=self._key, fingerprint=self._fingerprint, response={}, created_at=tx.now
@@ -112,27 +112,29 @@ IdempotencyKey = Annotated[
     Header(
         min_length=1,
         max_length=255,
-        description="Repeat a request with the same key and body, and it is done once.",
+        description="Key of your choice. If you repeat a request with the same key and body, it runs once.",
     ),
 ]
 
 
 NOT_IDEMPOTENT = Idempotency(ANONYMOUS, None, "")
-"""For what cannot be asked twice by mistake: a command, and no request."""
+"""For callers that cannot repeat a request by mistake, such as a command."""
 
 
-async def _once(request: Request, idempotency_key: IdempotencyKey = None) -> Idempotency:
-    digest = hashlib.sha256(_place(request))
+async def _idempotency(request: Request, idempotency_key: IdempotencyKey = None) -> Idempotency:
+    digest = hashlib.sha256(_method_and_path(request))
     if idempotency_key is not None:
         digest.update(await request.body())
     return Idempotency(_caller(request), idempotency_key, digest.hexdigest())
 
 
-async def _streamed_once(request: Request, idempotency_key: IdempotencyKey = None) -> Idempotency:
-    return Idempotency(_caller(request), idempotency_key, hashlib.sha256(_place(request)).hexdigest())
+async def _streamed_idempotency(request: Request, idempotency_key: IdempotencyKey = None) -> Idempotency:
+    return Idempotency(
+        _caller(request), idempotency_key, hashlib.sha256(_method_and_path(request)).hexdigest()
+    )
 
 
-def _place(request: Request) -> bytes:
+def _method_and_path(request: Request) -> bytes:
     return f"{request.method} {request.url.path}\n".encode()
 
 
@@ -141,8 +143,8 @@ def _caller(request: Request) -> str:
     return caller or ANONYMOUS
 
 
-IdempotencyHeader = Annotated[Idempotency, Depends(_once)]
-"""For a body in memory."""
+IdempotencyHeader = Annotated[Idempotency, Depends(_idempotency)]
+"""For a request whose body is in memory."""
 
-StreamedIdempotencyHeader = Annotated[Idempotency, Depends(_streamed_once)]
-"""For a body that is streamed: ``Idempotency.of`` its digest, once it has been read."""
+StreamedIdempotencyHeader = Annotated[Idempotency, Depends(_streamed_idempotency)]
+"""For a streamed request: call ``Idempotency.of`` with the body's digest after reading it."""

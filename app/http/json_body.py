@@ -1,4 +1,4 @@
-"""JSON bodies, read strictly: what could be understood in two ways is refused."""
+"""Strict parsing of JSON bodies: whatever is ambiguous is rejected."""
 
 from __future__ import annotations
 
@@ -16,63 +16,65 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class JsonRequest(Request):
-    """A request whose body is parsed once, by :func:`parse`."""
+    """A request whose body :func:`parse` parses once."""
 
     async def json(self) -> Any:
-        """The body as Python values."""
+        """Return the body as Python values."""
         if not hasattr(self, "_parsed"):
             self._parsed = parse(await self.body())
         return self._parsed
 
 
 async def expect_json(request: Request) -> JsonRequest:
-    """The request, once its body is known to be JSON.
+    """Parse the body of a request as JSON.
 
     Raises:
-        Unsupported: it says that it is something else, or compressed.
-        BadRequest: it is not what it says.
-        Invalid: an object in it names a field twice.
+        Unsupported: the body has another media type, or is compressed.
+        BadRequest: the body is not JSON.
+        Invalid: an object contains a field twice.
     """
     refuse_encoding(request)
     parsed = JsonRequest(request.scope, request.receive)
     if not await parsed.body():
-        return parsed  # its absence is told with what is missing
+        return parsed  # validation reports the missing body
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    # Also without a Content-Type: a page in a browser could send such a request unasked.
+    # A missing Content-Type is rejected too: a web page can send such a request without the user's consent.
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise Unsupported(f"{kind or 'a body without Content-Type'} is not read here; send application/json")
+        raise Unsupported(
+            f"{kind or 'a body without Content-Type'} is not supported here; send application/json"
+        )
     await parsed.json()
     return parsed
 
 
 def refuse_encoding(request: Request) -> None:
-    """Only the content of data sets may come compressed.
+    """Reject compressed bodies; only the content of a data set can be compressed.
 
     Raises:
-        Unsupported: the body has an encoding.
+        Unsupported: the body has a Content-Encoding.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
-        raise Unsupported(f"a body with Content-Encoding {encoding} is not read here; send it plain")
+        raise Unsupported(f"Content-Encoding {encoding} is not supported here; send the body uncompressed")
 
 
-def parse(body: bytes, *, mend: bool = False) -> Any:
-    """A JSON text as Python values.
+def parse(body: bytes, *, replace_surrogates: bool = False) -> Any:
+    """Parse a JSON text.
 
     Args:
         body: the text.
-        mend: replace halves of surrogate pairs (programs write them for bytes that they could not decode)
-            instead of refusing them.
+        replace_surrogates: whether to replace unpaired surrogates instead of rejecting them. Some programs
+            write them for bytes that they cannot decode.
 
     Raises:
-        BadRequest: it is not JSON, or nested beyond what can be read.
-        Invalid: an object names a field twice, or a string is no Unicode.
+        BadRequest: the text is not JSON, or is nested too deeply.
+        Invalid: an object contains a field twice, or a string contains an unpaired surrogate.
 
     >>> parse(b'{"a": [1, {"b": 2}]}')
     {'a': [1, {'b': 2}]}
     >>> parse(b'{"a": [{"b": 1, "b": 2}]}')
     Traceback (most recent call last):
-    app.http.errors.Invalid: /a/0/b is given twice
+    app.http.errors.Invalid: /a/0/b occurs twice
     """
     repeated: list[tuple[dict[str, Any], str]] = []
 
@@ -95,24 +97,24 @@ def parse(body: bytes, *, mend: bool = False) -> Any:
         raise _malformed(str(error)) from error
     if repeated:
         place = next(
-            f"{pointer}/{escaped(name)}"
+            f"{pointer}/{escape(name)}"
             for pointer, found in _parts(value)
             for given, name in repeated
             if found is given
         )
-        raise Invalid(f"{place} is given twice", errors=[(place, "is given twice")])
+        raise Invalid(f"{place} occurs twice", errors=[(place, "occurs twice")])
     if _SURROGATE.search(body):
-        if mend:
-            return _mended(value)
+        if replace_surrogates:
+            return _without_surrogates(value)
         for place, part in _parts(value):
-            if isinstance(part, str) and _mended(part) != part:
-                message = "holds half a surrogate pair, which is no character"
+            if isinstance(part, str) and _without_surrogates(part) != part:
+                message = "contains an unpaired surrogate, which is not a character"
                 raise Invalid(f"{place} {message}", errors=[(place, message)])
     return value
 
 
-def escaped(part: Any) -> str:
-    """A name or an index as a part of a JSON pointer."""
+def escape(part: Any) -> str:
+    """Escape a name or an index for a JSON pointer."""
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
@@ -121,11 +123,11 @@ def _malformed(reason: str) -> BadRequest:
 
 
 def _parts(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value inside a value, and every name of a field, with its place."""
+    """Yield every value inside a value, and every field name, with its JSON pointer."""
     yield pointer, value
     if isinstance(value, dict):
         for name, inner in value.items():
-            place = f"{pointer}/{escaped(name)}"
+            place = f"{pointer}/{escape(name)}"
             yield place, name
             yield from _parts(inner, place)
     elif isinstance(value, list):
@@ -133,11 +135,11 @@ def _parts(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
             yield from _parts(inner, f"{pointer}/{i}")
 
 
-def _mended(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_mended(name): _mended(inner) for name, inner in value.items()}
+        return {_without_surrogates(name): _without_surrogates(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_mended(inner) for inner in value]
+        return [_without_surrogates(inner) for inner in value]
     return value

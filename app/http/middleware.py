@@ -1,6 +1,6 @@
-"""What stands before everything: a request id, a byte count, a log line.
+"""The middleware in front of every route: request ids, size limits, security headers, access log.
 
-Plain ASGI, so that bodies stream through it untouched.
+It is plain ASGI, so that bodies stream through it unchanged.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
-"""On every answer that does not say something stricter itself."""
+"""Headers of every response that does not set stricter ones itself."""
 
 
 def body_limit(settings: Settings) -> Callable[[str], int]:
-    """Path to the most bytes that a body may have there; streamed bodies have limits of their own on top."""
+    """Return the size limit of bodies by path. Streamed bodies have stricter limits of their own."""
     largest = max(settings.max_upload_bytes, settings.max_artifact_bytes)
 
     def limit(path: str) -> int:
@@ -45,12 +45,12 @@ def body_limit(settings: Settings) -> Callable[[str], int]:
 
 
 class RequestMiddleware:
-    """Counts the bytes of a body as they come, names the request, and logs the answer.
+    """Assigns request ids, enforces size limits and logs every response.
 
     Args:
-        app: what comes after.
-        limit: path to the most bytes of a body.
-        max_header_bytes: most bytes of all headers.
+        app: the wrapped application.
+        limit: returns the size limit of the body for a path, in bytes.
+        max_header_bytes: size limit of all headers, in bytes.
     """
 
     def __init__(self, app: ASGIApp, limit: Callable[[str], int], max_header_bytes: int) -> None:
@@ -59,7 +59,7 @@ class RequestMiddleware:
         self._max_header_bytes = max_header_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let one request through."""
+        """Process one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -70,16 +70,16 @@ class RequestMiddleware:
         limit = self._limit(scope["path"])
         received = 0
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
-                # FastAPI lets only its own exception through while it reads a body.
+                # FastAPI passes on only its own exception while it reads a body.
                 raise HTTPException(TooLarge.status, str(_too_large(limit)))
             return message
 
-        async def answered(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -90,7 +90,7 @@ class RequestMiddleware:
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith("/v1/"):
-                    # What is said to one who has a key is not for a cache to say to others.
+                    # A cache must not serve a response of one API key to other clients.
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
@@ -100,23 +100,23 @@ class RequestMiddleware:
                     error = HeadersTooLarge(
                         f"the request's headers are larger than the limit of {self._max_header_bytes:,} bytes"
                     )
-                    await _refuse(error, request_id, answered)
-                elif _declared(scope) > limit:
-                    await _refuse(_too_large(limit), request_id, answered)
+                    await _send_problem(error, request_id, send_with_headers)
+                elif _content_length(scope) > limit:
+                    await _send_problem(_too_large(limit), request_id, send_with_headers)
                 else:
-                    await self._app(scope, counted, answered)
+                    await self._app(scope, receive_counted, send_with_headers)
             finally:
-                if (done := scope["state"].get("release_rate_limit")) is not None:
+                if (release := scope["state"].get("release_rate_limit")) is not None:
                     with CancelScope(shield=True):
-                        await to_thread.run_sync(done)
+                        await to_thread.run_sync(release)
                 seconds = time.perf_counter() - started
                 route = scope.get("route")
                 operation = getattr(route, "operation_id", None) or getattr(route, "unique_id", "none")
                 REQUESTS.labels(operation, status).inc()
                 SECONDS.labels(operation).observe(seconds)
-                # Probes come every second or two and would drown the rest.
-                tell = log.debug if scope["path"].startswith("/health/") else log.info
-                tell(
+                # Health checks are frequent and would hide the other requests.
+                write = log.debug if scope["path"].startswith("/health/") else log.info
+                write(
                     "request",
                     method=scope["method"],
                     operation=operation,
@@ -125,7 +125,7 @@ class RequestMiddleware:
                 )
 
 
-def _declared(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     length = Headers(scope=scope).get("content-length", "0")
     return int(length) if length.isdecimal() else 0
 
@@ -138,12 +138,12 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"the request's body is larger than the limit of {limit:,} bytes")
 
 
-async def _refuse(error: ApiError, request_id: str, send: Send) -> None:
+async def _send_problem(error: ApiError, request_id: str, send: Send) -> None:
     body = error.problem(request_id).model_dump_json(exclude_none=True).encode()
     headers = [
         (b"content-type", PROBLEM_JSON.encode()),
         (b"content-length", str(len(body)).encode()),
-        # The rest of the body is not read, so the connection cannot be used again.
+        # The rest of the body stays unread, so the connection cannot be reused.
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})

@@ -20,7 +20,8 @@ from pydantic import TypeAdapter
 from app.datasets.schemas import DatasetFormat, DatasetState, ExampleKind, ExampleSplit
 from app.evaluations.schemas import EvaluatedPart
 from app.experiments.schemas import ExperimentSplit
-from app.http.base_route import SCOPES, STATUS_DESCRIPTIONS
+from app.http.base_route import SCOPES
+from app.http.errors import ERRORS
 from app.http.guards import Scope
 from app.http.problem_handlers import header_name
 from app.jobs.schemas import JobState
@@ -114,23 +115,6 @@ HEADERS = {
     "WWW-Authenticate": "How to authenticate: `Bearer`.",
 }
 
-_ERROR_NAMES = {
-    "400": "Malformed",
-    "401": "Unauthorized",
-    "403": "Forbidden",
-    "404": "NotFound",
-    "406": "NotAcceptable",
-    "409": "Conflict",
-    "412": "PreconditionFailed",
-    "413": "TooLarge",
-    "415": "Unsupported",
-    "416": "RangeNotSatisfiable",
-    "422": "Invalid",
-    "429": "TooMany",
-    "431": "HeadersTooLarge",
-    "500": "Fault",
-    "503": "NotReady",
-}
 _ERROR_HEADERS = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry-After"}
 
 _COMPONENTS = "#/components/schemas/"
@@ -410,11 +394,11 @@ def _responses(operation: dict[str, Any], shared: dict[str, Any]) -> None:
                 response["description"] = _DONE[status]
             responses[status] = response
             continue
-        name = _ERROR_NAMES[status]
+        name = ERRORS[int(status)].__name__
         responses[status] = {"$ref": f"#/components/responses/{name}"}
         headers = ["X-Request-ID", *([_ERROR_HEADERS[status]] if status in _ERROR_HEADERS else [])]
         shared[name] = {
-            "description": STATUS_DESCRIPTIONS[int(status)],
+            "description": ERRORS[int(status)].description,
             "headers": {header: {"$ref": f"#/components/headers/{header}"} for header in headers},
             "content": {"application/problem+json": {"schema": {"$ref": f"{_COMPONENTS}Problem"}}},
         }

@@ -1,4 +1,4 @@
-"""Pages of lists: ``?limit=`` and an opaque ``?cursor=`` over a unique, indexed order."""
+"""Pagination of lists: ``?limit=`` and an opaque ``?cursor=`` over a unique, indexed order."""
 
 from __future__ import annotations
 
@@ -17,46 +17,44 @@ from app.http.errors import Invalid
 Row = TypeVar("Row")
 
 DEFAULT_LIMIT = 50
-LARGEST_LIMIT = 500
-_LONGEST_NUMBER = 18  # decimal digits that fit a column
+MAX_LIMIT = 500
+_MAX_DIGITS = 18  # decimal digits that fit an integer column
 
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list is asked for.
+    """The requested page of a list.
 
     Attributes:
-        limit: at most so many items.
-        after: the position of the last item of the page before, None for the first page.
+        limit: maximum number of items.
+        after: position of the last item of the previous page; None for the first page.
     """
 
     limit: int
     after: str | None
 
     def after_number(self) -> int:
-        """The position as a number; before all others where there is none.
+        """Return the position as a number; -1 for the first page.
 
         Raises:
-            Invalid: the cursor is another list's.
+            Invalid: the cursor belongs to another list.
         """
         if self.after is None:
             return -1
-        if not self.after.isdecimal() or len(self.after) > _LONGEST_NUMBER:
+        if not self.after.isdecimal() or len(self.after) > _MAX_DIGITS:
             raise _bad_cursor()
         return int(self.after)
 
 
 def _bad_cursor() -> Invalid:
-    message = "not a cursor of this list; take it from next_cursor, or leave it out for the first page"
+    message = "is not a cursor of this list; use the value of next_cursor, or leave it out for the first page"
     return Invalid(message, code="invalid_cursor", errors=[("/query/cursor", message)])
 
 
 def _page(
-    limit: Annotated[
-        int, Query(ge=1, le=LARGEST_LIMIT, description="At most so many items.")
-    ] = DEFAULT_LIMIT,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items.")] = DEFAULT_LIMIT,
     cursor: Annotated[
-        str | None, Query(max_length=500, description="`next_cursor` of the page before.")
+        str | None, Query(max_length=500, description="`next_cursor` of the previous page.")
     ] = None,
 ) -> Page:
     if cursor is None:
@@ -74,17 +72,17 @@ PageQuery = Annotated[Page, Depends(_page)]
 
 
 def encode_cursor(position: str | int) -> str:
-    """The cursor that names a position."""
+    """Encode a position as a cursor."""
     return base64.urlsafe_b64encode(str(position).encode()).decode("ascii")
 
 
 def cut(
     rows: Sequence[Row], page: Page, position: Callable[[Row], str | int]
 ) -> tuple[Sequence[Row], str | None]:
-    """Cut a list that was fetched one longer than the page.
+    """Cut rows that were fetched with one more than the page's limit.
 
     Returns:
-        the page's rows, and the next page's cursor where there is one.
+        the rows of the page, and the cursor of the next page, if there is one.
     """
     shown = rows[: page.limit]
     more = len(rows) > page.limit
@@ -94,7 +92,7 @@ def cut(
 def newest_first(
     session: Session, statement: Select[Row], column: InstrumentedAttribute[str], page: Page
 ) -> tuple[Sequence[Row], str | None]:
-    """A page of rows by falling id, which is the order of creation backwards."""
+    """Return a page of rows by descending id, which is newest first, and the next cursor."""
     if page.after is not None:
         statement = statement.where(column < page.after)
     rows = session.scalars(statement.order_by(column.desc()).limit(page.limit + 1)).all()
@@ -104,7 +102,7 @@ def newest_first(
 def by_name(
     session: Session, statement: Select[Row], column: InstrumentedAttribute[str], page: Page
 ) -> tuple[Sequence[Row], str | None]:
-    """A page of rows by rising name."""
+    """Return a page of rows by ascending name, and the next cursor."""
     if page.after is not None:
         statement = statement.where(column > page.after)
     rows = session.scalars(statement.order_by(column).limit(page.limit + 1)).all()

@@ -1,4 +1,4 @@
-"""Every exception as a problem document; no answer of the service has another error shape."""
+"""Exception handlers: every error response of the service is a problem document."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from app.db.session import DATABASE_UNAVAILABLE
-from app.http.errors import PROBLEM_JSON, ApiError, Invalid, NotReady, Problem, make_problem
-from app.http.json_body import escaped
+from app.http.errors import (
+    ERRORS,
+    PROBLEM_JSON,
+    ApiError,
+    InternalError,
+    Invalid,
+    NotReady,
+    Problem,
+    make_problem,
+)
+from app.http.json_body import escape
 from app.storage import StorageUnavailableError
 from app.storage.interface import DISK_UNAVAILABLE
 
 log = structlog.get_logger()
 
-_CODES = {
-    400: "malformed_request",
-    404: "not_found",
-    405: "method_not_allowed",
-    406: "not_acceptable",
-    413: "too_large",
-    415: "unsupported_media_type",
-}
-
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE_LENGTH = 500
 
 
 def install(app: FastAPI) -> None:
@@ -40,17 +40,17 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
-    for away in DATABASE_UNAVAILABLE:
-        app.add_exception_handler(away, _database_away)
+    for error in DATABASE_UNAVAILABLE:
+        app.add_exception_handler(error, _database_unavailable)
     app.add_exception_handler(OSError, _system_error)
-    app.add_exception_handler(DataError, _unstorable)
-    app.add_exception_handler(StorageUnavailableError, _storage_away)
-    app.add_exception_handler(ClientDisconnect, _client_left)
-    app.add_exception_handler(Exception, _fault)
+    app.add_exception_handler(DataError, _invalid_data)
+    app.add_exception_handler(StorageUnavailableError, _storage_unavailable)
+    app.add_exception_handler(ClientDisconnect, _client_disconnected)
+    app.add_exception_handler(Exception, _internal_error)
 
 
-def answer(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """The problem as a response."""
+def to_response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    """Convert a problem to a response."""
     return JSONResponse(
         problem.model_dump(exclude_none=True), problem.status, headers=headers, media_type=PROBLEM_JSON
     )
@@ -62,7 +62,7 @@ def _request_id(request: Request) -> str | None:
 
 async def _api_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)  # noqa: S101 - registered for this class
-    return answer(error.problem(_request_id(request)), error.headers)
+    return to_response(error.problem(_request_id(request)), error.headers)
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:
@@ -71,7 +71,7 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     detail = "; ".join(f"{place or 'body'}: {message}" for place, message in places[:3])
     if len(places) > 3:
         detail += f"; and {len(places) - 3} more"
-    return answer(Invalid(detail, errors=places).problem(_request_id(request)))
+    return to_response(Invalid(detail, errors=places).problem(_request_id(request)))
 
 
 async def _http_exception(request: Request, error: Exception) -> Response:
@@ -79,17 +79,17 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     detail = str(error.detail)
     headers = dict(error.headers or {})
     if error.status_code == 404:
-        detail = f"there is nothing at {request.url.path}; see /docs"
+        detail = f"the path {request.url.path} does not exist; see /docs"
     elif error.status_code == 405:
-        detail = f"{request.url.path} does not take {request.method}; see /docs"
+        detail = f"{request.url.path} does not support {request.method}; see /docs"
         headers["Allow"] = ", ".join(_allowed(request))
-    code = _CODES.get(error.status_code, "error")
+    code = ERRORS[error.status_code].default_code
     problem = make_problem(error.status_code, code, detail, request_id=_request_id(request))
-    return answer(problem, headers)
+    return to_response(problem, headers)
 
 
 def _allowed(request: Request) -> list[str]:
-    """What the path takes; each of its methods has a route of its own, and the router names only one's."""
+    """Return all methods of the path. Each method is a route of its own, and the router reports only one."""
     path = request.scope["path"]
     return sorted(
         {
@@ -101,51 +101,51 @@ def _allowed(request: Request) -> list[str]:
     )
 
 
-async def _database_away(request: Request, error: Exception) -> Response:
+async def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("database.unavailable", reason=str(getattr(error, "orig", error)))
-    away = NotReady("the database does not answer; try again", headers={"Retry-After": "2"})
-    return answer(away.problem(_request_id(request)), away.headers)
+    problem = NotReady("the database is unavailable; try again", headers={"Retry-After": "2"})
+    return to_response(problem.problem(_request_id(request)), problem.headers)
 
 
-async def _unstorable(request: Request, error: Exception) -> Response:
-    # PostgreSQL keeps no NUL in a text; ids in paths and names are the places where one can come.
+async def _invalid_data(request: Request, error: Exception) -> Response:
+    # PostgreSQL stores no NUL in a text. Ids and names in paths are not validated earlier.
     assert isinstance(error, DataError)  # noqa: S101 - registered for this class
-    log.warning("request.unstorable", reason=str(error.orig))
-    refusal = Invalid("the request holds a value that the database cannot keep or compare, such as NUL")
-    return answer(refusal.problem(_request_id(request)))
+    log.warning("request.invalid_data", reason=str(error.orig))
+    refusal = Invalid("the request contains a value that the database cannot store or compare, such as NUL")
+    return to_response(refusal.problem(_request_id(request)))
 
 
-async def _storage_away(request: Request, error: Exception) -> Response:
+async def _storage_unavailable(request: Request, error: Exception) -> Response:
     log.error("storage.unavailable", reason=str(error))
-    away = NotReady("the storage does not answer; try again", headers={"Retry-After": "5"})
-    return answer(away.problem(_request_id(request)), away.headers)
+    problem = NotReady("the storage is unavailable; try again", headers={"Retry-After": "5"})
+    return to_response(problem.problem(_request_id(request)), problem.headers)
 
 
 async def _system_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)  # noqa: S101 - registered for this class
     if error.errno not in DISK_UNAVAILABLE:
-        return await _fault(request, error)
+        return await _internal_error(request, error)
     log.error("disk.unavailable", reason=error.strerror)
-    away = NotReady("the disk takes nothing now; try again later", headers={"Retry-After": "30"})
-    return answer(away.problem(_request_id(request)), away.headers)
+    problem = NotReady("the disk is full or unavailable; try again later", headers={"Retry-After": "30"})
+    return to_response(problem.problem(_request_id(request)), problem.headers)
 
 
-async def _client_left(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    # Nobody reads this; it only keeps a hang-up from being logged as a fault of ours.
+async def _client_disconnected(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    # No client reads this response; it prevents that a closed connection is logged as an internal error.
     return Response(status_code=400)
 
 
-async def _fault(request: Request, error: Exception) -> Response:
-    log.error("fault", exc_info=error)
-    detail = "a fault of the service; it has been logged under this request_id"
-    return answer(make_problem(500, "internal_error", detail, request_id=_request_id(request)))
+async def _internal_error(request: Request, error: Exception) -> Response:
+    log.error("request.internal_error", exc_info=error)
+    failure = InternalError("internal error; the service's log contains the cause under this request_id")
+    return to_response(failure.problem(_request_id(request)))
 
 
 def pointer(item: Mapping[str, Any], body: Any) -> str:
-    """A validation error's place as a JSON pointer into the body that was sent.
+    """Convert the location of a validation error to a JSON pointer into the request body.
 
-    Pydantic's places also name the branches of unions, which are no part of the body; following the body
-    tells the two apart.
+    Pydantic's locations also contain the branches of unions, which are not part of the body. Following the
+    body distinguishes the two.
 
     >>> error = {"type": "greater_than_equal", "loc": ("body", "learner", "mp_boost", "rounds")}
     >>> pointer(error, {"learner": {"algorithm": "mp_boost", "rounds": 0}})
@@ -157,7 +157,7 @@ def pointer(item: Mapping[str, Any], body: Any) -> str:
     if head == "header":
         return f"/header/{header_name(str(location[0]))}"
     if head != "body":
-        return "".join(f"/{escaped(part)}" for part in item["loc"])
+        return "".join(f"/{escape(part)}" for part in item["loc"])
     found: list[Any] = []
     place = body
     for i, part in enumerate(location):
@@ -168,11 +168,11 @@ def pointer(item: Mapping[str, Any], body: Any) -> str:
         elif not (item["type"] == "missing" and i == len(location) - 1):
             continue
         found.append(part)
-    return "".join(f"/{escaped(part)}" for part in found)
+    return "".join(f"/{escape(part)}" for part in found)
 
 
 def header_name(name: str) -> str:
-    """A header's name as it is written in its specification.
+    """Return the name of a header in its usual capitalization.
 
     >>> header_name("last-event-id"), header_name("if-match")
     ('Last-Event-ID', 'If-Match')
@@ -182,4 +182,4 @@ def header_name(name: str) -> str:
 
 def _message(item: dict[str, Any]) -> str:
     message = str(item["msg"]).removeprefix("Value error, ")
-    return message if len(message) <= _LONGEST_MESSAGE else message[:_LONGEST_MESSAGE] + "…"
+    return message if len(message) <= _MAX_MESSAGE_LENGTH else message[:_MAX_MESSAGE_LENGTH] + "…"

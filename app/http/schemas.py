@@ -1,4 +1,4 @@
-"""What the schemas of every resource share."""
+"""Base classes and common types of all schemas."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializ
 from app.settings import Settings
 
 MaxItems: TypeAlias = Mapping[str, Callable[[Settings], int]]
-"""Fields that are lists or maps, and how many entries they may have under the settings."""
+"""Maximum number of entries by field, as a function of the settings."""
 
 
 class RequestModel(BaseModel):
-    """Base of what clients send: unknown fields, NaN and infinities are refused."""
+    """Base of request bodies: unknown fields, NaN and infinities are rejected."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     longest: ClassVar[MaxItems] = {}
-    """Looked at before anything is made of the entries."""
+    """Checked before the entries are validated."""
 
 
 class ResponseModel(BaseModel):
-    """Base of what clients receive: fields without a value are left out."""
+    """Base of response bodies: fields without a value are left out."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -35,22 +35,22 @@ def _rfc3339(moment: datetime) -> str:
 
 
 Timestamp: TypeAlias = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
-"""A moment in UTC, RFC 3339 with milliseconds."""
+"""A time in UTC: RFC 3339 with milliseconds."""
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-"""A name of a model, an alias or a router."""
+"""Name of a model, an alias or a router."""
 
-DatasetId: TypeAlias = Annotated[str, Path(description="The data set's id.")]
-JobId: TypeAlias = Annotated[str, Path(description="The job's id.")]
-DecisionId: TypeAlias = Annotated[str, Path(description="The decision's id.")]
-KeyId: TypeAlias = Annotated[str, Path(description="The key's id.")]
-ModelName: TypeAlias = Annotated[Name, Path(description="The model's name.")]
-RouterName: TypeAlias = Annotated[Name, Path(description="The router's name.")]
+DatasetId: TypeAlias = Annotated[str, Path(description="Id of the data set.")]
+JobId: TypeAlias = Annotated[str, Path(description="Id of the job.")]
+DecisionId: TypeAlias = Annotated[str, Path(description="Id of the decision.")]
+KeyId: TypeAlias = Annotated[str, Path(description="Id of the API key.")]
+ModelName: TypeAlias = Annotated[Name, Path(description="Name of the model.")]
+RouterName: TypeAlias = Annotated[Name, Path(description="Name of the router.")]
 
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("holds a NUL, which not every database can keep")
+        raise ValueError("contains a NUL character, which not every database can store")
     return text
 
 
@@ -61,7 +61,7 @@ Description: TypeAlias = Annotated[str, StringConstraints(max_length=10_000), Wi
 Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 NextCursor: TypeAlias = Annotated[
-    str | None, Field(description="`cursor` of the next page; left out on the last one.")
+    str | None, Field(description="`cursor` of the next page; left out on the last page.")
 ]
 
 JsonObject: TypeAlias = dict[str, Any]

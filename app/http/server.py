@@ -1,10 +1,9 @@
-"""How an API process stops without losing a request.
+"""The uvicorn server of the API, which stops without losing a request.
 
-From the moment of SIGTERM it says in its readiness that it is not ready, so that no balancer sends it
-more, and closes each connection with the answer to the next request on it. For ``COVEY_DRAIN_SECONDS`` it
-still takes new connections; then it takes none, but for a moment still hears out those that it has taken.
-Requests under way are finished in any case, and streams of events end: their readers come back with
-``Last-Event-ID``.
+On SIGTERM, readiness turns 503, so that a load balancer sends no more requests, and the server closes each
+connection after its next response. For ``COVEY_DRAIN_SECONDS`` the server still accepts new connections.
+Then it accepts none, but waits a moment for requests on connections that are open. Requests in progress
+always finish. Event streams end; their clients reconnect with ``Last-Event-ID``.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ import uvicorn
 from fastapi import FastAPI
 
 LINGER_SECONDS = 0.5
-"""How long connections without a request are kept once no new ones are taken."""
+"""How long idle connections stay open after the server stops accepting new ones."""
 
 
 class Server(uvicorn.Server):
-    """A server that drains.
+    """A server that drains before it stops.
 
     Args:
-        config: of the server; its application is ``app``.
-        app: told by ``app.state.draining``.
-        drain_seconds: how long new connections are still taken.
-        ready_fd: written to once the server serves, for the process that waits for it.
+        config: configuration of the server; its application is ``app``.
+        app: the application; ``app.state.draining`` is set when draining begins.
+        drain_seconds: how long the server still accepts new connections.
+        ready_fd: descriptor to write one byte to as soon as the server accepts requests.
     """
 
     def __init__(
@@ -40,14 +39,14 @@ class Server(uvicorn.Server):
         self._ready_fd = ready_fd
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve, and say so."""
+        """Start to accept requests, and report it on ``ready_fd``."""
         await super().startup(sockets)
         if self._ready_fd is not None and self.started:
             os.write(self._ready_fd, b"\n")
             os.close(self._ready_fd)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal to stop has come."""
+        """Handle a stop signal: begin to drain."""
         self._app.state.draining = True
         super().handle_exit(sig, frame)
 
@@ -58,7 +57,7 @@ class Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         clock = asyncio.get_running_loop().time
-        until = clock() + LINGER_SECONDS
-        while self.server_state.connections and clock() < until and not self.force_exit:
+        deadline = clock() + LINGER_SECONDS
+        while self.server_state.connections and clock() < deadline and not self.force_exit:
             await asyncio.sleep(0.02)
         await super().shutdown(sockets)

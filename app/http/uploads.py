@@ -1,4 +1,4 @@
-"""Large bodies: raw bytes, written to storage as they arrive, never held in memory."""
+"""Streams large request bodies to storage as they arrive, without holding them in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from app.storage import Storage
 
 
 async def receive(storage: Storage, key: str, chunks: AsyncIterator[bytes], *, limit: int, what: str) -> None:
-    """Write a body to storage; nothing appears under the key unless all of it arrived.
+    """Write a body to storage. The file appears under its key only if the whole body arrived.
 
     Args:
-        storage: where to.
-        key: under which key.
+        storage: destination of the body.
+        key: storage key of the file.
         chunks: the body.
-        limit: its largest size in bytes.
-        what: what it is, for the error.
+        limit: largest size in bytes.
+        what: name of the content in the error.
 
     Raises:
         TooLarge: the body is longer than the limit.
@@ -35,9 +35,9 @@ async def receive(storage: Storage, key: str, chunks: AsyncIterator[bytes], *, l
                 raise TooLarge(f"the {what} is larger than the limit of {limit:,} bytes")
             await to_thread.run_sync(file.write, chunk)
     except BaseException:
-        # Also when the client hangs up: the half-written file must go, even though this task is cancelled.
+        # The incomplete file must go even if the client disconnects and this task is cancelled.
         with CancelScope(shield=True):
             suppressed = await to_thread.run_sync(partial(creation.__exit__, *sys.exc_info()))
-        assert not suppressed  # noqa: S101 - storage never swallows
+        assert not suppressed  # noqa: S101 - storage suppresses no exception
         raise
     await to_thread.run_sync(creation.__exit__, None, None, None)

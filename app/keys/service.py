@@ -46,7 +46,7 @@ def create(db: Database, body: ApiKeyCreate, idempotency: Idempotency = NOT_IDEM
         tx.session.flush()
         return ApiKeyCreated(**_to_response(row).model_dump(), secret=secret)
 
-    return idempotency.run(db, ApiKeyCreated, work, shown_once="secret")
+    return idempotency.run(db, ApiKeyCreated, work, one_time_field="secret")
 
 
 def page(db: Database, page: Page) -> ApiKeyPage:
@@ -74,7 +74,7 @@ def rotate(
         tx.session.flush()
         return ApiKeyCreated(**_to_response(row).model_dump(), secret=secret)
 
-    return idempotency.run(db, ApiKeyCreated, work, shown_once="secret")
+    return idempotency.run(db, ApiKeyCreated, work, one_time_field="secret")
 
 
 def delete(db: Database, key_id: str) -> None:

@@ -161,7 +161,7 @@ def _read(kind: str, body: bytes, cut: bool) -> MailDocument:
 
 
 def _parsed(body: bytes) -> MessageJson:
-    given = parse(body, mend=True)
+    given = parse(body, replace_surrogates=True)
     try:
         return MessageJson.model_validate(given)
     except ValidationError as error:

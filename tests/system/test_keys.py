@@ -207,13 +207,14 @@ def test_a_lost_answer_with_a_secret_costs_a_rotation_and_makes_no_second_key(
     body = {"name": "client", "scopes": ["predict"]}
     lost = stack.call("POST", "/v1/api-keys", 201, json=body, headers=headers)
     problem = stack.call("POST", "/v1/api-keys", 409, json=body, headers=headers)
-    assert problem["code"] == "answered_once"
+    assert problem["code"] == "secret_already_shown"
     assert lost["id"] in problem["detail"]
     path = f"/v1/api-keys/{lost['id']}/rotate"
     headers["Idempotency-Key"] = "its secret was lost"
     found = stack.call("POST", path, 200, json={"grace_seconds": 0}, headers=headers)
     assert (
-        stack.call("POST", path, 409, json={"grace_seconds": 0}, headers=headers)["code"] == "answered_once"
+        stack.call("POST", path, 409, json={"grace_seconds": 0}, headers=headers)["code"]
+        == "secret_already_shown"
     )
     assert stack.http.get("/v1/datasets", headers=bearer(lost["secret"])).status_code == 401
     assert stack.http.get("/v1/datasets", headers=bearer(found["secret"])).status_code == 403, "it opens"

@@ -89,9 +89,9 @@ def test_a_repeated_request_makes_no_second_key_and_shows_no_secret(database: Da
         return service.create(database, body, Idempotency("key_admin", "k", fingerprint))
 
     key = ask()
-    with pytest.raises(Conflict, match=f"for {key.id}.* rotate that key") as refused:
+    with pytest.raises(Conflict, match=f"created {key.id}.* rotate that key") as refused:
         ask()
-    assert refused.value.code == "answered_once"
+    assert refused.value.code == "secret_already_shown"
     assert key.secret not in refused.value.detail
     with pytest.raises(Conflict) as refused:
         ask("another body")
@@ -114,7 +114,7 @@ def test_a_repeated_rotation_leaves_the_secrets_as_they_are(database: Database) 
     fresh = rotate("k")
     with pytest.raises(Conflict, match=key.id) as refused:
         rotate("k")
-    assert refused.value.code == "answered_once"
+    assert refused.value.code == "secret_already_shown"
     assert [opens(database, each.secret, NOW) for each in (key, fresh)] == [True, True]
     assert opens(database, rotate("another").secret, NOW)
 
