@@ -11,7 +11,7 @@ from fastapi.sse import format_sse_event
 
 from app.db.session import DATABASE_UNAVAILABLE, Database
 from app.http.errors import Invalid
-from app.http.paging import LARGEST_LIMIT, Page
+from app.http.paging import MAX_LIMIT, Page
 from app.jobs.queue import FINISHED
 from app.training import service
 
@@ -53,7 +53,7 @@ async def stream_events(
         try:
             # The state is read before the events: if it is final, the events read afterwards are complete.
             job = await to_thread.run_sync(service.get, db, job_id)
-            page = await to_thread.run_sync(service.events, db, job_id, Page(LARGEST_LIMIT, str(after)))
+            page = await to_thread.run_sync(service.events, db, job_id, Page(MAX_LIMIT, str(after)))
         except DATABASE_UNAVAILABLE:
             return
         for event in page.items:
