@@ -65,28 +65,29 @@ def on_reuters(rounds: int) -> None:
     svm = OneVsRestClassifier(LinearSVC(tol=0.1, max_iter=10_000)).fit(train, labels.toarray())
     coefficients = np.vstack([one.coef_ for one in svm.estimators_]).T.copy()
     intercepts = np.array([float(one.intercept_[0]) for one in svm.estimators_])
-    theirs = timed(partial(svm.decision_function, test))
-    product = timed(lambda: np.asarray(test @ coefficients) + intercepts)
-    print(f"scoring {test.shape[0]} documents: one-vs-rest linear SVM {theirs:.1f} ms,")
-    print(f"  its weights in one product {product:.1f} ms")
+    svm_ms = timed(partial(svm.decision_function, test))
+    product_ms = timed(lambda: np.asarray(test @ coefficients) + intercepts)
+    print(f"scoring {test.shape[0]} documents: one-vs-rest linear SVM {svm_ms:.1f} ms,")
+    print(f"  its weights in one product {product_ms:.1f} ms")
     for learner in (AdaBoostMH(rounds=rounds), MPBoost(rounds=rounds)):
         learner.fit(train, labels)
-        mine = timed(partial(learner.decision_function, test))
+        learner_ms = timed(partial(learner.decision_function, test))
         print(
-            f"  {learner.algorithm} {mine:.1f} ms: {theirs / mine:.1f} and {product / mine:.1f} times as fast"
+            f"  {learner.algorithm} {learner_ms:.1f} ms: {svm_ms / learner_ms:.1f} and "
+            f"{product_ms / learner_ms:.1f} times as fast"
         )
 
 
 def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bool) -> float:
-    """Measures our rounds and, every few rounds, the simple round with the same weights; prints the medians.
+    """Measures the fast rounds and, every few rounds, the simple round with the same weights; prints the medians.
 
     Returns:
-        The simple round's time divided by ours.
+        The simple round's time divided by the fast round's.
     """
     stumps = presence_stumps(X)
     smoothing = 1 / (Y.shape[0] * Y.shape[1])
     engine = AdaBoostMHRounds if together else MPBoostRounds
-    ours = engine(stumps, Y, "real", smoothing)
+    fast = engine(stumps, Y, "real", smoothing)
     simple = SimpleRounds(X, Y, smoothing, together=together)
     quick: list[float] = []
     slow: list[float] = []
@@ -94,29 +95,29 @@ def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bo
     for number in range(rounds):
         check = number % max(1, rounds // 25) == 0
         if check:
-            simple.D = np.abs(ours.weights if together else ours.weights.T.copy())
+            simple.D = np.abs(fast.weights if together else fast.weights.T.copy())
             start = time.process_time()
-            theirs = simple.choose_pivots()
+            simple_pivots = simple.choose_pivots()
             choosing = time.process_time() - start
         start = time.process_time()
-        pivots = ours.choose_pivots()
+        pivots = fast.choose_pivots()
         assert pivots is not None
-        ours.boost(pivots)
+        fast.boost(pivots)
         quick.append(time.process_time() - start)
         if check:
             learning = pivots >= 0
-            mine = stumps.features[pivots]
-            equal = (mine == theirs) & learning
-            near = simple.Z[mine, np.arange(len(mine))] <= simple.Z.min(axis=0) + 1e-7
+            fast_pivots = stumps.features[pivots]
+            equal = (fast_pivots == simple_pivots) & learning
+            near = simple.Z[fast_pivots, np.arange(len(fast_pivots))] <= simple.Z.min(axis=0) + 1e-7
             searches += int(learning.sum())
             same += int(equal.sum())
             tied += int((near & ~equal & learning).sum())
             start = time.process_time()
-            simple.boost(theirs)
+            simple.boost(simple_pivots)
             slow.append(choosing + time.process_time() - start)
-    ours_ms, simple_ms = 1000 * float(np.median(quick)), 1000 * float(np.median(slow))
-    ratio = simple_ms / ours_ms
-    print(f"{name}: simple round {simple_ms:.1f} ms, ours {ours_ms:.1f} ms: {ratio:.1f} times as fast")
+    fast_ms, simple_ms = 1000 * float(np.median(quick)), 1000 * float(np.median(slow))
+    ratio = simple_ms / fast_ms
+    print(f"{name}: simple round {simple_ms:.1f} ms, fast round {fast_ms:.1f} ms: {ratio:.1f} times as fast")
     print(
         f"  of {searches} pivots compared {same} equal, {tied} tied up to the simple round's rounding errors"
     )

@@ -55,20 +55,20 @@ def test_with_data_copies_unsorted_indices(first: int) -> None:
 
 @given(X=features(5, 4), seed=st.integers(0, 999))
 def test_features_become_canonical_and_the_input_stays(X: Floats, seed: int) -> None:
-    given_matrix = frozen(noncanonical(X, seed))
-    matrix = as_feature_matrix(given_matrix)
+    original = frozen(noncanonical(X, seed))
+    matrix = as_feature_matrix(original)
     for array, expected in zip(arrays(matrix), arrays(as_feature_matrix(X)), strict=True):
         np.testing.assert_array_equal(array, expected)
-    np.testing.assert_array_equal(given_matrix.toarray(), X)
+    np.testing.assert_array_equal(original.toarray(), X)
 
 
 @given(Y=features(5, 4, ("binary",)), seed=st.integers(0, 999))
 def test_labels_become_canonical_and_the_input_stays(Y: Floats, seed: int) -> None:
-    given_labels = frozen(noncanonical(Y, seed))
-    labels = as_label_matrix(given_labels)
+    original = frozen(noncanonical(Y, seed))
+    labels = as_label_matrix(original)
     for array, expected in zip(arrays(labels), arrays(as_label_matrix(Y)), strict=True):
         np.testing.assert_array_equal(array, expected)
-    np.testing.assert_array_equal(given_labels.toarray(), Y)
+    np.testing.assert_array_equal(original.toarray(), Y)
 
 
 def test_a_label_that_is_stored_twice_is_rejected() -> None:

@@ -25,7 +25,7 @@ def features(
 ) -> Floats:
     """(n, r) dense features.
 
-    A column is drawn afresh (empty, with a single value, rare or frequent), equals an earlier column, or has
+    A column is new (empty, with a single value, rare or frequent), equals an earlier column, or has
     values in the same examples as an earlier column but not the same values.
     """
     kind = draw(st.sampled_from(values))

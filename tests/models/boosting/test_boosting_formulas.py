@@ -115,12 +115,14 @@ class Literal:
         searches = [sorted(self.learning)] if self.together else [[j] for j in sorted(self.learning)]
         taken: dict[int, Prediction] = {}
         for labels in searches:
-            mine = [c for c in self.candidates() if self.allowed is None or self.allowed[c[0]][labels[0]]]
-            Z = [self.Z(c, labels) for c in mine]
-            if not mine or min(Z) >= 1 - TIE:
+            candidates = [
+                c for c in self.candidates() if self.allowed is None or self.allowed[c[0]][labels[0]]
+            ]
+            Z = [self.Z(c, labels) for c in candidates]
+            if not candidates or min(Z) >= 1 - TIE:
                 self.learning -= set(labels)
                 continue
-            pivot = next(c for c, z in zip(mine, Z, strict=True) if z <= min(Z) + TIE)
+            pivot = next(c for c, z in zip(candidates, Z, strict=True) if z <= min(Z) + TIE)
             for j in labels:
                 taken[j] = Prediction(pivot, *self.predictions(pivot, j, labels))
         if not taken:
@@ -141,8 +143,8 @@ class Literal:
         return True
 
     def score(self, row: list[float], label: int) -> float:
-        mine = [one[label] for one in self.rounds if label in one]
-        return fsum(a.present if self.side(a.pivot, row) else a.absent for a in mine)
+        predictions = [one[label] for one in self.rounds if label in one]
+        return fsum(a.present if self.side(a.pivot, row) else a.absent for a in predictions)
 
     def hamming_loss(self) -> float:
         wrong = sum(
@@ -222,15 +224,15 @@ def check_against_literal(learner: Booster, literal: Literal, context: Context |
     X, Y = frozen(noncanonical(np.array(literal.X), seed=literal.g)), np.array(literal.Y)
     rounds = pivots_by_round(learner, X, Y, context)
     assert len(rounds) == len(literal.rounds)
-    for mine, theirs in zip(rounds, literal.rounds, strict=True):
-        for j, prediction in theirs.items():
-            if j not in mine:  # predictions of 0 do not change the sums
+    for actual, expected in zip(rounds, literal.rounds, strict=True):
+        for j, prediction in expected.items():
+            if j not in actual:  # predictions of 0 do not change the sums
                 assert abs(prediction.absent) < 1e-9
                 assert abs(prediction.present) < 1e-9
                 continue
-            assert mine[j].pivot == pytest.approx(prediction.pivot)
-            assert mine[j].absent == pytest.approx(prediction.absent, abs=1e-9)
-            assert mine[j].present == pytest.approx(prediction.present, abs=1e-9)
+            assert actual[j].pivot == pytest.approx(prediction.pivot)
+            assert actual[j].absent == pytest.approx(prediction.absent, abs=1e-9)
+            assert actual[j].present == pytest.approx(prediction.present, abs=1e-9)
     scores = np.array([[literal.score(row, j) for j in range(literal.k)] for row in literal.X])
     np.testing.assert_allclose(learner.decision_function(X).reshape(scores.shape), scores, rtol=0, atol=1e-9)
 

@@ -110,11 +110,11 @@ def sparse_problem(seed: int, g: int = 400, r: int = 900, k: int = 12) -> tuple[
     return as_training_matrices(csr_array(X), Y)
 
 
-def is_tie(simple: SimpleRounds, mine: Ints) -> bool:
+def is_tie(simple: SimpleRounds, chosen: Ints) -> bool:
     """Whether the pivots tie in the simple round, up to the rounding errors of its subtractions."""
     Z = simple.Z(simple.weights())
     searches = np.arange(Z.shape[1])
-    return bool((Z[mine, searches] <= Z.min(axis=0) + 1e-7).all())
+    return bool((Z[chosen, searches] <= Z.min(axis=0) + 1e-7).all())
 
 
 def check_same_pivots(X: Matrix, Y: Labels, learner: type[Booster], variant: Any, rounds: int) -> None:
@@ -127,13 +127,13 @@ def check_same_pivots(X: Matrix, Y: Labels, learner: type[Booster], variant: Any
         candidates = fast.choose_pivots()
         assert candidates is not None
         assert (candidates >= 0).all()
-        mine = stumps.features[candidates]
-        theirs = simple.choose_pivots()
-        if not np.array_equal(mine, theirs):
-            differ += int((mine != theirs).sum())
-            assert is_tie(simple, mine)
+        chosen = stumps.features[candidates]
+        expected = simple.choose_pivots()
+        if not np.array_equal(chosen, expected):
+            differ += int((chosen != expected).sum())
+            assert is_tie(simple, chosen)
         fast.boost(candidates)
-        simple.boost(mine)
+        simple.boost(chosen)
         weights = np.abs(fast.weights) if learner is AdaBoostMH else np.abs(fast.weights).T
         np.testing.assert_allclose(weights, simple.D, rtol=1e-7, atol=1e-300)
     assert differ <= rounds * simple.D.shape[1] * 0.01
@@ -158,8 +158,8 @@ def reuters(path: Path) -> tuple[Matrix, Labels]:
     """The first 2,500 training documents; terms are runs of letters."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in islice(lines, 2500)]
-    held = [sorted({*re.findall("[a-z]+", d["text"].lower())}) for d in documents]
-    return as_training_matrices(one_hot(held), one_hot([sorted({*d["labels"]}) for d in documents]))
+    terms = [sorted({*re.findall("[a-z]+", d["text"].lower())}) for d in documents]
+    return as_training_matrices(one_hot(terms), one_hot([sorted({*d["labels"]}) for d in documents]))
 
 
 def one_hot(names: list[list[str]]) -> Matrix:
