@@ -79,7 +79,7 @@ def on_reuters(rounds: int) -> None:
 
 
 def compare_rounds(name: str, X: Matrix, Y: Labels, rounds: int, *, together: bool) -> float:
-    """Measures the fast rounds and, every few rounds, the simple round with the same weights; prints the medians.
+    """Measures the fast rounds and, every few rounds, the simple round with the same weights.
 
     Returns:
         The simple round's time divided by the fast round's.
