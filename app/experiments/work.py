@@ -19,7 +19,7 @@ from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
-from models.measures.examples import COVERING
+from models.measures.examples import COVERING_PREFIX
 from models.serialization.array_file import write_arrays
 from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
@@ -85,7 +85,7 @@ class RunCell:
                 coverings=request.coverings,
                 monitor=monitor,
                 resume=kept.state if kept is not None else None,
-                spent=sum(kept.seconds.values()) if kept is not None else 0.0,
+                earlier_fit_seconds=sum(kept.seconds.values()) if kept is not None else 0.0,
             )
 
         def monitor(step: TrialStep, /) -> None:
@@ -100,7 +100,7 @@ class RunCell:
             checkpoints.ignore(str(error))
             trial = run(None)
         report("saving", 0, 1, "files")
-        measures = [*request.measures, *(f"{COVERING}{name}" for name in request.coverings)]
+        measures = [*request.measures, *(f"{COVERING_PREFIX}{name}" for name in request.coverings)]
         examples_key = _save_examples(ctx, experiment.id, claim, trial, measures)
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},

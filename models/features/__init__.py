@@ -1,4 +1,4 @@
-"""Features: documents or named numbers as sparse vectors."""
+"""Features: convert text documents or named numbers to sparse feature vectors."""
 
 from models.features.numeric import NumericFeatures, NumericFeaturesParameters
 from models.features.text import TextFeatures, TextFeaturesParameters

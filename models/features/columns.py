@@ -1,4 +1,4 @@
-"""Small moves on sparse matrices that scipy makes slower or not at all."""
+"""Operations on sparse matrices that SciPy lacks or performs more slowly."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from scipy.sparse import csr_array
 from models.arrays import AnyArray, Matrix, with_data
 
 
-def stacked(parts: Sequence[Matrix], n_columns: int) -> Matrix:
-    """The rows of all parts one below the other, in ``n_columns`` columns; a part may have fewer."""
+def stack_rows(parts: Sequence[Matrix], n_columns: int) -> Matrix:
+    """Stack matrices vertically into a matrix with ``n_columns`` columns. A part may have fewer columns."""
     if not parts:
         return csr_array((0, n_columns), dtype=np.float64)
-    bounds = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)]).cumsum()
+    indptr = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)]).cumsum()
     data = np.concatenate([part.data for part in parts])
     indices = np.concatenate([part.indices for part in parts])
     if len(data) <= np.iinfo(np.int32).max:
-        bounds = bounds.astype(np.int32)
-    return csr_array((data, indices, bounds), shape=(len(bounds) - 1, n_columns))
+        indptr = indptr.astype(np.int32)
+    return csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
 
 
-def renumbered(matrix: Matrix, places: AnyArray, n_columns: int) -> Matrix:
-    """Every column moved to its place, or dropped where that is -1.
+def move_columns(matrix: Matrix, new_columns: AnyArray, n_columns: int) -> Matrix:
+    """Move or drop the columns of a matrix.
 
     Args:
         matrix: (n, m) values.
-        places: (m,) distinct new columns, or -1.
-        n_columns: columns of the result.
+        new_columns: (m,) the new index of each column, or -1 to drop the column. The indices are distinct.
+        n_columns: number of columns of the result.
 
     Returns:
-        (n, n_columns) with sorted indices and no explicit zeros.
+        (n, n_columns) the result, with sorted indices and without explicit zeros.
     """
-    indices = places.astype(np.int32)[matrix.indices]
+    indices = new_columns.astype(np.int32)[matrix.indices]
     kept = (indices >= 0) & (matrix.data != 0)
-    bounds = np.cumsum(np.concatenate(([False], kept)), dtype=matrix.indptr.dtype)[matrix.indptr]
-    moved = csr_array((matrix.data[kept], indices[kept], bounds), shape=(matrix.shape[0], n_columns))
+    indptr = np.cumsum(np.concatenate(([False], kept)), dtype=matrix.indptr.dtype)[matrix.indptr]
+    moved = csr_array((matrix.data[kept], indices[kept], indptr), shape=(matrix.shape[0], n_columns))
     if moved.has_sorted_indices:
         return moved
-    return csr_array(moved.tocsc().tocsr())  # sorts by counting, in linear time
+    return csr_array(moved.tocsc().tocsr())  # a counting sort, in linear time
 
 
 def first_columns(matrix: Matrix, n_columns: int) -> Matrix:
-    """The first columns of a matrix with sorted indices; the others are dropped."""
+    """Return the first columns of a matrix with sorted indices."""
     kept = matrix.indices < n_columns
-    bounds = np.cumsum(np.concatenate(([False], kept)), dtype=matrix.indptr.dtype)[matrix.indptr]
-    return csr_array((matrix.data[kept], matrix.indices[kept], bounds), shape=(matrix.shape[0], n_columns))
+    indptr = np.cumsum(np.concatenate(([False], kept)), dtype=matrix.indptr.dtype)[matrix.indptr]
+    return csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=(matrix.shape[0], n_columns))
 
 
-def unit_rows(matrix: Matrix) -> Matrix:
-    """Every row divided by its Euclidean length; rows of zeros stay.
+def normalize_rows(matrix: Matrix) -> Matrix:
+    """Divide every row by its Euclidean length. Rows of zeros stay zero.
 
-    >>> unit_rows(csr_array([[3.0, 4.0], [0.0, 0.0]])).toarray().tolist()
+    >>> normalize_rows(csr_array([[3.0, 4.0], [0.0, 0.0]])).toarray().tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
     sizes = np.diff(matrix.indptr)
@@ -61,6 +61,6 @@ def unit_rows(matrix: Matrix) -> Matrix:
         return matrix
     starts, sizes = matrix.indptr[:-1][filled], sizes[filled]
     largest = np.repeat(np.maximum.reduceat(np.abs(matrix.data), starts), sizes)
-    data = matrix.data / largest  # first, so that squares neither overflow nor vanish
+    data = matrix.data / largest  # prevents overflow and underflow of the squares
     length = np.sqrt(np.add.reduceat(data * data, starts))
     return with_data(matrix, data / np.repeat(length, sizes))

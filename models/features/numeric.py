@@ -1,4 +1,4 @@
-"""Numeric features: named columns, scaled, with products of two features where they are wanted."""
+"""Numeric features: named columns, optionally scaled, and optionally products of two columns."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
 from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
-from models.features.columns import renumbered, stacked, unit_rows
+from models.features.columns import move_columns, normalize_rows, stack_rows
 from models.serialization.state import read_array, require, require_index_range
 from models.serialization.strings import pack_strings, unpack_strings
 
-MOST_PRODUCTS = 2 * 10**8
-"""Products of two features that all examples together may have, lest memory runs out."""
+MAX_PRODUCTS = 2 * 10**8
+"""Maximum number of products of two features in all examples together, which limits the memory."""
 
-_PRODUCTS_AT_ONCE = 2**21
+_BATCH_PRODUCTS = 2**21
 
 Scaling: TypeAlias = Literal["none", "max_abs", "standard", "unit"]
 
 
 class NumericFeaturesParameters(BaseModel):
-    """Features that are numbers by name."""
+    """Parameters of numeric features."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     kind: Literal["numeric"]
 
     scaling: Scaling = "none"
-    """`max_abs` divides each feature by its largest absolute training value; `standard` by its standard
-    deviation in the training part, without centring, which would make sparse data dense; `unit` divides
-    each example by its Euclidean length."""
+    """`max_abs` divides each feature by its largest absolute value in the training part. `standard` divides
+    it by its standard deviation in the training part; it does not center, because that would make sparse data
+    dense. `unit` divides each example by its Euclidean length."""
 
     interactions: Literal[1, 2] = 1
-    """2 adds the products of two (scaled) features, squares included, that are not 0 throughout the
+    """2 adds the products of two (scaled) features, including squares, except those that are 0 in the whole
     training part."""
 
 
 class NumericFeatures:
-    """Matches columns by name, scales them and multiplies them.
+    """Matches columns by name, scales them, and adds products of two columns.
 
     Args:
         parameters: see :class:`NumericFeaturesParameters`.
 
     Attributes:
-        names_: the r feature names, sorted by code point; a product is called ``a*b``, a square ``a^2``.
-        candidates_: None; there is no selection of numeric features.
-        summary_: what there is to say of the features.
+        names_: the r feature names, sorted by code point. A product is named ``a*b``, a square ``a^2``.
+        candidates_: always None, because numeric features have no selection.
+        summary_: facts about the features.
 
     >>> features = NumericFeatures(NumericFeaturesParameters(kind="numeric", interactions=2))
     >>> rows = FeatureRows(["b", "a"], csr_array([[2.0, 3.0]]))
@@ -70,20 +70,22 @@ class NumericFeatures:
         self.parameters = parameters
 
     def fit_transform(self, batches: Iterable[FeatureRows], Y: Labels) -> Matrix:
-        """Learns names and scales from the training part and returns its vectors.
+        """Determine names and scales from the training part, and return its vectors.
 
         Args:
-            batches: the g training rows, read once; a feature that a batch does not name is 0 there.
+            batches: the g training rows, which are read once. A feature that a batch does not name is 0
+                there.
             Y: (g, k) their relevant labels.
 
         Returns:
             (g, r) values.
 
         Raises:
-            UnsuitableDataError: no feature, a product's name that a feature bears already, or products too
+            UnsuitableDataError: there is no feature, a feature has the name of a product, or a product is too
                 large.
+            ValueError: the number of rows differs from the number of rows of Y.
         """
-        names, X = _gathered(batches)
+        names, X = _combine(batches)
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"{X.shape[0]} rows, but {Y.shape[0]} label sets")
         if not names:
@@ -93,80 +95,82 @@ class NumericFeatures:
         if self.parameters.interactions == 2:
             for block in _product_blocks(self._scaled(X, scale)):
                 products = np.union1d(products, block.keys[block.values != 0])
-        self._become(names, scale, products)
+        self._set_fitted(names, scale, products)
         self.candidates_ = None
         self.summary_ = TrainingSummary(facts={"features": len(self.names_)})
         return self._values(X)
 
     def transform(self, rows: FeatureRows) -> Matrix:
-        """The vectors of other rows, (n, r); features that training did not know are ignored."""
+        """Return the vectors of other rows, (n, r). Features that training did not see are ignored."""
         if not hasattr(self, "names_"):
-            raise NotFittedError(
-                "numeric features must be fitted, or given their state, before they transform"
-            )
+            raise NotFittedError("the numeric features are not fitted; call fit_transform or set_state first")
         index = {name: i for i, name in enumerate(self._base)}
-        places = np.array([index.get(name, -1) for name in rows.names], dtype=np.int32)
-        return self._values(renumbered(rows.matrix, places, len(self._base)))
+        new_columns = np.array([index.get(name, -1) for name in rows.names], dtype=np.int32)
+        return self._values(move_columns(rows.matrix, new_columns, len(self._base)))
 
     def get_state(self) -> State:
-        """The fitted state: names as UTF-8 and offsets, divisors, products as pairs in one number."""
+        """Return the names, the divisors, and the products i · r + j of features i ≤ j."""
         names, offsets = pack_strings(self._base)
         return {"names": names, "name_offsets": offsets, "scale": self._scale, "products": self._products}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> NumericFeatures:
-        """Become the fitted features whose ``get_state`` this was."""
+        """Restore the result of ``get_state``.
+
+        Raises:
+            ArtifactError: the state is invalid.
+        """
         self.candidates_ = None
         self.summary_ = TrainingSummary()
         names = unpack_strings(
             read_array(state, "names", "uint8", (None,)), read_array(state, "name_offsets", "int64", (None,))
         )
-        require(all(a < b for a, b in pairwise(names)), "the names are not in order")
+        require(all(a < b for a, b in pairwise(names)), "the names are unsorted or repeated")
         scale = read_array(state, "scale", "float64", (len(names),))
         require(bool((scale > 0).all()), "a scale is not positive")
         products = read_array(state, "products", "int64", (None,))
         require_index_range(products, len(names) ** 2, "products")
-        require(bool((np.diff(products) > 0).all()), "the products are not in order")
+        require(bool((np.diff(products) > 0).all()), "the products are unsorted or repeated")
         one, other = np.divmod(products, max(1, len(names)))
-        require(bool((one <= other).all()), "a product is there in another order of its features")
-        self._become(names, scale, products)
+        require(bool((one <= other).all()), "the features of a product are in the wrong order")
+        self._set_fitted(names, scale, products)
         return self
 
-    def _become(self, base: list[str], scale: Floats, products: Ints) -> None:
+    def _set_fitted(self, base: list[str], scale: Floats, products: Ints) -> None:
         names = [*base, *_product_names(base, products)]
         order = sorted(range(len(names)), key=names.__getitem__)
         self.names_ = [names[i] for i in order]
         for name, following in pairwise(self.names_):
             if name == following:
-                raise UnsuitableDataError(f"two features would be called {name!r}; rename one of them")
-        self._places = np.empty(len(names), dtype=np.int64)
-        self._places[order] = np.arange(len(names))
+                raise UnsuitableDataError(f"two features would have the name {name!r}; rename one of them")
+        self._columns = np.empty(len(names), dtype=np.int64)
+        self._columns[order] = np.arange(len(names))
         self._base, self._scale, self._products = base, scale, products
 
     def _scaled(self, X: Matrix, scale: Floats) -> Matrix:
         if self.parameters.scaling == "unit":
-            return unit_rows(X)
+            return normalize_rows(X)
         with np.errstate(over="ignore"):
             return with_data(X, X.data / scale[X.indices])
 
     def _values(self, X: Matrix) -> Matrix:
-        """Rows of base features, unscaled, as rows of all features."""
+        """Scale rows of base features and add the products."""
         scaled = self._scaled(X, self._scale)
         if len(self._products):
-            scaled = stacked(
+            scaled = stack_rows(
                 [self._with_products(scaled, block) for block in _product_blocks(scaled)], len(self.names_)
             )
         if not np.isfinite(scaled.data).all():
-            raise UnsuitableDataError("features, or products of them, are too large; scale them with max_abs")
+            raise UnsuitableDataError("features or their products are too large; use the scaling max_abs")
         return scaled
 
     def _with_products(self, X: Matrix, block: _Products) -> Matrix:
         first, last = block.rows
-        own = X[first:last]
-        found = np.minimum(np.searchsorted(self._products, block.keys), len(self._products) - 1)
-        known = (self._products[found] == block.keys) & (block.values != 0)
-        row = np.concatenate([np.repeat(np.arange(last - first), np.diff(own.indptr)), block.owners[known]])
-        column = self._places[np.concatenate([own.indices, len(self._base) + found[known]])]
-        values = np.concatenate([own.data, block.values[known]])
+        base = X[first:last]
+        positions = np.minimum(np.searchsorted(self._products, block.keys), len(self._products) - 1)
+        known = (self._products[positions] == block.keys) & (block.values != 0)
+        row = np.concatenate([np.repeat(np.arange(last - first), np.diff(base.indptr)), block.owners[known]])
+        column = self._columns[np.concatenate([base.indices, len(self._base) + positions[known]])]
+        values = np.concatenate([base.data, block.values[known]])
         shape = (last - first, len(self.names_))
         matrix = csr_array((values, (row.astype(np.int32), column.astype(np.int32))), shape=shape)
         matrix.sort_indices()
@@ -175,13 +179,13 @@ class NumericFeatures:
 
 @dataclass(frozen=True)
 class _Products:
-    """All products of two features that are not 0, in some rows.
+    """The nonzero products of two features in some rows.
 
     Attributes:
-        rows: the first row, and the one after the last.
-        owners: for each product its row, counted from the first.
-        keys: for each product i · r + j, for the features i ≤ j of r.
-        values: for each product its value.
+        rows: the first row, and the row after the last.
+        owners: the row of each product, relative to the first row.
+        keys: i · r + j for each product of the features i ≤ j of r.
+        values: the value of each product.
     """
 
     rows: tuple[int, int]
@@ -191,17 +195,17 @@ class _Products:
 
 
 def _product_blocks(X: Matrix) -> Iterator[_Products]:
-    """The products of two features, for as many rows at a time as have few enough of them."""
+    """Compute the products in blocks of rows, which limits the memory."""
     sizes = np.diff(X.indptr).astype(np.int64)
     total = np.concatenate([[0], np.cumsum(sizes * (sizes + 1) // 2)])
-    if total[-1] > MOST_PRODUCTS:
+    if total[-1] > MAX_PRODUCTS:
         raise UnsuitableDataError(
-            f"these examples have {total[-1]} products of two features, at most {MOST_PRODUCTS} can be held; "
-            "use interactions 1"
+            f"these examples have {total[-1]} products of two features, but the limit is {MAX_PRODUCTS}; use"
+            " interactions 1"
         )
     first = 0
     while first < len(sizes):
-        last = int(np.searchsorted(total, total[first] + _PRODUCTS_AT_ONCE, side="right")) - 1
+        last = int(np.searchsorted(total, total[first] + _BATCH_PRODUCTS, side="right")) - 1
         last = max(first + 1, last)
         entries = np.arange(X.indptr[first], X.indptr[last], dtype=np.int64)
         partners = np.repeat(X.indptr[first + 1 : last + 1], sizes[first:last]) - entries
@@ -224,21 +228,21 @@ def _product_names(base: list[str], products: Ints) -> Iterator[str]:
         yield f"{base[i]}^2" if i == j else f"{base[i]}*{base[j]}"
 
 
-def _gathered(batches: Iterable[FeatureRows]) -> tuple[list[str], Matrix]:
-    """The names of all batches, sorted, and their rows one below the other."""
+def _combine(batches: Iterable[FeatureRows]) -> tuple[list[str], Matrix]:
+    """Return the sorted names of all batches, and the rows of all batches in one matrix."""
     numbers: dict[str, int] = {}
     parts: list[Matrix] = []
     for batch in batches:
-        places = np.array([numbers.setdefault(name, len(numbers)) for name in batch.names], dtype=np.int32)
-        parts.append(renumbered(batch.matrix, places, len(numbers)))
+        columns = np.array([numbers.setdefault(name, len(numbers)) for name in batch.names], dtype=np.int32)
+        parts.append(move_columns(batch.matrix, columns, len(numbers)))
     names = sorted(numbers)
     order = np.empty(len(names), dtype=np.int32)
     order[[numbers[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-    return names, renumbered(stacked(parts, len(names)), order, len(names))
+    return names, move_columns(stack_rows(parts, len(names)), order, len(names))
 
 
 def _scales(X: Matrix, scaling: Scaling) -> Floats:
-    """(r,) what each feature is divided by; 1 where it says nothing (all 0, or all the same)."""
+    """Return (r,) the divisor of each feature; 1 for a constant feature."""
     r = X.shape[1]
     ones = np.ones(r)
     if scaling in ("none", "unit"):
@@ -249,7 +253,7 @@ def _scales(X: Matrix, scaling: Scaling) -> Floats:
     if scaling == "max_abs":
         return largest
     g = X.shape[0]
-    values = X.data / largest[X.indices]  # first, so that squares neither overflow nor vanish
+    values = X.data / largest[X.indices]  # prevents overflow and underflow of the squares
     mean = np.bincount(X.indices, weights=values, minlength=r) / g
     squares = np.bincount(X.indices, weights=(values - mean[X.indices]) ** 2, minlength=r)
     zeros = g - np.bincount(X.indices, minlength=r)

@@ -1,8 +1,8 @@
-"""Choosing the terms that are worth keeping, by what the training part tells of terms and labels.
+"""Selects terms by scores that are computed from the terms and labels of the training part.
 
-Scores are computed for a block of labels at a time, so that terms by labels is never dense as a whole.
-Scores within 1e-12 of each other count as equal, since rounding must not choose terms; ties go to the term
-that sorts first.
+Scores are computed for one block of labels at a time, so that the matrix of terms by labels is never
+completely in memory. Scores within 1e-12 of each other count as equal, so that rounding errors do not affect
+the selection. Ties go to the term that sorts first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from models.arrays import Bools, Floats, Ints, Labels, Matrix, with_data
 
 BETA, GAMMA = 16.0, 4.0
 _BLOCK_ENTRIES = 2**21
-_TIE = 12  # decimals
+_DECIMALS = 12
 
 
 class _SelectionParameters(BaseModel):
@@ -33,26 +33,26 @@ class NoSelection(_SelectionParameters):
 
 
 class InformationGain(_SelectionParameters):
-    """Terms that tell most about labels by their presence (MP-Boost paper, section 5.1)."""
+    """Terms whose presence has the highest information gain about labels (MP-Boost paper, section 5.1)."""
 
     kind: Literal["information_gain"]
 
     policy: Literal["round_robin", "max", "local"] = "round_robin"
-    """`round_robin`: the best terms of each label, pooled. `local`: the same, and a label may use only its
-    own (for `mp_boost`). `max`: the terms whose best score over all labels is highest."""
+    """`round_robin`: the union of the best terms of each label. `local`: the same, but each label uses only
+    its own best terms (for `mp_boost`). `max`: the terms with the highest maximum score over all labels."""
 
     per_label: Annotated[int, Field(ge=1, le=2**31 - 1)] = 48
-    """Terms taken for each label, by `round_robin` and `local`."""
+    """Number of terms per label, for `round_robin` and `local`."""
 
     count: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    """Terms taken in all; needed by `max`, refused elsewhere."""
+    """Total number of terms. Required for `max`, not allowed for other policies."""
 
     @model_validator(mode="after")
     def _check_count(self) -> Self:
         if self.policy == "max" and self.count is None:
-            raise ValueError("policy max needs count, the number of terms to take in all")
+            raise ValueError("policy max needs count, the total number of terms")
         if self.policy != "max" and self.count is not None:
-            raise ValueError(f"policy {self.policy} takes per_label, not count")
+            raise ValueError(f"policy {self.policy} uses per_label instead of count")
         return self
 
 
@@ -62,7 +62,7 @@ class Rocchio(_SelectionParameters):
     kind: Literal["rocchio"]
 
     per_label: Annotated[int, Field(ge=1, le=2**31 - 1)] = 100
-    """Terms taken for each label, if that many have a positive score."""
+    """Maximum number of terms per label. Only terms with a positive score are selected."""
 
 
 class DocumentFrequency(_SelectionParameters):
@@ -71,7 +71,7 @@ class DocumentFrequency(_SelectionParameters):
     kind: Literal["document_frequency"]
 
     count: Annotated[int, Field(ge=1, le=2**31 - 1)] = 25_000
-    """Terms taken in all."""
+    """Total number of terms."""
 
 
 SelectionParameters: TypeAlias = Annotated[
@@ -81,11 +81,12 @@ SelectionParameters: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen.
+    """The selected terms.
 
     Attributes:
-        kept: the chosen terms, ascending.
-        candidates: (len(kept), k) true where a label chose the term itself; only for the policy ``local``.
+        kept: indices of the selected terms, ascending.
+        candidates: (len(kept), k) true if the term is among the best terms of the label; only for the policy
+            ``local``.
     """
 
     kept: Ints
@@ -93,12 +94,12 @@ class Selection:
 
 
 def select(parameters: SelectionParameters, counts: Matrix, weights: Matrix, Y: Labels) -> Selection:
-    """Chooses terms.
+    """Select terms.
 
     Args:
-        parameters: how to choose.
-        counts: (g, r) occurrences of terms; only where they are stored matters.
-        weights: (g, r) weights of the same terms in the training documents, for Rocchio's score.
+        parameters: the kind of selection.
+        counts: (g, r) occurrences of terms. Only the positions of stored entries matter.
+        weights: (g, r) weights of the terms in the training documents, for Rocchio's score.
         Y: (g, k) relevant labels.
     """
     if isinstance(parameters, InformationGain):
@@ -121,15 +122,15 @@ def select(parameters: SelectionParameters, counts: Matrix, weights: Matrix, Y: 
 
 
 def document_frequency(counts: Matrix) -> Ints:
-    """(r,) in how many documents each term occurs."""
+    """Return (r,) the number of documents that contain each term."""
     return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
 
 
 def information_gain(counts: Matrix, Y: Labels) -> Floats:
-    """Information gain of every term about every label, (r, k), in nats, rounded to 1e-12.
+    """Return the information gain of every term about every label, (r, k), in nats, rounded to 1e-12.
 
     IG(t, c) sums P(t, c) · ln(P(t, c) / (P(t) · P(c))) over presence and absence of both, with 0 · ln 0 = 0
-    (MP-Boost paper, section 5.1); probabilities are shares of the g documents.
+    (MP-Boost paper, section 5.1). Probabilities are fractions of the g documents.
 
     >>> X = csr_array([[1, 1], [1, 0], [0, 1], [0, 0]])
     >>> Y = csr_array(np.array([[1], [1], [0], [0]], dtype=np.int8))
@@ -141,10 +142,10 @@ def information_gain(counts: Matrix, Y: Labels) -> Floats:
 
 
 def _information_gain_blocks(counts: Matrix, Y: Labels) -> Iterator[tuple[int, Floats]]:
-    """Blocks of labels: the first label of each and the (r, block) scores.
+    """Yield the first label of each block of labels, and the (r, block) scores.
 
-    g · IG is the sum of n ln n over the four cells of the table of term and label, minus that over its
-    margins, plus g ln g: the n are integers up to g, so n ln n is looked up.
+    g · IG is the sum of n ln n over the four cells of the contingency table of term and label, minus the sum
+    over its margins, plus g ln g. Each n is an integer up to g, so n ln n comes from a table.
     """
     g = counts.shape[0]
     numbers = np.arange(1, g + 1, dtype=np.float64)
@@ -164,14 +165,15 @@ def _information_gain_blocks(counts: Matrix, Y: Labels) -> Iterator[tuple[int, F
             + n_log_n[g - present - positive + both]
         )
         margins = margin_present + (n_log_n[positive] + n_log_n[g - positive])
-        yield first, np.maximum(np.round((cells - margins + n_log_n[g]) / g, _TIE), 0.0)
+        yield first, np.maximum(np.round((cells - margins + n_log_n[g]) / g, _DECIMALS), 0.0)
 
 
 def rocchio_scores(weights: Matrix, Y: Labels) -> Floats:
-    """Rocchio's score of every term for every label, (r, k).
+    """Return Rocchio's score of every term for every label, (r, k).
 
-    max(0, 16 · mean weight in the label's documents − 4 · mean weight in the others), as Ittner, Lewis and
-    Ahn (1995), whom the AdaBoost.LC paper follows, adapt Rocchio's formula; the mean over no document is 0.
+    The score is max(0, 16 · mean weight in the label's documents − 4 · mean weight in the other documents).
+    The mean over no document is 0. This is the adaptation of Rocchio's formula by Ittner, Lewis and Ahn
+    (1995), which the AdaBoost.LC paper uses.
 
     >>> X = csr_array([[1.0, 1.0], [0.0, 1.0]])
     >>> rocchio_scores(X, csr_array(np.array([[1], [0]], dtype=np.int8))).tolist()
@@ -209,28 +211,28 @@ def _per_label(
     local: bool = False,
     positive: bool = False,
 ) -> Selection:
-    """The best terms of each label, pooled (Forman's round robin)."""
-    chosen: list[Ints] = [np.empty(0, dtype=np.int64)] * n_labels
+    """Return the union of the best terms of each label (Forman's round robin)."""
+    best_terms: list[Ints] = [np.empty(0, dtype=np.int64)] * n_labels
     for first, scores in blocks:
         for j, column in enumerate(scores.T, start=first):
             best = _best(column, per_label)
-            chosen[j] = best[column[best] > 0] if positive else best
-    kept = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+            best_terms[j] = best[column[best] > 0] if positive else best
+    kept = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *best_terms]))
     if not local:
         return Selection(kept)
-    rows = np.searchsorted(kept, np.concatenate(chosen))
-    labels = np.repeat(np.arange(n_labels), [len(best) for best in chosen])
+    rows = np.searchsorted(kept, np.concatenate(best_terms))
+    labels = np.repeat(np.arange(n_labels), [len(best) for best in best_terms])
     allowed = coo_array((np.ones(len(rows), dtype=np.bool_), (rows, labels)), shape=(len(kept), n_labels))
     return Selection(kept, csr_array(allowed))
 
 
 def _best(scores: Floats, count: int) -> Ints:
-    """The indices of the highest scores; among equal ones the smaller index."""
+    """Return the indices of the highest scores. Among equal scores, smaller indices come first."""
     if count >= len(scores):
         return np.arange(len(scores))
     top = float(scores.max())
-    rounded = np.round(scores / top, _TIE) if top > 0 else scores
-    least = np.partition(rounded, len(rounded) - count)[len(rounded) - count]
-    above: Bools = rounded > least
-    level = np.flatnonzero(rounded == least)[: count - int(above.sum())]
-    return np.concatenate([np.flatnonzero(above), level])
+    rounded = np.round(scores / top, _DECIMALS) if top > 0 else scores
+    threshold = np.partition(rounded, len(rounded) - count)[len(rounded) - count]
+    above: Bools = rounded > threshold
+    tied = np.flatnonzero(rounded == threshold)[: count - int(above.sum())]
+    return np.concatenate([np.flatnonzero(above), tied])

@@ -1,21 +1,22 @@
-"""From occurrences of terms to their weights in a document.
+"""Converts occurrences of terms to weights.
 
-With c the occurrences of a term in a document (each counted with the weight of its field), g the number of
-training documents, df the number of those that hold the term, and natural logarithms:
+Let c be the number of occurrences of a term in a document, each multiplied by the weight of its field, g the
+number of training documents, and df the number of training documents that contain the term. All logarithms
+are natural.
 
 - ``binary``: 1.
 - ``tf``: c.
-- ``tfidf``: c · ln(g / df). Nothing is done about length here; ``scaling: unit`` does that.
+- ``tfidf``: c · ln(g / df), without length normalization; use ``scaling: unit`` for that.
 - ``pivoted``: ln(g / df) · tf, with the tf of the AdaBoost.LC paper's experiments:
-  (1 + ln c) / (1 + ln(mean c)) / (1 − slope + slope · m / mean m), where m is the number of distinct terms
-  of the document, mean c = (sum of c over its terms) / m, mean m the mean of m over the training documents,
-  and slope is .3. The m and mean c of a document count all its terms, known and selected or not, as the
-  paper measures them before it selects.
+  (1 + ln c) / (1 + ln(mean c)) / (1 − slope + slope · m / mean m). Here m is the number of distinct terms of
+  the document, mean c = (sum of c over its terms) / m, mean m is the mean of m over the training documents,
+  and slope is 0.3. The m and mean c of a document include all its terms, whether known and selected or not,
+  because the paper computes them before the selection.
 
-The paper defines idf by "the number of times the term appears throughout the corpus"; taken by the letter
-that turns negative for every term with more occurrences than there are documents, so documents are counted,
-as the name says. Where fields of small weight push c below 1, 1 + ln c gives way to c, which meets
-it at 1 with the same slope and stays positive.
+The paper defines idf by "the number of times the term appears throughout the corpus". Taken literally, idf is
+negative for a term with more occurrences than there are documents, so this module counts documents instead.
+If c is below 1, because of fields with small weights, c replaces 1 + ln c. Both functions have the same value
+and slope at 1, and c stays positive.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ SLOPE = 0.3
 
 @dataclass(frozen=True)
 class DocumentLengths:
-    """What pivoted weights know of n documents.
+    """Lengths of n documents, for pivoted weights.
 
     Attributes:
         distinct: (n,) number of distinct terms.
-        mean_count: (n,) mean occurrences of a term that occurs; 1 for a document without terms.
+        mean_count: (n,) mean number of occurrences of the terms of the document; 1 if it has no terms.
     """
 
     distinct: Floats
@@ -46,7 +47,7 @@ class DocumentLengths:
 
     @classmethod
     def of(cls, counts: Matrix) -> DocumentLengths:
-        """The lengths of documents from (n, any terms) counts without explicit zeros."""
+        """Compute the lengths from counts of all terms, without explicit zeros."""
         distinct = np.diff(counts.indptr).astype(np.float64)
         total = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
         mean_count = np.divide(total, distinct, out=np.ones_like(total), where=distinct > 0)
@@ -54,7 +55,12 @@ class DocumentLengths:
 
 
 def inverse_document_frequency(frequency: Floats, n_documents: int) -> Floats:
-    """ln(g / df) of each term, from (r,) document frequencies of at least 1."""
+    """Return ln(g / df) of each term.
+
+    Args:
+        frequency: (r,) document frequencies, at least 1.
+        n_documents: number g of documents.
+    """
     weights: Floats = np.log(n_documents / frequency)
     return weights
 
@@ -62,18 +68,18 @@ def inverse_document_frequency(frequency: Floats, n_documents: int) -> Floats:
 def weigh(
     counts: Matrix, kind: Weights, idf: Floats, lengths: DocumentLengths, mean_distinct: float
 ) -> Matrix:
-    """Replaces counts by weights.
+    """Convert counts to weights.
 
     Args:
         counts: (n, r) occurrences of the features.
-        kind: the weights wanted.
+        kind: kind of the weights.
         idf: (r,) inverse document frequencies in the training part.
-        lengths: of the n documents, over all their terms.
+        lengths: lengths of the n documents, from all their terms.
         mean_distinct: mean number of distinct terms of a training document.
 
     Returns:
-        (n, r) weights; terms of every training document weigh 0 under ``tfidf`` and ``pivoted`` and are not
-        stored.
+        (n, r) weights without explicit zeros. With ``tfidf`` and ``pivoted``, a term that occurs in every
+        training document has the weight 0.
     """
     if kind == "binary":
         data = np.ones_like(counts.data)
@@ -94,6 +100,6 @@ def weigh(
 
 
 def _damped(counts: Floats) -> Floats:
-    """1 + ln c, and c itself below 1."""
+    """Return 1 + ln c, or c if it is below 1."""
     damped: Floats = np.where(counts >= 1, 1 + np.log(np.maximum(counts, 1)), counts)
     return damped

@@ -1,7 +1,8 @@
-"""Measures: how good predicted label sets and rankings are.
+"""Measures of the quality of predicted label sets and rankings.
 
-Each measure is a small function of the true label sets Y, (n, k) sparse 0/1, and either the predicted sets,
-of the same form, or the scores, (n, k) dense. All return plain numbers; a measure that is undefined (of no
-examples, or a ranking measure where no example has a relevant label) is NaN, which ``evaluate`` leaves out.
-Wherever scikit-learn has the same measure, the values are equal on untied scores and labelled examples.
+Each measure is a function of the true label sets Y, (n, k) sparse 0/1, and of the predicted label sets in the
+same form or the scores, (n, k) dense. It returns a number, or NaN if the measure is undefined: there are no
+examples, or no example has a relevant label and the measure is a ranking measure. ``evaluate`` omits
+undefined measures. If scikit-learn has the same measure, the values are equal for labelled examples and
+distinct scores.
 """

@@ -1,4 +1,4 @@
-"""Which labels are taken for which."""
+"""Confusion between labels."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ def is_single_label(Y: Labels) -> bool:
     return bool((np.diff(Y.indptr) == 1).all()) and Y.shape[0] > 0
 
 
-def confusion(Y: Labels, guessed: Ints) -> Ints:
-    """The confusion matrix of single-label data.
+def confusion(Y: Labels, predicted: Ints) -> Ints:
+    """Return the confusion matrix of single-label data.
 
     Args:
         Y: (n, k) true label sets of one label each.
-        guessed: (n,) the index of the label taken for each example.
+        predicted: (n,) the index of the predicted label of each example.
 
     Returns:
-        (k, k) counts; row: the true label, column: the guessed one.
+        (k, k) counts, with the true labels as rows and the predicted labels as columns.
 
     Raises:
-        ValueError: an example has no label, or several.
+        ValueError: an example has no label or several labels.
     """
     if not is_single_label(Y):
-        raise ValueError("a confusion matrix needs exactly one label an example; use co_errors")
+        raise ValueError("a confusion matrix needs exactly one label per example; use co_errors")
     counts = np.zeros((Y.shape[1], Y.shape[1]), dtype=np.int64)
-    np.add.at(counts, (Y.indices, guessed), 1)
+    np.add.at(counts, (Y.indices, predicted), 1)
     return counts
 
 
 def co_errors(Y: Labels, predicted: Labels) -> csr_array[Any, tuple[int, int]]:
-    """The errors of multilabel data that come together.
+    """Count pairs of errors of multilabel data.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
 
     Returns:
-        (k, k) sparse counts of the examples that miss the row's label and wrongly have the column's. On
-        single-label sets these are the off-diagonal counts of the confusion matrix.
+        (k, k) sparse counts of the examples for which the row's label is missing and the column's label is
+        wrongly predicted. For single-label data, these are the off-diagonal counts of the confusion matrix.
     """
-    true, given = Y.astype(np.int64), predicted.astype(np.int64)
-    shared = true.multiply(given)
-    counts = csr_array((true - shared).T @ (given - shared))
+    true, positive = Y.astype(np.int64), predicted.astype(np.int64)
+    shared = true.multiply(positive)
+    counts = csr_array((true - shared).T @ (positive - shared))
     counts.eliminate_zeros()
     counts.sort_indices()
     return counts

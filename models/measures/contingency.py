@@ -1,6 +1,6 @@
-"""Precision, recall and F1, from one contingency table a label.
+"""Precision, recall and F1, computed from one contingency table per label.
 
-Micro averages add the tables of all labels up first; macro averages are means over the labels.
+Micro averages are computed from the sum of all tables. Macro averages are means over the labels.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from models.arrays import Floats, Ints, Labels
 
 @dataclass(frozen=True)
 class Contingency:
-    """How often each of k labels was rightly and wrongly given or left out, over n examples.
+    """The contingency tables of k labels over n examples.
 
     Attributes:
-        tp: (k,) examples that have the label and got it.
-        fp: (k,) examples that got the label without having it.
-        fn: (k,) examples that have the label and did not get it.
-        tn: (k,) the others.
+        tp: (k,) number of true positives: the example has the label, and the label is predicted.
+        fp: (k,) number of false positives: the label is predicted, but the example does not have it.
+        fn: (k,) number of false negatives: the example has the label, but the label is not predicted.
+        tn: (k,) number of true negatives.
     """
 
     tp: Ints
@@ -30,7 +30,7 @@ class Contingency:
 
 
 def contingency(Y: Labels, predicted: Labels) -> Contingency:
-    """The tables of all labels.
+    """Compute the tables of all labels.
 
     Args:
         Y: (n, k) true label sets.
@@ -38,57 +38,57 @@ def contingency(Y: Labels, predicted: Labels) -> Contingency:
     """
     both = np.asarray(Y.multiply(predicted).sum(axis=0, dtype=np.int64))
     true = np.asarray(Y.sum(axis=0, dtype=np.int64))
-    given = np.asarray(predicted.sum(axis=0, dtype=np.int64))
-    return Contingency(tp=both, fp=given - both, fn=true - both, tn=Y.shape[0] - true - given + both)
+    positive = np.asarray(predicted.sum(axis=0, dtype=np.int64))
+    return Contingency(tp=both, fp=positive - both, fn=true - both, tn=Y.shape[0] - true - positive + both)
 
 
 def label_precision(table: Contingency) -> Floats:
-    """(k,) TP / (TP + FP); 0 for a label that is never given."""
+    """Return (k,) TP / (TP + FP); 0 for a label that is never predicted."""
     return _ratio(table.tp, table.tp + table.fp)
 
 
 def label_recall(table: Contingency) -> Floats:
-    """(k,) TP / (TP + FN); 0 for a label that no example has."""
+    """Return (k,) TP / (TP + FN); 0 for a label that no example has."""
     return _ratio(table.tp, table.tp + table.fn)
 
 
 def label_f1(table: Contingency, *, empty: float) -> Floats:
-    """(k,) 2 TP / (2 TP + FP + FN).
+    """Return (k,) 2 TP / (2 TP + FP + FN).
 
     Args:
-        table: the labels' tables.
-        empty: the value where TP = FP = FN = 0: 1 in the MP-Boost paper (eq. 13), 0 in scikit-learn.
+        table: the tables of the labels.
+        empty: the value if TP = FP = FN = 0: 1 in the MP-Boost paper (eq. 13), 0 in scikit-learn.
     """
     return _ratio(2 * table.tp, 2 * table.tp + table.fp + table.fn, empty)
 
 
 def precision_micro(Y: Labels, predicted: Labels) -> float:
-    """Precision over all (example, label) pairs; 0 where no label is given."""
+    """Precision over all (example, label) pairs; 0 if no label is predicted."""
     return label_measures(contingency(Y, predicted))["precision_micro"]
 
 
 def recall_micro(Y: Labels, predicted: Labels) -> float:
-    """Recall over all (example, label) pairs; 0 where no example has a label."""
+    """Recall over all (example, label) pairs; 0 if no example has a label."""
     return label_measures(contingency(Y, predicted))["recall_micro"]
 
 
 def f1_micro(Y: Labels, predicted: Labels) -> float:
-    """F1 over all (example, label) pairs; 0 where there is neither a true nor a given label."""
+    """F1 over all (example, label) pairs; 0 if there is neither a true nor a predicted label."""
     return label_measures(contingency(Y, predicted))["f1_micro"]
 
 
 def precision_macro(Y: Labels, predicted: Labels) -> float:
-    """Mean precision of the labels, 0 for a label that is never given."""
+    """Mean precision of the labels, which is 0 for a label that is never predicted."""
     return label_measures(contingency(Y, predicted))["precision_macro"]
 
 
 def recall_macro(Y: Labels, predicted: Labels) -> float:
-    """Mean recall of the labels, 0 for a label that no example has."""
+    """Mean recall of the labels, which is 0 for a label that no example has."""
     return label_measures(contingency(Y, predicted))["recall_macro"]
 
 
 def f1_macro(Y: Labels, predicted: Labels) -> float:
-    """Mean F1 of the labels, 1 where TP = FP = FN = 0, as in the MP-Boost paper (eq. 13).
+    """Mean F1 of the labels, which is 1 if TP = FP = FN = 0, as in the MP-Boost paper (eq. 13).
 
     >>> from scipy.sparse import csr_array
     >>> Y, predicted = csr_array([[1, 0], [1, 0]]), csr_array([[1, 0], [0, 0]])
@@ -99,13 +99,13 @@ def f1_macro(Y: Labels, predicted: Labels) -> float:
 
 
 def f1_macro_zero(Y: Labels, predicted: Labels) -> float:
-    """Mean F1 of the labels, 0 where TP = FP = FN = 0, as in scikit-learn."""
+    """Mean F1 of the labels, which is 0 if TP = FP = FN = 0, as in scikit-learn."""
     return label_measures(contingency(Y, predicted))["f1_macro_zero"]
 
 
 def label_measures(table: Contingency) -> dict[str, float]:
-    """All of them by name, from tables that are made once."""
-    total = _added_up(table)
+    """Return all measures of this module by name."""
+    total = _sum(table)
     return {
         "f1_micro": _mean(label_f1(total, empty=0.0)),
         "f1_macro": _mean(label_f1(table, empty=1.0)),
@@ -117,7 +117,7 @@ def label_measures(table: Contingency) -> dict[str, float]:
     }
 
 
-def _added_up(table: Contingency) -> Contingency:
+def _sum(table: Contingency) -> Contingency:
     return Contingency(*(np.array([part.sum()]) for part in (table.tp, table.fp, table.fn, table.tn)))
 
 

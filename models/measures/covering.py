@@ -1,4 +1,4 @@
-"""Every label covering is also a measure (Amit, Dekel & Singer, section 2)."""
+"""The measures that a label covering defines (Amit, Dekel and Singer, section 2)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from models.boosting.covering import CompiledCovering, parse_covering
 
 
 def covering_error(Y: Labels, predicted: Labels, covering: Any, labels: Sequence[str]) -> float:
-    """Cover elements with a label that was predicted wrongly, an example.
+    """Mean number of cover elements per example that contain a wrongly predicted label.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
-        covering: a covering or its JSON spelling; it looks at the true label sets only.
-        labels: the k names.
+        covering: a covering or its JSON form. Its elements depend only on the true label sets.
+        labels: the k label names.
 
     Returns:
-        mean over the examples of the number of elements on which the prediction fails, between 0 and the
-        largest number of elements; NaN where there are no examples.
+        the mean over the examples, between 0 and the maximum number of elements; NaN if there are no
+        examples.
 
     Raises:
-        ParameterError: the covering names an unknown label or leaves a label uncovered.
-        pydantic.ValidationError: it is no covering.
+        ParameterError: the covering contains an unknown label or does not cover a label.
+        pydantic.ValidationError: the covering is invalid.
 
     >>> from scipy.sparse import csr_array
     >>> Y, predicted = csr_array([[1, 0, 0], [0, 1, 1]]), csr_array([[1, 0, 0], [1, 0, 1]])
@@ -38,27 +38,27 @@ def covering_error(Y: Labels, predicted: Labels, covering: Any, labels: Sequence
 
 
 def covering_errors(Y: Labels, predicted: Labels, covering: Any, labels: Sequence[str]) -> Floats:
-    """The covering error of each example, (n,); arguments as for ``covering_error``."""
+    """Return the covering error of each example, (n,). The arguments are those of ``covering_error``."""
     return _compiled(covering, labels).errors(Y, 2.0 * predicted.toarray() - 1.0)
 
 
 def covering_loss(Y: Labels, scores: Floats, covering: Any, labels: Sequence[str]) -> float:
-    """The smooth bound of the covering error: sum over elements of log(1 + sum of exp(-y f)), an example.
+    """Mean smooth bound of the covering error: the sum over the elements of log(1 + sum of exp(-y f)).
 
-    Under the sign rule the covering error times log 2 is at most this.
+    With the decision ``sign``, this is at least the covering error times log 2.
 
     Args:
         Y: (n, k) true label sets.
         scores: (n, k) f(x).
-        covering: a covering or its JSON spelling.
-        labels: the k names.
+        covering: a covering or its JSON form.
+        labels: the k label names.
 
     Returns:
-        mean over the examples; NaN where there are none.
+        the mean over the examples; NaN if there are none.
 
     Raises:
-        ParameterError: the covering names an unknown label or leaves a label uncovered.
-        pydantic.ValidationError: it is no covering.
+        ParameterError: the covering contains an unknown label or does not cover a label.
+        pydantic.ValidationError: the covering is invalid.
 
     >>> import numpy as np
     >>> from scipy.sparse import csr_array

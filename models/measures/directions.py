@@ -1,4 +1,4 @@
-"""Which way each measure is better."""
+"""Whether higher or lower values of each measure are better."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ DIRECTIONS: Mapping[str, Direction] = MappingProxyType(
         "simplified_hierarchical_subtree": "lower",
     }
 )
-"""Every measure of ``evaluate``; ``margin`` is the papers' ranking loss of that name."""
+"""The direction of every measure of ``evaluate``. ``margin`` is the papers' ranking loss of this name."""
 
 
 def is_better(measure: str, value: float, other: float) -> bool:
     """Whether a value of a measure is better than another one.
 
     Raises:
-        KeyError: there is no such measure.
+        KeyError: the measure is unknown.
 
     >>> is_better("hamming_loss", 0.1, 0.2), is_better("f1_micro", 0.1, 0.2)
     (True, False)

@@ -1,4 +1,4 @@
-"""All measures of a set of predictions at once."""
+"""Computes all measures of a set of predictions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from models.measures.tree import (
 
 @dataclass(frozen=True)
 class LabelRow:
-    """How one label fared.
+    """The contingency table and the measures of one label.
 
     Attributes:
-        label: its name.
-        tp: examples that have it and got it.
-        fp: examples that got it without having it.
-        fn: examples that have it and did not get it.
-        tn: the others.
-        precision: tp / (tp + fp), 0 where it was never given.
-        recall: tp / (tp + fn), 0 where no example has it.
-        f1: 2 tp / (2 tp + fp + fn), 1 where tp = fp = fn = 0.
+        label: the label.
+        tp: number of true positives.
+        fp: number of false positives.
+        fn: number of false negatives.
+        tn: number of true negatives.
+        precision: tp / (tp + fp); 0 if the label is never predicted.
+        recall: tp / (tp + fn); 0 if no example has the label.
+        f1: 2 tp / (2 tp + fp + fn); 1 if tp = fp = fn = 0.
     """
 
     label: str
@@ -53,14 +53,15 @@ class LabelRow:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What predictions are worth.
+    """The evaluation of predictions.
 
     Attributes:
-        measures: numbers by name, counts (``n_examples``, ``n_unlabelled``) among them. A measure that is
-            undefined for these examples is absent.
-        labels: one row a label, in label order.
-        confusion: (k, k) counts, true label by top-ranked label, for single-label data; else None.
-        warnings: what a person should know before trusting the numbers.
+        measures: values by name, including the counts ``n_examples`` and ``n_unlabelled``. Measures that are
+            undefined for these examples are absent.
+        labels: one row per label, in label order.
+        confusion: for single-label data, (k, k) counts with the true labels as rows and the top-ranked labels
+            as columns; otherwise None.
+        warnings: problems that affect the interpretation of the values.
     """
 
     measures: dict[str, float]
@@ -78,18 +79,19 @@ def evaluate(
     tree: LabelTree | None = None,
     covering: Any = None,
 ) -> Evaluation:
-    """Measure predictions.
+    """Compute all measures of predictions.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
-        scores: (n, k) scores; the ranking sorts them.
-        labels: the k names.
-        tree: with it, the four tree losses are measured too.
-        covering: with it (or its JSON spelling), ``covering_error`` and ``covering_loss``.
+        scores: (n, k) scores, which define the rankings.
+        labels: the k label names.
+        tree: the label tree; if given, the tree losses are included.
+        covering: a covering or its JSON form; if given, ``covering_error`` and ``covering_loss`` are
+            included.
 
     Raises:
-        ParameterError: the covering names an unknown label or leaves a label uncovered.
+        ParameterError: the covering contains an unknown label or does not cover a label.
     """
     table = tables.contingency(Y, predicted)
     measures = {
@@ -114,7 +116,7 @@ def evaluate(
 
 
 def tree_losses(Y: Labels, predicted: Labels, parents: Ints) -> dict[str, float]:
-    """The four tree losses by name; the two hierarchical ones with each scaling (none is ``uniform``)."""
+    """Return the tree losses by name. A name ends with the scaling, unless it is ``uniform``."""
     losses = {
         "zero_one": zero_one_loss(Y, predicted),
         "symmetric_difference": symmetric_difference_loss(Y, predicted),
@@ -129,7 +131,7 @@ def tree_losses(Y: Labels, predicted: Labels, parents: Ints) -> dict[str, float]
 
 
 def label_rows(table: tables.Contingency, labels: Sequence[str]) -> list[LabelRow]:
-    """The table of each label with its ratios, by name."""
+    """Return the contingency table and the measures of each label."""
     precision, recall = tables.label_precision(table), tables.label_recall(table)
     f1 = tables.label_f1(table, empty=1.0)
     return [

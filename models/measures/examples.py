@@ -1,4 +1,4 @@
-"""The measures that are means over examples, example by example, for paired tests between learners."""
+"""Measures of single examples, for paired tests between learners."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from models.measures.rankings import example_ranking_measures
 from models.measures.sets import wrong_labels
 from models.measures.tree import hierarchical_losses, simplified_hierarchical_losses
 
-COVERING = "covering_error."
-"""What the name of a covering's error begins with where there are several coverings."""
+COVERING_PREFIX = "covering_error."
+"""Prefix of the name of a covering error if there are several coverings."""
 
 
 def example_measures(
@@ -28,27 +28,27 @@ def example_measures(
     tree: LabelTree | None = None,
     coverings: Mapping[str, Any] | None = None,
 ) -> dict[str, Floats]:
-    """Each measure that is a mean over examples, before the mean is taken.
+    """Return the value for each example of every measure that is a mean over examples.
 
-    Precision, recall and F1 are no such means and are not among them.
+    Precision, recall and F1 are not means over examples, so they are not included.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
         scores: (n, k) scores.
-        labels: the k names.
-        tree: with it, the tree losses too.
-        coverings: by name; each adds ``covering_error.NAME``.
+        labels: the k label names.
+        tree: the label tree; if given, the tree losses are included.
+        coverings: coverings by name; each adds the measure ``covering_error.NAME``.
 
     Returns:
-        (n,) values by the measures' names. Where a measure leaves an example out (rankings of examples
-        without labels), the value is NaN; the mean of the others is the measure.
+        (n,) values of each measure, by name. If a measure omits an example (ranking measures omit examples
+        without labels), the value is NaN. The measure is the mean of the other values.
 
     Raises:
-        ParameterError: a covering names an unknown label or leaves a label uncovered.
+        ParameterError: a covering contains an unknown label or does not cover a label.
     """
     wrong = wrong_labels(Y, predicted)
-    each: dict[str, Floats] = {
+    values: dict[str, Floats] = {
         "hamming_loss": wrong / Y.shape[1],
         "subset_zero_one": (wrong > 0).astype(np.float64),
         "accuracy": (wrong == 0).astype(np.float64),
@@ -56,14 +56,14 @@ def example_measures(
     }
     if tree is not None:
         parents = tree.parent_indices(labels)
-        each["zero_one"] = each["subset_zero_one"]
-        each["symmetric_difference"] = wrong.astype(np.float64)
+        values["zero_one"] = values["subset_zero_one"]
+        values["symmetric_difference"] = wrong.astype(np.float64)
         scalings: dict[str, Scaling] = {"": "uniform", "_sibling": "sibling", "_subtree": "subtree"}
         for suffix, scaling in scalings.items():
-            each[f"hierarchical{suffix}"] = hierarchical_losses(Y, predicted, parents, scaling)
-            each[f"simplified_hierarchical{suffix}"] = simplified_hierarchical_losses(
+            values[f"hierarchical{suffix}"] = hierarchical_losses(Y, predicted, parents, scaling)
+            values[f"simplified_hierarchical{suffix}"] = simplified_hierarchical_losses(
                 Y, predicted, parents, scaling
             )
     for name, covering in (coverings or {}).items():
-        each[f"{COVERING}{name}"] = covering_errors(Y, predicted, covering, labels)
-    return each
+        values[f"{COVERING_PREFIX}{name}"] = covering_errors(Y, predicted, covering, labels)
+    return values

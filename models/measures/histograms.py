@@ -1,4 +1,4 @@
-"""How a label's scores are spread over the examples that have it, and over those that do not."""
+"""Histograms of the scores of a label, for examples with and without the label."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ BINS = 20
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """Counts of a label's scores in bins of equal width.
+    """A histogram of a label's scores with bins of equal width.
 
     Attributes:
-        label: its name.
-        low: the smallest score, where the first bin begins.
-        high: the largest score, where the last bin ends; it belongs to that bin.
-        with_label: for each bin the examples that have the label.
-        without_label: for each bin the examples that do not.
+        label: the label.
+        low: the smallest score, which is the lower bound of the first bin.
+        high: the largest score, which is the upper bound of the last bin and belongs to it.
+        with_label: the number of examples with the label in each bin.
+        without_label: the number of examples without the label in each bin.
     """
 
     label: str
@@ -32,14 +32,14 @@ class ScoreHistogram:
 
 
 def score_histograms(Y: Labels, scores: Floats, labels: Sequence[str]) -> list[ScoreHistogram]:
-    """One histogram a label, in label order; none where there are no examples.
+    """Return one histogram per label, in label order; an empty list if there are no examples.
 
-    A label with the same score everywhere has one bin.
+    If all scores of a label are equal, its histogram has one bin.
 
     Args:
         Y: (n, k) true label sets.
         scores: (n, k) scores.
-        labels: the k names.
+        labels: the k label names.
 
     >>> from scipy.sparse import csr_array
     >>> histogram, = score_histograms(csr_array([[1], [0]]), np.array([[1.0], [1.0]]), ["a"])
@@ -60,9 +60,9 @@ def score_histograms(Y: Labels, scores: Floats, labels: Sequence[str]) -> list[S
 def _histogram(label: str, scores: Floats, relevant: Bools) -> ScoreHistogram:
     low, high = float(scores.min()), float(scores.max())
     bins = BINS if high > low else 1
-    # Halved, so that the width of the widest range of floats is a float too.
-    place = (scores / 2 - low / 2) / (high / 2 - low / 2) if bins > 1 else np.zeros(len(scores))
-    bin_of = np.minimum((place * bins).astype(np.int64), bins - 1)
+    # Division by 2 prevents an overflow of the range.
+    position = (scores / 2 - low / 2) / (high / 2 - low / 2) if bins > 1 else np.zeros(len(scores))
+    bin_of = np.minimum((position * bins).astype(np.int64), bins - 1)
     return ScoreHistogram(
         label=label,
         low=low,

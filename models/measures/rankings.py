@@ -1,8 +1,8 @@
 """Measures of rankings, averaged over the examples that have a relevant label.
 
-The position of a label c is r(c) in 1 … k; ties go by label order. Examples without a relevant label have no
-ranking to get right and are left out (``evaluate`` counts them); if that leaves none, the measure is NaN.
-Equations are those of the MLPP paper, section II-C.
+The position of a label c is r(c) in 1 … k. Labels with equal scores are in label order. Examples without a
+relevant label are omitted (``evaluate`` counts them), because any ranking is correct for them. If there are
+no other examples, a measure is NaN. The equations refer to the MLPP paper, section II-C.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from models.labels.ranking import ranking
 
 
 def one_error(Y: Labels, scores: Floats) -> float:
-    """The share of examples whose best label is not relevant.
+    """Fraction of examples whose top-ranked label is not relevant.
 
     Args:
         Y: (n, k) true label sets.
@@ -30,20 +30,20 @@ def one_error(Y: Labels, scores: Floats) -> float:
 
 
 def coverage(Y: Labels, scores: Floats) -> float:
-    """How far down the ranking the last relevant label stands: mean of max r(c) − 1.
+    """Mean of max r(c) − 1, the position of the last relevant label minus 1.
 
-    This is scikit-learn's ``coverage_error`` less one.
+    This is scikit-learn's ``coverage_error`` minus 1.
     """
     return _mean(_coverages(relevance_by_rank(Y, scores)))
 
 
 def average_precision(Y: Labels, scores: Floats) -> float:
-    """Mean over relevant labels of the share of relevant labels down to their position (1 − eq. 8)."""
+    """Mean over the relevant labels of the fraction of relevant labels up to their position (1 − eq. 8)."""
     return _mean(_average_precisions(relevance_by_rank(Y, scores)))
 
 
 def is_error(Y: Labels, scores: Floats) -> float:
-    """The share of examples with any irrelevant label before a relevant one."""
+    """Fraction of examples with an irrelevant label that ranks above a relevant one."""
     return _mean(_is_errors(relevance_by_rank(Y, scores)))
 
 
@@ -55,30 +55,30 @@ def error_set_size(Y: Labels, scores: Floats) -> float:
 def margin(Y: Labels, scores: Floats) -> float:
     """Mean of max(0, worst relevant position − best irrelevant position) (eq. 7).
 
-    It is 0 for an example to which all labels are relevant.
+    It is 0 for an example for which all labels are relevant.
     """
     return _mean(_margins(relevance_by_rank(Y, scores)))
 
 
 def ranking_measures(Y: Labels, scores: Floats) -> dict[str, float]:
-    """All of them by name; the ranking is made once."""
+    """Return all measures of this module by name."""
     relevant = relevance_by_rank(Y, scores)
     return {name: _mean(of_examples(relevant)) for name, of_examples in _BY_NAME.items()}
 
 
 def example_ranking_measures(Y: Labels, scores: Floats) -> dict[str, Floats]:
-    """All of them for each example by name, (n,) each; NaN where an example has no relevant label."""
+    """Return the values of each example by measure, (n,) each; NaN for examples without a relevant label."""
     labelled = np.diff(Y.indptr) > 0
     relevant = relevance_by_rank(Y, scores)
-    each = {}
+    values = {}
     for name, of_examples in _BY_NAME.items():
-        each[name] = np.full(Y.shape[0], np.nan)
-        each[name][labelled] = of_examples(relevant)
-    return each
+        values[name] = np.full(Y.shape[0], np.nan)
+        values[name][labelled] = of_examples(relevant)
+    return values
 
 
 def relevance_by_rank(Y: Labels, scores: Floats) -> Bools:
-    """Whether the label at each position of the ranking is relevant.
+    """Return whether the label at each position of the ranking is relevant.
 
     Returns:
         (labelled examples, k), best position first.
@@ -134,4 +134,4 @@ _BY_NAME: Mapping[str, Callable[[Bools], Floats | Ints | Bools]] = {
 }
 
 RANKING_MEASURES = tuple(_BY_NAME)
-"""Their names."""
+"""The names of all ranking measures."""

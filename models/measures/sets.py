@@ -1,4 +1,4 @@
-"""Measures of whole label sets, averaged over examples."""
+"""Measures of label sets, averaged over examples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from models.arrays import Bools, Labels
 
 
 def hamming_loss(Y: Labels, predicted: Labels) -> float:
-    """The share of (example, label) pairs that are wrong.
+    """Fraction of (example, label) pairs that are wrong.
 
     Args:
         Y: (n, k) true label sets.
@@ -23,20 +23,20 @@ def hamming_loss(Y: Labels, predicted: Labels) -> float:
 
 
 def subset_zero_one(Y: Labels, predicted: Labels) -> float:
-    """The share of examples whose predicted set is not exactly the true one."""
+    """Fraction of examples whose predicted label set differs from the true one."""
     return _mean(wrong_labels(Y, predicted) > 0)
 
 
 def accuracy(Y: Labels, predicted: Labels) -> float:
-    """The share of examples whose predicted set is exactly the true one.
+    """Fraction of examples whose predicted label set equals the true one.
 
-    On single-label data this is the usual accuracy.
+    For single-label data, this is the usual accuracy.
     """
     return _mean(wrong_labels(Y, predicted) == 0)
 
 
 def wrong_labels(Y: Labels, predicted: Labels) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each of n examples the number of labels in one of its two sets only."""
+    """Return (n,) the number of wrongly predicted and missing labels of each example."""
     shared = Y.multiply(predicted).sum(axis=1, dtype=np.int64)
     return np.asarray(Y.sum(axis=1, dtype=np.int64) + predicted.sum(axis=1, dtype=np.int64) - 2 * shared)
 

@@ -1,8 +1,8 @@
-"""Whether one learner is better than another, or was only lucky: paired tests, and their correction.
+"""Significance tests of the difference between two learners, and the correction for multiple tests.
 
-The papers compare two learners by their losses on the same test examples: AdaBoost.LC's by the paired Wald
-test, MLPP's by the Wilcoxon signed-rank test. Comparing many pairs at once finds differences where there are
-none, so their p-values are corrected by Holm's method.
+The papers compare two learners by their losses on the same test examples. The AdaBoost.LC paper uses the
+paired Wald test, and the MLPP paper the Wilcoxon signed-rank test. Many tests at once produce false
+positives, so Holm's method corrects their p-values.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from scipy.stats import norm, rankdata
 from models.arrays import Floats
 
 EXACT_UP_TO = 25
-"""Up to so many differences the signed-rank distribution is counted out; beyond it is close to normal."""
+"""Maximum number of differences for which the exact signed-rank distribution is used."""
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """What a two-sided test of "no difference" found.
+    """The result of a two-sided test of the null hypothesis "no difference".
 
     Attributes:
-        statistic: of the test; infinite where every pair differs by the same.
-        p_value: how probable a statistic at least this extreme would be if there were no difference.
-        n: pairs that the test looked at.
+        statistic: the test statistic; infinite if all pairs have the same nonzero difference.
+        p_value: the probability of a statistic at least this extreme under the null hypothesis.
+        n: number of pairs in the test.
     """
 
-    __test__ = False  # to pytest, it is no test
+    __test__ = False  # tells pytest that this is not a test class
 
     statistic: float
     p_value: float
@@ -38,17 +38,18 @@ class TestResult:
 
 
 def paired_wald(first: Floats, second: Floats) -> TestResult:
-    """The paired Wald test: mean difference over its standard error, held against the normal distribution.
+    """Paired Wald test: the mean difference divided by its standard error, which is approximately normal.
 
     The standard error is S/√n with S² = n⁻¹ Σ (d − d̄)² (Wasserman, All of Statistics, section 10.1,
-    "comparing two prediction algorithms"). It takes many pairs, such as test examples; not the few folds.
+    "comparing two prediction algorithms"). The test needs many pairs, such as test examples; a few folds are
+    not enough.
 
     Args:
         first: (n,) losses of one learner.
-        second: (n,) losses of the other on the same examples.
+        second: (n,) losses of the other learner on the same examples.
 
     Raises:
-        ValueError: not as many of both.
+        ValueError: the arrays have different lengths.
 
     >>> paired_wald(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 1.0])).statistic
     2.0
@@ -66,18 +67,19 @@ def paired_wald(first: Floats, second: Floats) -> TestResult:
 
 
 def wilcoxon_signed_rank(first: Floats, second: Floats) -> TestResult:
-    """The Wilcoxon signed-rank test (as in Demšar 2006), which asks only that differences can be ordered.
+    """Wilcoxon signed-rank test (as in Demšar 2006), which uses only the order of the differences.
 
-    Pairs without a difference are left out; equal sizes of difference share their mean rank. The statistic
-    is the smaller of the two rank sums. Its distribution is counted out up to ``EXACT_UP_TO`` differences,
-    ties included; beyond, it is held against a normal one whose variance allows for the ties.
+    Pairs without a difference are omitted, and differences of equal size have their mean rank. The statistic
+    is the smaller of the two rank sums. Up to ``EXACT_UP_TO`` differences, its distribution is exact,
+    including ties. For more differences, it is approximated by a normal distribution with a variance adjusted
+    for ties.
 
     Args:
         first: (n,) values of one learner.
-        second: (n,) values of the other on the same examples or folds.
+        second: (n,) values of the other learner on the same examples or folds.
 
     Raises:
-        ValueError: not as many of both.
+        ValueError: the arrays have different lengths.
 
     >>> wilcoxon_signed_rank(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.0, 0.0]))
     TestResult(statistic=0.0, p_value=0.25, n=3)
@@ -98,37 +100,39 @@ def wilcoxon_signed_rank(first: Floats, second: Floats) -> TestResult:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: the smallest p-value counts m-fold, the next (m − 1)-fold, and so on.
+    """Holm's step-down correction: multiply the smallest p-value by m, the next one by m − 1, and so on.
 
-    Calling "significant" what stays under α makes a mistake anywhere among all of them with probability α at
-    most, whatever their dependence.
+    If the tests with a corrected p-value below α are called significant, the probability of one or more false
+    positives is at most α, even if the tests depend on each other.
 
     Args:
-        p_values: of m tests.
+        p_values: the p-values of m tests.
 
     Returns:
-        corrected p-values, in the same order, none above 1.
+        the corrected p-values in the same order, at most 1.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     corrected = [0.0] * len(p_values)
-    reached = 0.0
-    for done, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        reached = max(reached, min(1.0, p_values[i] * (len(p_values) - done)))
-        corrected[i] = reached
+    maximum = 0.0
+    for n_smaller, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        maximum = max(maximum, min(1.0, p_values[i] * (len(p_values) - n_smaller)))
+        corrected[i] = maximum
     return corrected
 
 
 def _differences(first: Floats, second: Floats) -> Floats:
     if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"pairs need two lists of the same length, not {first.shape} and {second.shape}")
+        raise ValueError(
+            f"paired tests need two arrays of the same length, not {first.shape} and {second.shape}"
+        )
     return np.asarray(first - second, dtype=np.float64)
 
 
 def _exact_p(ranks: Floats, smaller: float) -> float:
-    """Twice the share of the 2^n sign patterns whose rank sum is at most ``smaller``."""
-    doubled = np.rint(2 * ranks).astype(np.int64)  # shared ranks are halves
+    """Return twice the fraction of the 2^n sign patterns whose rank sum is at most ``smaller``."""
+    doubled = np.rint(2 * ranks).astype(np.int64)  # ranks of ties are multiples of 1/2
     patterns = np.zeros(int(doubled.sum()) + 1)
     patterns[0] = 1.0
     for rank in doubled.tolist():

@@ -19,18 +19,18 @@ TREE_LOSSES = (
     "simplified_hierarchical_sibling",
     "simplified_hierarchical_subtree",
 )
-"""The measures that only data with a label tree has, by the names that ``evaluate`` gives them."""
+"""The names of the measures that ``evaluate`` computes only for data with a label tree."""
 
 
 def zero_one_loss(true: Any, predicted: Any) -> float:
-    """Share of examples whose label set is not exactly right, ℓ_0/1.
+    """Fraction of examples whose predicted label set differs from the true one, ℓ_0/1.
 
     Args:
         true: (n, k) relevant labels as 0/1, sparse or dense.
-        predicted: (n, k) predicted labels likewise.
+        predicted: (n, k) predicted labels in the same form.
 
     Returns:
-        mean over the examples, in [0, 1]; NaN where there are none.
+        the mean over the examples, in [0, 1]; NaN if there are none.
 
     >>> zero_one_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     0.5
@@ -39,7 +39,7 @@ def zero_one_loss(true: Any, predicted: Any) -> float:
 
 
 def symmetric_difference_loss(true: Any, predicted: Any) -> float:
-    """Number of wrong labels an example, ℓ_Δ; arguments as for ``zero_one_loss``.
+    """Mean number of wrong labels per example, ℓ_Δ. The arguments are those of ``zero_one_loss``.
 
     >>> symmetric_difference_loss([[1, 0], [1, 1]], [[1, 0], [0, 0]])
     1.0
@@ -48,19 +48,19 @@ def symmetric_difference_loss(true: Any, predicted: Any) -> float:
 
 
 def hierarchical_loss(true: Any, predicted: Any, parents: Any, scaling: Scaling = "uniform") -> float:
-    """Cost of the first mistake along each path, ℓ_H = Σ_j c_j [j is wrong, all its ancestors are right].
+    """Mean cost of the first mistake on each path, ℓ_H = Σ_j c_j [j is wrong, all its ancestors are right].
 
     Args:
         true: (n, k) relevant labels as 0/1, sparse or dense.
-        predicted: (n, k) predicted labels likewise.
-        parents: (k,) for each label the index of its parent, -1 for a root.
+        predicted: (n, k) predicted labels in the same form.
+        parents: (k,) the index of each label's parent, -1 for a root.
         scaling: the coefficients c_j, see ``Forest.coefficients``.
 
     Returns:
-        mean over the examples, at least 0; NaN where there are none.
+        the mean over the examples, at least 0; NaN if there are none.
 
     Raises:
-        ParameterError: the parents are no forest.
+        ParameterError: the parents do not form a forest.
 
     >>> chain = [-1, 0, 1]
     >>> hierarchical_loss([[1, 1, 1]], [[1, 0, 0]], chain)
@@ -72,7 +72,7 @@ def hierarchical_loss(true: Any, predicted: Any, parents: Any, scaling: Scaling 
 
 
 def hierarchical_losses(true: Any, predicted: Any, parents: Any, scaling: Scaling = "uniform") -> Floats:
-    """The loss ℓ_H of each example, (n,); arguments as for ``hierarchical_loss``."""
+    """Return the loss ℓ_H of each example, (n,). The arguments are those of ``hierarchical_loss``."""
     forest = Forest(parents)
     wrong = _mistakes(true, predicted)[:, forest.order]
     wrong_above = np.zeros_like(wrong)
@@ -85,9 +85,10 @@ def hierarchical_losses(true: Any, predicted: Any, parents: Any, scaling: Scalin
 def simplified_hierarchical_loss(
     true: Any, predicted: Any, parents: Any, scaling: Scaling = "uniform"
 ) -> float:
-    """Cost of the mistakes under a right parent, ℓ_H̃ = Σ_j c_j [j is wrong, its parent is right].
+    """Mean cost of the mistakes below a correct parent, ℓ_H̃ = Σ_j c_j [j is wrong, its parent is right].
 
-    Arguments as for ``hierarchical_loss``, which it bounds from above; a root's parent is always right.
+    It is an upper bound of ``hierarchical_loss`` and has the same arguments. The parent of a root counts as
+    right.
 
     >>> simplified_hierarchical_loss([[1, 1, 1]], [[0, 1, 0]], [-1, 0, 1])
     2.0
@@ -98,7 +99,7 @@ def simplified_hierarchical_loss(
 def simplified_hierarchical_losses(
     true: Any, predicted: Any, parents: Any, scaling: Scaling = "uniform"
 ) -> Floats:
-    """The loss ℓ_H̃ of each example, (n,); arguments as for ``hierarchical_loss``."""
+    """Return the loss ℓ_H̃ of each example, (n,). The arguments are those of ``hierarchical_loss``."""
     forest = Forest(parents)
     wrong = _mistakes(true, predicted)
     parent_wrong = wrong[:, forest.parents] & (forest.parents >= 0)
@@ -108,12 +109,12 @@ def simplified_hierarchical_losses(
 def _mistakes(true: Any, predicted: Any) -> Bools:
     first, second = _dense(true), _dense(predicted)
     if first.shape != second.shape:
-        raise ValueError(f"true labels are {first.shape} and predicted ones {second.shape}; they must agree")
+        raise ValueError(f"true labels have the shape {first.shape}, but predicted labels {second.shape}")
     return np.not_equal(first, second)
 
 
 def _dense(labels: Any) -> Bools:
-    # scipy's sparse classes share no typed base that can be turned dense.
+    # SciPy's sparse classes have no common typed base class with toarray.
     values: AnyArray = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
     return values.astype(np.bool_)
 

@@ -1,4 +1,4 @@
-"""The documents that a model gets most wrong, for a person to read."""
+"""Finds the examples with the worst predictions, for a person to inspect."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from models.measures.sets import wrong_labels
 
 
 def worst_examples(Y: Labels, predicted: Labels, scores: Floats, count: int) -> Ints:
-    """The examples with the most wrong labels; among equals those whose ranking is furthest off.
+    """Return the examples with the most wrong labels, and among these those with the worst rankings.
 
-    How far a ranking is off is the highest score of an irrelevant label less the lowest of a relevant one.
-    It is minus infinity for an example with no labels, or all. Equals stay in their order; examples without
-    a wrong label are left out.
+    A ranking is the worse, the larger the highest score of an irrelevant label minus the lowest score of a
+    relevant label. This difference is minus infinity for an example without labels or with all labels. Ties
+    are in the order of the examples. Examples without a wrong label are omitted.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
         scores: (n, k) scores.
-        count: at most so many.
+        count: maximum number of examples.
 
     Returns:
-        indices of examples, the worst first.
+        indices of the examples, worst first.
 
     >>> from scipy.sparse import csr_array
     >>> Y, P = csr_array([[1, 0], [0, 1], [1, 0]]), csr_array([[1, 0], [1, 0], [0, 0]])
@@ -31,12 +31,12 @@ def worst_examples(Y: Labels, predicted: Labels, scores: Floats, count: int) -> 
     """
     wrong = wrong_labels(Y, predicted)
     candidates = np.flatnonzero(wrong)
-    # Only those that can be among the worst need their scores looked at.
+    # Only examples that can be among the worst need a look at their scores.
     if len(candidates) > count:
-        least = np.partition(wrong[candidates], -count)[-count]
-        candidates = candidates[wrong[candidates] >= least]
-    off = _misranking(Y[candidates], scores[candidates])
-    order = np.lexsort((candidates, -off, -wrong[candidates]))
+        threshold = np.partition(wrong[candidates], -count)[-count]
+        candidates = candidates[wrong[candidates] >= threshold]
+    misranking = _misranking(Y[candidates], scores[candidates])
+    order = np.lexsort((candidates, -misranking, -wrong[candidates]))
     return np.asarray(candidates[order][:count], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Text analysis: from documents to counted terms."""
+"""Text analysis: splits documents into terms and counts them."""
 
 from models.text.analyzer import Analyzer, AnalyzerParameters
 from models.text.documents import FieldedDocument, TextDocument

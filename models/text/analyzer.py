@@ -1,8 +1,8 @@
-"""From documents to counted terms.
+"""Splits documents into terms and counts them.
 
-The steps, each optional: Unicode normalisation and lower case (see :mod:`models.text.tokens`), dropping of
-numbers and of short words, stop words, stemming, then n-grams of what is left. Analysing a word costs much
-more than meeting it, so each distinct word is analysed once and remembered.
+The steps are Unicode normalization and lowercasing (see :mod:`models.text.tokens`), removal of numbers, short
+words and stop words, stemming, and n-grams of the remaining words. Each step is optional. Analyzing a word is
+much slower than looking it up, so the result of each distinct word is cached.
 """
 
 from __future__ import annotations
@@ -22,54 +22,51 @@ from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import Stemmer, StopWords, language_name, stemmer, stop_list
 from models.text.tokens import split
 
-MOST_NGRAM = 8
+MAX_NGRAM = 8
 
 
 class AnalyzerParameters(BaseModel):
-    """How a text becomes terms. A token is a maximal run of letters and digits."""
+    """How a text is split into terms. A token is a maximal run of letters and digits."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     unit: Literal["word", "character"] = "word"
-    """What n-grams are made of: words, or the characters of each word with a space at both ends."""
+    """Unit of the n-grams: words, or the characters of each word with a space at both ends."""
 
     lowercase: bool = True
-    """Turn letters into lower case."""
+    """Convert letters to lower case."""
 
     drop_numbers: bool = False
-    """Drop tokens of digits only."""
+    """Drop tokens that only have digits."""
 
     stop_words: StopWords = "none"
-    """Drop the stop words of a language, in upper or lower case; `auto` takes each document's own
-    language."""
+    """Drop the stop words of a language, regardless of case. `auto` uses the language of each document."""
 
     stemmer: Stemmer = "none"
-    """Reduce words to stems, after stop words are dropped; `auto` takes each document's own language."""
+    """Reduce words to stems, after dropping stop words. `auto` uses the language of each document."""
 
     min_length: Annotated[int, Field(ge=1, le=100)] = 1
-    """Drop tokens of fewer characters, counted before stemming."""
+    """Drop tokens with fewer characters, counted before stemming."""
 
-    ngrams: tuple[Annotated[int, Field(ge=1, le=MOST_NGRAM)], Annotated[int, Field(ge=1, le=MOST_NGRAM)]] = (
+    ngrams: tuple[Annotated[int, Field(ge=1, le=MAX_NGRAM)], Annotated[int, Field(ge=1, le=MAX_NGRAM)]] = (
         1,
         1,
     )
-    """Shortest and longest n-gram; an n-gram of words joins neighbours that were kept, with a space."""
+    """Minimum and maximum length of n-grams. N-grams of words join adjacent remaining words with a space."""
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         if self.ngrams[0] > self.ngrams[1]:
-            raise ValueError("ngrams must be [shortest, longest], the shortest first")
+            raise ValueError("ngrams must be [minimum, maximum], with the minimum first")
         return self
 
 
 class WordAnalysis:
-    """What becomes of one word in one language; no memory, so that it costs its price every time.
-
-    Not to be called by two threads at a time, since stemmers are not.
+    """Converts a word to a term, without a cache. It is not thread-safe, because stemmers are not.
 
     Args:
-        parameters: the analyzer's.
-        language: the language that ``auto`` stands for.
+        parameters: parameters of the analyzer.
+        language: the language for ``auto``.
 
     >>> analysis = WordAnalysis(AnalyzerParameters(stop_words="english", stemmer="porter"))
     >>> analysis("invoices"), analysis("the")
@@ -89,7 +86,7 @@ class WordAnalysis:
         )
 
     def __call__(self, word: str) -> str | None:
-        """The word as a term holds it, or None if it is dropped."""
+        """Return the term, or None if the word is dropped."""
         if len(word) < self._min_length or (self._drop_numbers and word.isdigit()):
             return None
         if self._stop_list and word.lower() in self._stop_list:
@@ -98,70 +95,74 @@ class WordAnalysis:
 
 
 class Analyzer:
-    """Counts the terms of documents, and numbers terms as it meets them.
+    """Counts the terms of documents, and numbers the terms in the order of their first appearance.
 
     Args:
-        parameters: how a text becomes terms.
-        terms: terms that have the numbers 0, 1, 2 … before any document is read.
-        remember: how many further words and terms to remember before beginning anew with ``terms``; None for
-            no limit. A limit keeps a long-lived service from growing with every word it ever meets.
+        parameters: how a text is split into terms.
+        terms: terms with the numbers 0, 1, 2 ….
+        cache_size: number of other words and terms after which the cache is reset to ``terms``; None for no
+            limit. Without a limit, the cache of a long-running service grows with every new word.
     """
 
     def __init__(
-        self, parameters: AnalyzerParameters, *, terms: Sequence[str] = (), remember: int | None = None
+        self, parameters: AnalyzerParameters, *, terms: Sequence[str] = (), cache_size: int | None = None
     ) -> None:
         self.parameters = parameters
-        self._given = terms
-        self._remember = remember
-        self._memory = _Memory(parameters, terms)
-        self._smallest = self._memory.size
+        self._initial_terms = terms
+        self._cache_size = cache_size
+        self._cache = _Cache(parameters, terms)
+        self._initial_size = self._cache.size
 
     @property
     def terms(self) -> list[str]:
-        """Strings by their numbers: the terms met so far, and the words that terms are made of."""
-        return [*self._memory.strings]
+        """Strings by their numbers: all terms so far, and the words that n-grams consist of."""
+        return [*self._cache.strings]
 
     def count(self, documents: Sequence[TextDocument]) -> Matrix:
-        """How often each term occurs in each of n documents, every occurrence with the weight of its field.
+        """Count the terms of n documents. Each occurrence counts with the weight of its field.
 
         Returns:
-            (n, len(terms)) counts; the columns are the numbers of the terms.
+            (n, len(terms)) counts. The columns are the numbers of the terms.
 
         >>> analyzer = Analyzer(AnalyzerParameters())
         >>> counts = analyzer.count(["a rose is a rose", "is it?"])
         >>> analyzer.terms, counts.toarray().tolist()
         (['a', 'rose', 'is', 'it'], [[2.0, 2.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
         """
-        memory = self._memory
-        if self._remember is not None and memory.size - self._smallest > self._remember:
-            memory = self._memory = _Memory(self.parameters, self._given)  # other threads keep the old one
-        stream = self._read(documents, memory)
+        cache = self._cache
+        if self._cache_size is not None and cache.size - self._initial_size > self._cache_size:
+            cache = self._cache = _Cache(
+                self.parameters, self._initial_terms
+            )  # other threads keep using the old one
+        stream = self._read(documents, cache)
         if self.parameters.unit == "character":
-            rows, columns, weights = _character_ngrams(stream, memory)
+            rows, columns, weights = _character_ngrams(stream, cache)
         else:
-            rows, columns, weights = _word_ngrams(stream, self.parameters, memory)
-        shape = (len(documents), len(memory.strings))
-        narrow = (rows.astype(np.int32, copy=False), columns.astype(np.int32, copy=False))
-        # The way through CSC sorts by counting, in linear time; sorting each row takes twice as long.
-        return csr_array(coo_array((weights, narrow), shape=shape).tocsc().tocsr())
+            rows, columns, weights = _word_ngrams(stream, self.parameters, cache)
+        shape = (len(documents), len(cache.strings))
+        positions = (rows.astype(np.int32, copy=False), columns.astype(np.int32, copy=False))
+        # The conversion to CSC and back is a counting sort in linear time, twice as fast as sorting each row.
+        return csr_array(coo_array((weights, positions), shape=shape).tocsc().tocsr())
 
-    def _read(self, documents: Sequence[TextDocument], memory: _Memory) -> _WordStream:
+    def _read(self, documents: Sequence[TextDocument], cache: _Cache) -> _WordStream:
         texts: dict[str | None, list[tuple[str, int]]] = {}
-        owners: list[int] = []
+        document_of: list[int] = []
         weights: list[float] = []
         by_language = "auto" in (self.parameters.stop_words, self.parameters.stemmer)
         for i, document in enumerate(documents):
             language = language_name(language_of(document)) if by_language else None
             for text, weight in parts_of(document):
-                texts.setdefault(language, []).append((text, len(owners)))
-                owners.append(i)
+                texts.setdefault(language, []).append((text, len(document_of)))
+                document_of.append(i)
                 weights.append(weight)
 
         words, fields = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
-        for language, members in texts.items():
-            found = split([text for text, _ in members], lowercase=self.parameters.lowercase)
-            word = memory.words(found.distinct, language)[found.codes]
-            field = np.repeat(np.array([n for _, n in members], dtype=np.int32), np.diff(found.bounds))
+        for language, fields_of_language in texts.items():
+            split_texts = split([text for text, _ in fields_of_language], lowercase=self.parameters.lowercase)
+            word = cache.words(split_texts.distinct, language)[split_texts.codes]
+            field = np.repeat(
+                np.array([n for _, n in fields_of_language], dtype=np.int32), np.diff(split_texts.bounds)
+            )
             kept = word >= 0
             words.append(word[kept])
             fields.append(field[kept])
@@ -169,32 +170,32 @@ class Analyzer:
         return _WordStream(
             words=np.concatenate(words),
             fields=field_of,
-            owners=np.array(owners, dtype=np.int32)[field_of],
+            documents=np.array(document_of, dtype=np.int32)[field_of],
             weights=np.array(weights, dtype=np.float64)[field_of],
         )
 
 
 @dataclass(frozen=True)
 class _WordStream:
-    """The words of some documents that survived analysis, one after the other.
+    """The remaining words of some documents after analysis, in their order.
 
     Attributes:
-        words: (w,) for each word its number.
-        fields: (w,) the field that it stands in; fields are numbered through all documents.
-        owners: (w,) the document that it stands in.
-        weights: (w,) the weight of its field.
+        words: (w,) the number of each word.
+        fields: (w,) the field of each word. The fields of all documents are numbered consecutively.
+        documents: (w,) the document of each word.
+        weights: (w,) the weight of each word's field.
     """
 
     words: NDArray[np.int32]
     fields: NDArray[np.int32]
-    owners: NDArray[np.int32]
+    documents: NDArray[np.int32]
     weights: Floats
 
 
-class _Memory:
-    """Numbers of strings (words as terms hold them, n-grams), and what each thing met before became.
+class _Cache:
+    """The numbers of terms, and the results of analyzing words and n-grams.
 
-    Reading needs no lock, since nothing here is ever changed or removed; adding takes one.
+    Entries are never changed or removed, so only additions need a lock.
     """
 
     def __init__(self, parameters: AnalyzerParameters, terms: Sequence[str]) -> None:
@@ -203,16 +204,16 @@ class _Memory:
         self._numbers = dict(zip(terms, range(len(terms)), strict=True))
         self._words: dict[str | None, tuple[WordAnalysis, dict[str, int]]] = {}
         self._pairs: dict[int, int] = {}
-        self._spellings: dict[int, list[int]] = {}
+        self._character_ngrams: dict[int, list[int]] = {}
         self._lock = Lock()
 
     @property
     def size(self) -> int:
-        """How many words and pairs are remembered."""
+        """Number of cached words and n-grams."""
         return len(self.strings) + len(self._pairs) + sum(len(known) for _, known in self._words.values())
 
     def words(self, distinct: list[str], language: str | None) -> NDArray[np.int32]:
-        """The number of each word after analysis, -1 for those that are dropped."""
+        """Return the number of each word after analysis, or -1 if the word is dropped."""
         with self._lock:
             if language not in self._words:
                 analysis = WordAnalysis(self._parameters, language)
@@ -229,7 +230,7 @@ class _Memory:
         return np.array([*map(known.__getitem__, distinct)], dtype=np.int32)
 
     def pairs(self, first: Ints, second: Ints) -> Ints:
-        """The number of each n-gram that is made of a shorter one and the word after it."""
+        """Return the number of each n-gram, which consists of a shorter n-gram and the following word."""
         keys, inverse = np.unique(first << 32 | second, return_inverse=True)
         known = self._pairs
         distinct = keys.tolist()
@@ -241,9 +242,9 @@ class _Memory:
         numbers: Ints = np.array([*map(known.__getitem__, distinct)], dtype=np.int64)[inverse]
         return numbers
 
-    def spelling(self, word: int) -> list[int]:
-        """The numbers of a word's character n-grams, each as often as it occurs in the word."""
-        known = self._spellings.get(word)
+    def character_ngrams(self, word: int) -> list[int]:
+        """Return the numbers of all character n-grams of a word, including repeated ones."""
+        known = self._character_ngrams.get(word)
         if known is None:
             shortest, longest = self._parameters.ngrams
             padded = f" {self.strings[word]} "
@@ -253,7 +254,7 @@ class _Memory:
                 for start in range(len(padded) - length + 1)
             ]
             with self._lock:
-                known = self._spellings[word] = [self._number(gram) for gram in grams if gram != " "]
+                known = self._character_ngrams[word] = [self._number(gram) for gram in grams if gram != " "]
         return known
 
     def _number(self, string: str) -> int:
@@ -266,39 +267,39 @@ class _Memory:
 
 
 _Occurrences: TypeAlias = tuple[AnyArray, AnyArray, Floats]
-"""Documents, terms and weights of occurrences."""
+"""The documents, terms and weights of occurrences of terms."""
 
 
-def _word_ngrams(stream: _WordStream, parameters: AnalyzerParameters, memory: _Memory) -> _Occurrences:
-    """Word n-grams, one length after the other: an n-gram is an (n-1)-gram and the word after it."""
+def _word_ngrams(stream: _WordStream, parameters: AnalyzerParameters, cache: _Cache) -> _Occurrences:
+    """Return word n-grams, by length. An n-gram consists of an (n-1)-gram and the following word."""
     shortest, longest = parameters.ngrams
     if longest == 1:
-        return stream.owners, stream.words, stream.weights
+        return stream.documents, stream.words, stream.weights
     rows, columns, weights = [], [], []
     words = stream.words.astype(np.int64)
     grams, starts = words, np.arange(len(words))
     for length in range(1, longest + 1):
         if length > 1:
-            inside = starts + length - 1 < len(words)
-            starts, grams = starts[inside], grams[inside]
-            inside = stream.fields[starts] == stream.fields[starts + length - 1]
-            starts, grams = starts[inside], grams[inside]
-            grams = memory.pairs(grams, words[starts + length - 1])
+            fits = starts + length - 1 < len(words)
+            starts, grams = starts[fits], grams[fits]
+            fits = stream.fields[starts] == stream.fields[starts + length - 1]
+            starts, grams = starts[fits], grams[fits]
+            grams = cache.pairs(grams, words[starts + length - 1])
         if length >= shortest:
-            rows.append(stream.owners[starts])
+            rows.append(stream.documents[starts])
             columns.append(grams)
             weights.append(stream.weights[starts])
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
 
 
-def _character_ngrams(stream: _WordStream, memory: _Memory) -> _Occurrences:
-    """Character n-grams: every word of the documents replaced by its own n-grams."""
+def _character_ngrams(stream: _WordStream, cache: _Cache) -> _Occurrences:
+    """Return the character n-grams of all words."""
     distinct, inverse = np.unique(stream.words, return_inverse=True)
-    spellings = [memory.spelling(word) for word in distinct.tolist()]
-    sizes = np.array([len(spelling) for spelling in spellings], dtype=np.int64)
-    flat = np.array([number for spelling in spellings for number in spelling], dtype=np.int64)
+    ngrams = [cache.character_ngrams(word) for word in distinct.tolist()]
+    sizes = np.array([len(numbers) for numbers in ngrams], dtype=np.int64)
+    flat = np.array([number for numbers in ngrams for number in numbers], dtype=np.int64)
     begins = np.cumsum(sizes) - sizes
     times = sizes[inverse]
     within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     columns = flat[np.repeat(begins[inverse], times) + within]
-    return np.repeat(stream.owners, times), columns, np.repeat(stream.weights, times)
+    return np.repeat(stream.documents, times), columns, np.repeat(stream.weights, times)

@@ -1,4 +1,4 @@
-"""What a text pipeline reads: a plain string, or a document with weighted fields."""
+"""The documents that text analysis accepts: strings, and documents with weighted fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from models.mail.language import detect_language
 
 
 class FieldedDocument(Protocol):
-    """A document of several fields, such as a mail with its subject, new text and quoted text."""
+    """A document with several fields, such as an e-mail with a subject, new text and quoted text."""
 
     @property
     def language(self) -> str | None:
@@ -17,7 +17,7 @@ class FieldedDocument(Protocol):
         ...
 
     def learning_parts(self) -> Sequence[tuple[str, float]]:
-        """The texts to learn from, each with the weight that its words have; 0 leaves a text out."""
+        """Return the texts to learn from, each with the weight of its words. Weight 0 omits a text."""
         ...
 
 
@@ -25,7 +25,7 @@ TextDocument: TypeAlias = "str | FieldedDocument"
 
 
 def parts_of(document: TextDocument) -> list[tuple[str, float]]:
-    """The texts of a document and their weights; those of weight 0 (or less) are left out.
+    """Return the texts of a document with a positive weight, and their weights.
 
     >>> parts_of("my invoice is wrong")
     [('my invoice is wrong', 1.0)]
@@ -36,7 +36,7 @@ def parts_of(document: TextDocument) -> list[tuple[str, float]]:
 
 
 def language_of(document: TextDocument) -> str | None:
-    """The language of a document: what it says itself; that of a plain string is guessed, None if in doubt.
+    """Return the language of a document. The language of a string is detected; None means unknown.
 
     >>> language_of("Guten Tag, die Rechnung vom Mai stimmt leider nicht.")
     'de'

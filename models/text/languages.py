@@ -1,11 +1,11 @@
-"""What a language brings to the analysis of a word: its stop words and its stemmer.
+"""Stop words and stemmers of natural languages.
 
-English stop words are scikit-learn's 318, and contractions: the ``stop-words`` package lists four times
-as many, and among them many that tell departments apart (computer, copy, free, help). A few such words are
-in the shorter list too (bill, call, system); where they matter, ``none`` is the better choice, since
-boosting and selection leave stop words aside by themselves. Those of other languages come from
-``stop-words``, stemmers from ``snowballstemmer``; ``porter`` is Porter's stemmer of 1980, which the papers
-use, ``english`` its successor.
+The English stop words are the 318 of scikit-learn, and contractions. The list of the ``stop-words`` package
+is four times as long, but contains many words that distinguish departments (computer, copy, free, help). A
+few such words are also in the shorter list (bill, call, system). If they matter, use ``none``: boosting and
+feature selection ignore stop words anyway. The stop words of other languages come from ``stop-words``, and
+the stemmers from ``snowballstemmer``. ``porter`` is Porter's stemmer of 1980, which the papers use, and
+``english`` is its successor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ StopWords: TypeAlias = Literal[
     "italian", "japanese", "korean", "malaysian", "norwegian", "persian", "polish", "portuguese",
     "romanian", "russian", "slovak", "spanish", "swedish", "turkish", "ukrainian", "vietnamese",
 ]  # fmt: skip
-"""A list of stop words: none, that of the document's own language, or that of one language."""
+"""The stop words to drop: none, those of each document's language, or those of one language."""
 
 Stemmer: TypeAlias = Literal[
     "none", "auto", "porter", "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch",
@@ -35,7 +35,7 @@ Stemmer: TypeAlias = Literal[
     "polish", "portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil",
     "turkish", "yiddish",
 ]  # fmt: skip
-"""A stemmer: none, that of the document's own language, or one by name."""
+"""The stemmer: none, that of each document's language, or a specific one."""
 
 _NAMES: dict[str, str] = {
     **stop_words.LANGUAGE_MAPPING,
@@ -46,7 +46,7 @@ _NAMES: dict[str, str] = {
 
 
 def language_name(language: str | None) -> str | None:
-    """The name of a language that may be given as a code, with or without a region; None if there is none.
+    """Return the name of a language from its name or from its code with or without a region; None if unknown.
 
     >>> language_name("de-AT"), language_name("German"), language_name(None)
     ('german', 'german', None)
@@ -59,10 +59,10 @@ def language_name(language: str | None) -> str | None:
 
 @cache
 def stop_list(name: str) -> frozenset[str]:
-    """The stop words of a language, in lower case; empty for ``none`` and for languages without a list.
+    """Return the lowercase stop words of a language; empty for ``none`` and for languages without a list.
 
-    An entry with an apostrophe or hyphen stands for its pieces (``don't`` for ``don`` and ``t``), because
-    such are the words that texts are split into.
+    Entries with an apostrophe or hyphen are split into words (``don't`` into ``don`` and ``t``), because
+    texts are split in the same way.
 
     >>> "the" in stop_list("english"), "shan" in stop_list("english"), stop_list("none")
     (True, True, frozenset())
@@ -76,9 +76,9 @@ def stop_list(name: str) -> frozenset[str]:
 
 
 def stemmer(name: str) -> Callable[[str], str]:
-    """A function from a word to its stem; for ``none`` and languages without a stemmer, ``str`` itself.
+    """Return a function from a word to its stem; ``str`` for ``none`` and languages without a stemmer.
 
-    A stemmer keeps the word it works on in itself: one may not be used by two threads at a time.
+    The function is not thread-safe, because a stemmer stores the current word.
 
     >>> stemmer("porter")("invoices")
     'invoic'

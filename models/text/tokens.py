@@ -1,11 +1,10 @@
-"""From texts to words, many at a time.
+"""Splits texts into words, many texts at a time.
 
-A *word* is a maximal run of letters and digits (``str.isalnum``, so the letters and digits of every script;
-the underscore is neither), together with the combining marks (Mn, Mc) that follow its letters, since in
-many scripts the vowels are marks. Before that a text is put into Unicode normal form NFKC, in which the
-same letter is always the same character however it was typed, and loses its invisible characters (soft
-hyphen, joiners, direction marks, variation selectors, byte-order mark), which mail programs scatter inside
-words.
+A *word* is a maximal run of letters and digits of any script (``str.isalnum``, so without the underscore),
+together with the combining marks (Mn, Mc) after its letters, because many scripts write vowels as marks.
+Texts are first normalized to Unicode normalization form NFKC, in which the same letter always has the same
+representation. Invisible characters (soft hyphen, joiners, direction marks, variation selectors, byte-order
+mark) are removed, because mail programs insert them into words.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SPACE = 32
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    """The inside of a character class that matches exactly these characters, given in code point order."""
+    """Return the inside of a regular-expression character class for characters in code point order."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:
@@ -41,11 +40,11 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
-"""Unicode's default-ignorable characters but for the zero-width space U+200B, which stands between words."""
+"""Unicode's default-ignorable characters, except the zero-width space U+200B, which separates words."""
 
 
 def _ascii_table(*, lowercase: bool) -> bytes:
-    """For ``bytes.translate``: ASCII that is no letter or digit becomes a space, other bytes stay."""
+    """Return a table for ``bytes.translate`` that replaces ASCII other than letters and digits by spaces."""
     kept = (chr(c) if c >= 128 or chr(c).isalnum() else " " for c in range(256))
     return bytes(ord(c.lower()) if lowercase and c.isascii() else ord(c) for c in kept)
 
@@ -54,7 +53,7 @@ _TABLES = {lowercase: _ascii_table(lowercase=lowercase) for lowercase in (False,
 
 
 def words(text: str, *, lowercase: bool = True) -> list[str]:
-    """The words of one text, in their order.
+    """Return the words of one text, in their order.
 
     >>> words("Re: Ihre Rechnung_42 – GRÜSSE, naïve  co\u00adop")
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
@@ -67,12 +66,12 @@ def words(text: str, *, lowercase: bool = True) -> list[str]:
 
 @dataclass(frozen=True)
 class SplitTexts:
-    """The words of n texts, each distinct word held once.
+    """The words of n texts, with each distinct word stored once.
 
     Attributes:
         distinct: the distinct words, in order of their first appearance.
-        codes: for each word of the texts, one after the other, its index in ``distinct``.
-        bounds: (n + 1,) the words of text i are ``codes[bounds[i]:bounds[i + 1]]``.
+        codes: the index in ``distinct`` of each word of all texts.
+        bounds: (n + 1,) bounds of the texts: the words of text i are ``codes[bounds[i]:bounds[i + 1]]``.
     """
 
     distinct: list[str]
@@ -81,11 +80,11 @@ class SplitTexts:
 
 
 def split(texts: Sequence[str], *, lowercase: bool = True) -> SplitTexts:
-    """The same as :func:`words` for many texts at once, and several times faster.
+    """Split many texts into words, several times faster than :func:`words`.
 
-    The texts are laid side by side as bytes with single bytes between; words are the runs between
-    separators, and Arrow numbers the distinct ones. Only a text beyond ASCII goes through the regular
-    expression.
+    All texts are joined as bytes, with one separator byte between them. A word is a run of bytes between
+    separators, and Arrow assigns numbers to the distinct words. Only texts with non-ASCII characters use the
+    regular expression.
 
     >>> split(["one two", "two"]).codes.tolist()
     [0, 1, 1]

@@ -1,13 +1,8 @@
-"""Trials: train one learner on one split of the data and evaluate it."""
+"""Trials: train one learner on one split of a data set, and evaluate it."""
 
-from models.trials.trial import (
-    STEP_GROWTH,
-    PrecomputedFeatures,
-    TrialMonitor,
-    TrialResult,
-    TrialStep,
-    run_trial,
-)
+from models.trials.curve import STEP_GROWTH
+from models.trials.precomputed_features import PrecomputedFeatures
+from models.trials.trial import TrialMonitor, TrialResult, TrialStep, run_trial
 
 __all__ = [
     "STEP_GROWTH",

@@ -20,7 +20,7 @@ from app.experiments.schemas import ExperimentCreate
 from app.jobs.events import curves_of
 from app.jobs.queue import FINISHED
 from models.measures.directions import DIRECTIONS, Direction
-from models.measures.examples import COVERING
+from models.measures.examples import COVERING_PREFIX
 
 MAX_COMPARED = 20
 """The largest number of configurations that are compared in pairs; more pairs than that are unreadable."""
@@ -80,12 +80,12 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
 
 def report_measures(request: ExperimentCreate) -> list[ReportMeasure]:
     """Returns the measures of a report: those of the request, then one for each covering."""
-    names = [*request.measures, *(f"{COVERING}{name}" for name in request.coverings)]
+    names = [*request.measures, *(f"{COVERING_PREFIX}{name}" for name in request.coverings)]
     return [ReportMeasure(name=name, better=_direction(name)) for name in names]
 
 
 def _direction(measure: str) -> Direction:
-    return "lower" if measure.startswith(COVERING) else DIRECTIONS[measure]
+    return "lower" if measure.startswith(COVERING_PREFIX) else DIRECTIONS[measure]
 
 
 def _rows(

@@ -80,11 +80,11 @@ cells = st.lists(st.dictionaries(st.sampled_from(names), values), min_size=1, ma
 @settings(max_examples=25, deadline=None)
 @given(cells, cells, st.integers(1, 20))
 def test_values_are_those_of_the_literal_version(
-    scaling: str, interactions: int, training: Cells, others: Cells, at_once: int
+    scaling: str, interactions: int, training: Cells, others: Cells, batch_size: int
 ) -> None:
     fitted = features(scaling=scaling, interactions=interactions)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_PRODUCTS_AT_ONCE", at_once)
+        patch.setattr(module, "_BATCH_PRODUCTS", batch_size)
         X = fitted.fit_transform([rows(training, names)], labels(len(training)))
         assert fitted.names_ == sorted(fitted.names_)
         assert X.has_sorted_indices
@@ -166,7 +166,7 @@ def test_no_feature_is_refused() -> None:
 
 
 def test_too_many_products_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PRODUCTS", 5)
+    monkeypatch.setattr(module, "MAX_PRODUCTS", 5)
     with pytest.raises(UnsuitableDataError, match="6 products"):
         features(interactions=2).fit_transform([rows([{"a": 1, "b": 1, "c": 1}], ["a", "b", "c"])], labels(1))
 

@@ -137,14 +137,14 @@ def test_documents_without_known_terms_are_empty_rows() -> None:
     X = fitted.fit_transform([["red", "", "blue !!!"]], labels(3))
     assert np.diff(X.indptr).tolist() == [1, 0, 1]
     assert fitted.summary_.facts == {"terms": 2, "features": 2}
-    assert fitted.summary_.warnings == ["1 training documents hold no term"]
+    assert fitted.summary_.warnings == ["1 training documents contain no term"]
     assert fitted.transform(["green", ""]).nnz == 0
     assert fitted.transform([]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("texts", [[], ["", "..."], ["the and", "42"]])
 def test_no_term_at_all_is_refused(texts: list[str]) -> None:
-    with pytest.raises(UnsuitableDataError, match="no training document holds a term"):
+    with pytest.raises(UnsuitableDataError, match="no training document contains a term"):
         features(analyzer=ENGLISH).fit_transform([texts], labels(len(texts)))
 
 

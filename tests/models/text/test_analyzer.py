@@ -192,7 +192,7 @@ def test_a_word_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("more", [{}, {"ngrams": (1, 2)}, {"unit": "character"}])
 def test_memory_is_bounded_where_asked(more: dict[str, Any]) -> None:
-    analyzer = Analyzer(AnalyzerParameters(**more), terms=["word1"], remember=10)
+    analyzer = Analyzer(AnalyzerParameters(**more), terms=["word1"], cache_size=10)
     for i in range(100):
         analyzer.count([f"word{i} another{i}"])
     assert len(analyzer.terms) < 50

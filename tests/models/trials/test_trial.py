@@ -196,7 +196,7 @@ def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
             measures=["one_error"],
             monitor=monitor,
             resume=resume,
-            spent=spent,
+            earlier_fit_seconds=spent,
         )
 
     whole: dict[int, dict[str, float]] = {}

@@ -1,0 +1,113 @@
+"""The learning curve of a trial: measures of the training part and the test part during the training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from models import catalog
+from models.base import State
+from models.data.examples import ExampleSource
+from models.decisions import TunedThresholdDecision, decide
+from models.labels import LabelTree
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.measures.covering import covering_error
+from models.measures.evaluation import evaluate
+from models.measures.examples import COVERING_PREFIX
+from models.measures.rankings import RANKING_MEASURES
+from models.pipeline import Pipeline, Progress
+from models.trials.precomputed_features import PrecomputedFeatures
+
+STEP_GROWTH = 1.1
+"""Ratio of the steps of consecutive points of a curve. At first, every step is a point."""
+
+
+class Curve:
+    """Computes the points of a learning curve.
+
+    If thresholds are tuned after the training, only ranking measures can be computed during the training.
+
+    Args:
+        pipeline: the unfitted pipeline.
+        features: the features of both parts.
+        training: the training part.
+        test: the test part.
+        tree: the label tree.
+        measures: names of the measures.
+        coverings: coverings by name; each adds the measure ``covering_error.NAME``.
+
+    Attributes:
+        unit: what a step is, such as ``rounds``; None before the first point.
+    """
+
+    STATE = ("curve.calls", "curve.next", "curve.unit")
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        features: PrecomputedFeatures,
+        training: ExampleSource,
+        test: ExampleSource,
+        tree: LabelTree | None,
+        measures: Sequence[str],
+        coverings: Mapping[str, Any],
+    ) -> None:
+        self._decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
+        self._labels = collect_labels(training.label_sets(), tree)
+        self._tree = tree
+        self._parts = {
+            name: (X, indicator_matrix(source.label_sets(), self._labels, tree))
+            for name, X, source in (("train", features.train, training), ("test", features.test, test))
+        }
+        self._thresholds = np.full(
+            len(self._labels), catalog.default_threshold(pipeline.learner, len(self._labels))
+        )
+        tuned = isinstance(self._decision, TunedThresholdDecision)
+        self._measures = [name for name in measures if name in RANKING_MEASURES or not tuned]
+        self._coverings = (
+            {} if tuned else {f"{COVERING_PREFIX}{name}": covering for name, covering in coverings.items()}
+        )
+        self._n_steps = 0
+        self._next_step = 1
+        self.unit: str | None = None
+
+    def get_state(self) -> State:
+        """Return the state from which a resumed trial continues with the same steps."""
+        return {
+            "curve.calls": np.array(self._n_steps),
+            "curve.next": np.array(self._next_step),
+            "curve.unit": np.frombuffer((self.unit or "").encode(), dtype=np.uint8),
+        }
+
+    def set_state(self, state: State) -> None:
+        """Restore the result of ``get_state``. An empty state has no effect."""
+        if state:
+            self._n_steps, self._next_step = int(state["curve.calls"]), int(state["curve.next"])
+            self.unit = state["curve.unit"].tobytes().decode() or None
+
+    def point(self, progress: Progress) -> dict[str, float]:
+        """Compute the measures at a step, as ``train.NAME`` and ``test.NAME``.
+
+        Returns:
+            the measures; empty if the step is not a point of the curve.
+        """
+        if progress.phase != "training" or progress.scores is None:
+            return {}
+        self._n_steps += 1
+        if self._n_steps < self._next_step and progress.completed < progress.total:
+            return {}
+        self._next_step = max(self._n_steps + 1, int(self._n_steps * STEP_GROWTH))
+        point: dict[str, float] = {}
+        for part, (X, Y) in self._parts.items():
+            scores = progress.scores(X)
+            label_sets = decide(self._decision, scores, self._thresholds)
+            values = evaluate(Y, label_sets, scores, self._labels, tree=self._tree).measures
+            point |= {f"{part}.{name}": values[name] for name in self._measures if name in values}
+            if Y.shape[0]:
+                for name, covering in self._coverings.items():
+                    point[f"{part}.{name}"] = covering_error(Y, label_sets, covering, self._labels)
+        if point:
+            self.unit = progress.unit
+        return point

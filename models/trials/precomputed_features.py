@@ -1,0 +1,159 @@
+"""Features that are fitted once on a split of a data set and then used by several trials."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from scipy.sparse import csr_array
+
+from models import catalog
+from models.arrays import AnyArray, Matrix
+from models.base import State, TrainingSummary
+from models.catalog import FEATURES_PARAMETERS, FeaturesUnion
+from models.data.examples import ExampleSource
+from models.features import TextFeatures
+from models.features.columns import stack_rows
+from models.labels import LabelTree
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.pipeline import Features, read_documents
+from models.serialization.array_file import write_arrays
+
+
+class PrecomputedFeatures:
+    """Features fitted on a training part, and the feature matrices of the training part and the test part.
+
+    Attributes:
+        parameters: parameters of the features.
+        train: (g, r) the training part.
+        test: (n, r) the test part.
+        seconds: duration of the computation.
+    """
+
+    def __init__(
+        self,
+        parameters: FeaturesUnion,
+        state: State,
+        candidates: csr_array[Any, tuple[int, int]] | None,
+        summary: TrainingSummary,
+        train: Matrix,
+        test: Matrix,
+        seconds: float,
+    ) -> None:
+        self.parameters = parameters
+        self._state = state
+        self._candidates = candidates
+        self._summary = summary
+        self.train = train
+        self.test = test
+        self.seconds = seconds
+
+    @classmethod
+    def fit(
+        cls,
+        parameters: FeaturesUnion,
+        training: ExampleSource,
+        test: ExampleSource,
+        *,
+        tree: LabelTree | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> PrecomputedFeatures:
+        """Fit features on the training part, and transform both parts.
+
+        Args:
+            parameters: parameters of the features.
+            training: the training part, from which all statistics come.
+            test: the test part.
+            tree: the label tree.
+            progress: called with the number of examples read so far.
+
+        Raises:
+            UnsuitableDataError: the features cannot be fitted, for example because no term is left.
+        """
+        start = time.perf_counter()
+        label_sets = training.label_sets()
+        labels = collect_labels(label_sets, tree)
+        n_read = 0
+
+        def documents(source: ExampleSource) -> Iterator[Any]:
+            nonlocal n_read
+            for batch in source.batches():
+                yield read_documents(batch.documents)
+                n_read += batch.n_examples
+                progress(n_read)
+
+        features = catalog.create_features(parameters)
+        train = features.fit_transform(documents(training), indicator_matrix(label_sets, labels, tree))
+        parts = [features.transform(batch) for batch in documents(test)]
+        return cls(
+            parameters,
+            features.get_state(),
+            features.candidates_,
+            features.summary_,
+            train,
+            stack_rows(parts, train.shape[1]),
+            time.perf_counter() - start,
+        )
+
+    def features(self) -> Features:
+        """Return a new copy of the fitted features, for one pipeline."""
+        features = catalog.create_features(self.parameters)
+        features.set_state(self._state)
+        if isinstance(features, TextFeatures):
+            features.candidates_ = self._candidates
+        features.summary_ = TrainingSummary(list(self._summary.warnings), dict(self._summary.facts))
+        return features
+
+    def save(self, path: Path) -> None:
+        """Write the features and both matrices to a file of named arrays."""
+        arrays = {f"state.{name}": array for name, array in self._state.items()}
+        arrays |= _arrays_of_matrix("train", self.train) | _arrays_of_matrix("test", self.test)
+        if self._candidates is not None:
+            arrays |= _arrays_of_matrix("candidates", self._candidates)
+        metadata = {
+            "parameters": self.parameters.model_dump_json(),
+            "summary": json.dumps(asdict(self._summary)),
+            "seconds": json.dumps(self.seconds),
+        }
+        write_arrays(path, arrays, metadata)
+
+    @classmethod
+    def load(cls, path: Path) -> PrecomputedFeatures:
+        """Read a file that ``save`` wrote. The result is identical to the saved features."""
+        with safetensors.safe_open(path, framework="numpy") as file:
+            metadata: Mapping[str, str] = file.metadata()
+            arrays: dict[str, AnyArray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        state = {
+            name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")
+        }
+        return cls(
+            FEATURES_PARAMETERS.validate_json(metadata["parameters"]),
+            state,
+            _matrix_of_arrays("candidates", arrays) if "candidates.shape" in arrays else None,
+            TrainingSummary(**json.loads(metadata["summary"])),
+            _matrix_of_arrays("train", arrays),
+            _matrix_of_arrays("test", arrays),
+            float(json.loads(metadata["seconds"])),
+        )
+
+
+def _arrays_of_matrix(name: str, matrix: Any) -> dict[str, AnyArray]:
+    return {
+        f"{name}.shape": np.array(matrix.shape, dtype=np.int64),
+        f"{name}.data": matrix.data,
+        f"{name}.indices": matrix.indices,
+        f"{name}.indptr": matrix.indptr,
+    }
+
+
+def _matrix_of_arrays(name: str, arrays: Mapping[str, AnyArray]) -> Any:
+    data, indices, indptr = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    rows, columns = arrays[f"{name}.shape"].tolist()
+    return csr_array((data, indices, indptr), shape=(rows, columns))
