@@ -59,9 +59,9 @@ the highest Rocchio scores.
 
 {tables}
 
-On the RCV1 part, Coverage and AvgP are worse than in the paper because there are two hundred times fewer training documents.
-Coverage is the rank of the last relevant label, so a single rare topic with hardly any training examples increases it. The
-training errors in figure 3 show why the diagonal is less distinct than in the paper.
+On the RCV1 part, Coverage and AvgP are worse than in the paper, because it has a two-hundredth of the training documents.
+Coverage depends on the rank of the last relevant label, so a single rare topic with hardly any training examples increases it.
+The training errors in figure 3 show why the diagonal is less distinct than in the paper.
 """
 
 
