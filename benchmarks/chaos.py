@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import postgres
 import turmoil
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 KILLS = 5
 SETTLED_SECONDS = 11.0

@@ -41,7 +41,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import postgres
 import production
 from production import Production
-from stack import departments, wait_for
+from stack import departments
+from waiting import wait_for
 
 from benchmarks.chaos import print_recovery
 

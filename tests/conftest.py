@@ -48,9 +48,17 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def own_stack(tmp_path: Path) -> Iterator[Stack]:
-    """A stack of the test's own, quick to notice what died."""
-    quick = {"COVEY_LEASE_SECONDS": "3", "COVEY_HEARTBEAT_SECONDS": "0.5"}
-    stack = Stack(tmp_path / "data", quick).start()
+def own_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
+    """A stack for this test alone, with the settings of the fixture's parameter.
+
+    Its workers look for lost jobs often. Their leases are long, because a process of a busy machine may renew
+    a lease late.
+    """
+    settings = {
+        "COVEY_LEASE_SECONDS": "60",
+        "COVEY_HEARTBEAT_SECONDS": "0.5",
+        **getattr(request, "param", {}),
+    }
+    stack = Stack(tmp_path / "data", settings).start()
     yield stack
     stack.stop()

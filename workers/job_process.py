@@ -7,7 +7,6 @@ finds out.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -24,6 +23,7 @@ from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import job_problem, make_problem
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
+from app.parent_death import set_parent_death_signal
 from app.storage.interface import DISK_UNAVAILABLE
 from models.errors import CoveyError
 from workers import job_kinds
@@ -35,7 +35,6 @@ EX_TEMPFAIL = 75
 """Exit status of a job that could do nothing about it: the database or the disk was away (EX_TEMPFAIL)."""
 
 _POLL_SECONDS = 0.02
-_PR_SET_PDEATHSIG = 1
 
 
 class JobProcess:
@@ -101,17 +100,16 @@ def _detach(parent: int, niceness: int) -> None:
     os.nice(niceness)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A worker that is killed takes its jobs' processes with it, so that no job is ever done by two.
+    if not set_parent_death_signal(signal.SIGKILL, parent):
+        os._exit(EX_TEMPFAIL)
     if sys.platform == "linux":
-        # A worker that is killed takes its jobs' processes with it, so that no job is ever done by two.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Where the machine runs out of memory, the job has to go, and not the worker or the API.
         Path("/proc/self/oom_score_adj").write_text("500")
         # Linux may weigh sessions against each other instead of processes, and this is a session of its own.
         # It is not told so where it does not, and only so often in a second by those who are not root.
         with suppress(OSError):
             Path("/proc/self/autogroup").write_text(str(niceness))
-    if os.getppid() != parent:
-        os._exit(EX_TEMPFAIL)
 
 
 def _carry_out(inherited: AppContext, claim: Claim) -> int:

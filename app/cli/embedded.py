@@ -8,7 +8,6 @@ when the new ones are ready; no request and no job is lost by it.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import select
@@ -30,6 +29,7 @@ from app.db import schema
 from app.db.session import Database
 from app.jobs.broker import broker_command, socket_path
 from app.keys.service import AuthenticationRequiredError, require_keys
+from app.parent_death import end_with_parent
 from app.settings import Settings
 
 log = structlog.get_logger()
@@ -45,8 +45,6 @@ TEND_SECONDS = 0.2
 
 SETTLED_SECONDS = 10.0
 """A child that lived this long is started again at once; one that dies sooner waits longer each time."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 class ServeError(CommandError):
@@ -87,7 +85,8 @@ class Child:
                 stdout=sys.stderr.fileno(),
                 # A terminal's Ctrl-C reaches only this process, which stops the others in order.
                 start_new_session=True,
-                preexec_fn=_stop_with_parent,  # noqa: PLW1509 - this process has one thread
+                # If this process is killed, the others stop as if they had been told to.
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - this process has one thread
             )
             self.started = now
             log.info("child.started", child=self.name, pid=self.process.pid)
@@ -288,11 +287,3 @@ def _is_ready(url: str) -> bool:
         return httpx.get(f"{url}/health/ready", timeout=2.0, trust_env=False).status_code == 200
     except httpx.HTTPError:
         return False
-
-
-def _stop_with_parent() -> None:
-    """Children of a supervisor that was killed stop as if they had been told to."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() == 1:
-            os._exit(1)

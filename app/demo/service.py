@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.parent_death import end_with_parent
+
 READY = "Covey is ready at "
 
 
@@ -34,6 +36,7 @@ def own_service(port: int = 0) -> Iterator[str]:
                 text=True,
                 # Ctrl-C is this process's to answer; the service is told to stop afterwards.
                 start_new_session=True,
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
             )
         assert process.stdout is not None, "it is a pipe"  # noqa: S101
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import os
 import re
@@ -14,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from stack import wait_for
+from waiting import LIMIT_SECONDS, wait_for
+
+from app.parent_death import end_with_parent
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -22,8 +23,6 @@ CREDENTIALS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 """What a client's environment must say."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 class BucketServer:
@@ -42,13 +41,15 @@ class BucketServer:
     def make(self) -> str:
         """Make a bucket; gives its URL as the service's settings take it."""
         name = f"covey-test-{next(self._numbers)}"
-        httpx.put(f"{self.url}/{name}", trust_env=False, timeout=60).raise_for_status()
+        httpx.put(f"{self.url}/{name}", trust_env=False, timeout=LIMIT_SECONDS).raise_for_status()
         return f"s3://{name}/some/prefix?endpoint={self.url}&region=us-east-1"
 
     def unfinished(self, url: str) -> int:
         """How many uploads in parts were begun in a bucket and not ended."""
         name = url.removeprefix("s3://").split("/")[0]
-        return httpx.get(f"{self.url}/{name}?uploads", trust_env=False, timeout=60).text.count("<UploadId>")
+        return httpx.get(f"{self.url}/{name}?uploads", trust_env=False, timeout=LIMIT_SECONDS).text.count(
+            "<UploadId>"
+        )
 
     def pause(self) -> None:
         """Let it answer nothing."""
@@ -69,7 +70,7 @@ def server(log: Path) -> Iterator[BucketServer]:
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+            preexec_fn=end_with_parent(signal.SIGKILL),  # noqa: PLW1509 - calls nothing that takes a lock
         )
 
     def listening() -> str | None:
@@ -83,9 +84,4 @@ def server(log: Path) -> Iterator[BucketServer]:
     finally:
         process.send_signal(signal.SIGCONT)
         process.terminate()
-        process.wait(30)
-
-
-def _end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        process.wait(LIMIT_SECONDS)

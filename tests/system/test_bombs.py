@@ -18,7 +18,8 @@ import httpx
 import pytest
 from bombs import GIB, MIB
 from contract import problem_of
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 from zip_quine import zip_quine
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]

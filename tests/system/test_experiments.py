@@ -7,24 +7,26 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 from app.experiments.api import MEDIA_TYPES
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
 THREE: list[dict[str, Any]] = [
-    {"learner": {"algorithm": "adaboost_lc", "rounds": 60}},
+    {"learner": {"algorithm": "adaboost_lc", "rounds": 20}},
     {"learner": {"algorithm": "mp_boost", "rounds": 30}},
     {"learner": {"algorithm": "naive_bayes"}},
 ]
 
 FIVE: list[dict[str, Any]] = [
-    {"learner": {"algorithm": "adaboost_lc", "rounds": 400}},
+    {"learner": {"algorithm": "adaboost_lc", "rounds": 30}},
     *THREE[1:],
     {"learner": {"algorithm": "svm"}},
     {"learner": {"algorithm": "mlpp", "calibrated": True}},
@@ -48,7 +50,7 @@ def wait_until_ended(stack: Stack, experiment: dict[str, Any]) -> dict[str, Any]
         now: dict[str, Any] = stack.call("GET", f"/v1/experiments/{experiment['id']}", 200)
         return now if now["state"] not in ("queued", "running") else None
 
-    return wait_for(ended, what="the end of the experiment", seconds=240)
+    return wait_for(ended, what="the end of the experiment")
 
 
 def test_every_cell_counts_once_although_a_worker_is_killed(
@@ -57,19 +59,13 @@ def test_every_cell_counts_once_although_a_worker_is_killed(
     stack = own_stack
     dataset = stack.dataset(departments(240))
     body: dict[str, Any] = {"configurations": FIVE, "split": {"kind": "folds", "folds": 5}}
+    hold = stack.hold(kind="cell", step=9)
     experiment = start(stack, dataset["id"], **body)
     assert experiment["counts"] == {
         "total": 25, "queued": 25, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0
     }  # fmt: skip
     path = f"/v1/experiments/{experiment['id']}"
-
-    def training() -> dict[str, Any] | None:
-        now: dict[str, Any] = stack.call("GET", path, 200)
-        assert now["state"] in ("queued", "running"), now
-        phases = [cell["progress"]["phase"] for cell in now["cells"] if "progress" in cell]
-        return now if "training" in phases else None
-
-    wait_for(training, what="a cell to train")
+    hold.wait()
     (worker,) = stack.worker_pids()
     os.kill(worker, signal.SIGKILL)
     done = wait_until_ended(stack, experiment)
@@ -118,17 +114,19 @@ def test_a_report_has_the_requested_format(stack: Stack) -> None:
 
 
 def test_a_cancelled_experiment_keeps_finished_cells(stack: Stack) -> None:
-    dataset = stack.dataset(departments(400))
-    endless = [{"learner": {"algorithm": "adaboost_lc", "rounds": 100_000}}]
-    experiment = start(stack, dataset["id"], configurations=[*THREE[2:], *endless])
-    path = f"/v1/experiments/{experiment['id']}"
+    dataset = stack.dataset(departments(60))
+    with ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(stack.hold(kind="cell", configuration=1))
+        experiment = start(stack, dataset["id"], configurations=[THREE[2], THREE[1]])
+        path = f"/v1/experiments/{experiment['id']}"
 
-    def some_done() -> bool | None:
-        return True if stack.call("GET", path, 200)["counts"]["succeeded"] == 3 else None
+        def some_done() -> bool | None:
+            return stack.call("GET", path, 200)["counts"]["succeeded"] == 3 or None
 
-    wait_for(some_done, what="the fast cells")
-    stack.call("POST", f"{path}/cancel", 202)
-    done = wait_until_ended(stack, experiment)
+        wait_for(some_done, what="the fast cells")
+        stack.call("POST", f"{path}/cancel", 202)
+        done = wait_until_ended(stack, experiment)
     assert done["state"] == "cancelled"
     assert (done["counts"]["succeeded"], done["counts"]["cancelled"]) == (3, 3)
     report = stack.call("GET", f"{path}/report", 200)

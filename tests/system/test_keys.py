@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from contract import DOCUMENT, problem_of
-from stack import Stack, wait_for
+from stack import Stack
+from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("keys")]
 

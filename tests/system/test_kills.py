@@ -1,73 +1,66 @@
-"""What is killed at a random moment of a training: the job still ends, once, with one version."""
+"""Processes are killed during a training: the job still ends, once, with one version."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import time
-from typing import Any
 
 import pytest
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 pytestmark = pytest.mark.system
 
-LONG = {"algorithm": "adaboost_lc", "rounds": 1500}
+LEARNER = {"algorithm": "adaboost_lc", "rounds": 20}
 
 
-def running(stack: Stack, job_id: str) -> dict[str, Any]:
-    """The job once its training has begun."""
-
-    def training() -> dict[str, Any] | None:
-        job = stack.job(job_id)
-        assert job["state"] in ("queued", "running"), job
-        return job if job.get("progress", {}).get("phase") == "training" else None
-
-    return wait_for(training, what="the training to begin")
+def event_types(stack: Stack, job_id: str) -> list[str]:
+    return [event["type"] for event in stack.call("GET", f"/v1/training-jobs/{job_id}/events", 200)["items"]]
 
 
-def job_process(stack: Stack) -> int:
-    """The process of the one running job: below a process of the pool, below the worker."""
-    (worker,) = stack.worker_pids()
-
-    def look() -> int | None:
-        return next(iter(stack.job_pids(worker)), None)
-
-    return wait_for(look, what="the job's process")
-
-
-@pytest.mark.parametrize("victim", ["job", "pool", "worker", "broker", "api", "everything"])
-def test_a_kill_at_a_random_moment_costs_nothing_but_time(own_stack: Stack, victim: str) -> None:
+@pytest.mark.parametrize(
+    ("own_stack", "victim"),
+    [
+        ({}, "job"),
+        # The worker lives and holds the lease of the job that its process has lost, until the lease runs out.
+        ({"COVEY_LEASE_SECONDS": "3"}, "pool"),
+        ({}, "worker"),
+        ({}, "broker"),
+        ({}, "api"),
+        ({}, "everything"),
+    ],
+    indirect=["own_stack"],
+)
+def test_a_kill_during_a_training_costs_nothing_but_time(own_stack: Stack, victim: str) -> None:
     stack = own_stack
-    dataset = stack.dataset(departments(400))
-    job = stack.train(dataset["id"], model="killed", learner=LONG)
-    running(stack, job["id"])
-    time.sleep(random.Random(victim).uniform(0.0, 0.5))  # noqa: S311 - a moment, no secret
-    (worker,) = stack.worker_pids()
-    doomed = {
-        "job": lambda: stack.job_pids(worker),
-        "pool": lambda: stack.pool_pids(worker),
-        "worker": lambda: [worker],
-        "broker": lambda: stack.processes("valkey-server"),
-        "api": lambda: stack.processes("app api"),
-        "everything": lambda: [*stack.processes(""), stack.pid],
-    }[victim]()
-    assert doomed
-    for pid in doomed:
-        os.kill(pid, signal.SIGKILL)
-    if victim == "everything":
-        stack.reap()
-        stack.start()
-    else:
-        wait_for(lambda: True if stack.is_ready() else None, what="the service to be ready again")
+    dataset = stack.dataset(departments(80))
+    with stack.hold(step=7) as hold:
+        job = stack.train(dataset["id"], model="killed", learner=LEARNER)
+        process = hold.wait()
+        (worker,) = stack.worker_pids()
+        doomed = {
+            "job": lambda: [process],
+            "pool": lambda: stack.pool_pids(worker),
+            "worker": lambda: [worker],
+            "broker": lambda: stack.processes("valkey-server"),
+            "api": lambda: stack.processes("app api"),
+            "everything": lambda: [*stack.processes(""), stack.pid],
+        }[victim]()
+        assert doomed
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+        if victim == "everything":
+            stack.reap()
+            stack.start()
+        else:
+            wait_for(lambda: stack.is_ready() or None, what="the service to be ready again")
 
     ended = stack.finished(job["id"])
     assert ended["state"] == "succeeded", ended
     assert ended["result"]["version"] == 1
     assert stack.call("GET", "/v1/models/killed", 200)["versions"] == 1
-    events = [e["type"] for e in stack.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]]
+    events = event_types(stack, job["id"])
     assert events.count("succeeded") == 1
     if victim in ("job", "pool", "worker", "everything"):
         assert ended["attempt"] == 2
@@ -78,35 +71,28 @@ def test_a_kill_at_a_random_moment_costs_nothing_but_time(own_stack: Stack, vict
 
 def test_a_stopped_worker_hands_its_job_back_and_it_does_not_count(own_stack: Stack) -> None:
     stack = own_stack
-    dataset = stack.dataset(departments(400))
-    job = stack.train(dataset["id"], model="handed", learner=LONG)
-    running(stack, job["id"])
-    (worker,) = stack.worker_pids()
-    os.kill(worker, signal.SIGTERM)
-    ended = stack.finished(job["id"])
+    dataset = stack.dataset(departments(80))
+    with stack.hold() as hold:
+        job = stack.train(dataset["id"], model="handed", learner=LEARNER)
+        hold.wait()
+        (worker,) = stack.worker_pids()
+        os.kill(worker, signal.SIGTERM)
+        ended = stack.finished(job["id"])
     assert ended["state"] == "succeeded"
     assert ended["attempt"] == 2
-    events = [e["type"] for e in stack.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]]
+    events = event_types(stack, job["id"])
     assert "released" in events
     assert "lost" not in events
 
 
+@pytest.mark.parametrize("own_stack", [{"COVEY_JOB_ATTEMPTS": "2"}], indirect=True)
 def test_a_job_that_kills_its_process_again_and_again_fails_with_its_reason(own_stack: Stack) -> None:
     stack = own_stack
-    assert stack.stop() == 0
-    stack.settings["COVEY_JOB_ATTEMPTS"] = "2"
-    stack.start()
-    dataset = stack.dataset(departments(400))
-    job = stack.train(dataset["id"], model="poison", learner=LONG)
-    for _ in range(2):
-        running(stack, job["id"])
-        os.kill(job_process(stack), signal.SIGKILL)
-
-        def moved_on(before: int = stack.job(job["id"])["attempt"]) -> bool | None:
-            now = stack.job(job["id"])
-            return True if now["attempt"] > before or now["state"] == "failed" else None
-
-        wait_for(moved_on, what="the job's next attempt, or its end")
+    dataset = stack.dataset(departments(80))
+    holds = [stack.hold(attempt=attempt) for attempt in (1, 2)]
+    job = stack.train(dataset["id"], model="poison", learner=LEARNER)
+    for hold in holds:
+        os.kill(hold.wait(), signal.SIGKILL)
     ended = stack.finished(job["id"])
     assert ended["state"] == "failed"
     assert ended["error"]["code"] == "worker_lost"

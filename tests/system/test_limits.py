@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from contract import problem_of
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("limits")]
 

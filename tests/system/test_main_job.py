@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
@@ -107,10 +108,12 @@ def test_a_job_tells_its_progress_events_and_curve(stack: Stack) -> None:
 
 
 def test_a_cancelled_job_stops_at_its_next_round_and_leaves_no_version(stack: Stack) -> None:
-    dataset = stack.dataset(departments(400))
-    made = stack.train(dataset["id"], model="stopped", learner={"algorithm": "adaboost_lc", "rounds": 10_000})
-    stack.call("POST", f"/v1/training-jobs/{made['id']}/cancel", 202)
-    job = stack.finished(made["id"])
+    dataset = stack.dataset(departments(40))
+    with stack.hold(model="stopped") as hold:
+        made = stack.train(dataset["id"], model="stopped")
+        hold.wait()
+        stack.call("POST", f"/v1/training-jobs/{made['id']}/cancel", 202)
+        job = stack.finished(made["id"])
     assert job["state"] == "cancelled"
     assert "result" not in job
     stack.call("GET", "/v1/models/stopped", 404)

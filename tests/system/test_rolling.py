@@ -7,14 +7,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import httpx
 import pytest
-from stack import Stack, departments, wait_for
+from stack import Stack, departments
+from waiting import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.system
-
-LONG = {"algorithm": "adaboost_lc", "rounds": 4000, "smoothing": 0.01}
 
 
 def api_pid(stack: Stack) -> int:
@@ -22,29 +22,20 @@ def api_pid(stack: Stack) -> int:
     return pid
 
 
-@pytest.fixture
-def draining_stack(own_stack: Stack) -> Stack:
-    """A stack whose API drains for some seconds."""
-    own_stack.stop()
-    own_stack.settings["COVEY_DRAIN_SECONDS"] = "4"
-    return own_stack.start()
-
-
-def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connections(
-    draining_stack: Stack,
-) -> None:
-    stack = draining_stack
+@pytest.mark.parametrize("own_stack", [{"COVEY_DRAIN_SECONDS": "4"}], indirect=True)
+def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connections(own_stack: Stack) -> None:
+    stack = own_stack
     dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "slow", "format": "jsonl"})
     told, answers = threading.Event(), []
 
     def slowly() -> Iterator[bytes]:
         yield b'{"text": "one", "labels": ["a"]}\n'
-        told.wait(60)
+        told.wait(LIMIT_SECONDS)
         yield b'{"text": "two", "labels": ["b"]}\n'
 
     def upload() -> None:
         path = f"{stack.url}/v1/datasets/{dataset['id']}/content"
-        answers.append(httpx.put(path, content=slowly(), timeout=60, trust_env=False).status_code)
+        answers.append(httpx.put(path, content=slowly(), timeout=LIMIT_SECONDS, trust_env=False).status_code)
 
     uploading = threading.Thread(target=upload)
     uploading.start()
@@ -73,8 +64,10 @@ def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connectio
 
 def test_a_stream_of_events_ends_with_its_process_and_goes_on_in_the_next(own_stack: Stack) -> None:
     stack = own_stack
-    dataset = stack.dataset(departments(400))
-    job = stack.train(dataset["id"], learner=LONG)
+    dataset = stack.dataset(departments(40))
+    hold = stack.hold()
+    job = stack.train(dataset["id"])
+    hold.wait()
     path, headers = f"/v1/training-jobs/{job['id']}/events", {"Accept": "text/event-stream"}
     ids: list[int] = []
     with stack.http.stream("GET", path, headers=headers) as response:
@@ -83,7 +76,8 @@ def test_a_stream_of_events_ends_with_its_process_and_goes_on_in_the_next(own_st
                 ids.append(int(line.removeprefix("id: ")))
             if len(ids) == 1:
                 os.kill(api_pid(stack), signal.SIGTERM)
-    wait_for(lambda: True if stack.is_ready() else None, what="the next process")
+    wait_for(lambda: stack.is_ready() or None, what="the next process")
+    hold.release()
     headers["Last-Event-ID"] = str(ids[-1])
     with stack.http.stream("GET", path, headers=headers) as response:
         ids += [int(line.removeprefix("id: ")) for line in response.iter_lines() if line.startswith("id: ")]
@@ -105,7 +99,7 @@ class Load:
 
     def _ask(self) -> None:
         body = {"instances": [{"text": "my invoice is wrong"}]}
-        with httpx.Client(base_url=self._url, timeout=30, trust_env=False) as client:
+        with httpx.Client(base_url=self._url, timeout=LIMIT_SECONDS, trust_env=False) as client:
             while not self._over.is_set():
                 try:
                     response = client.post("/v1/models/served/predict", json=body)
@@ -116,6 +110,10 @@ class Load:
                 self.answers += 1
                 time.sleep(0.005)
 
+    def answered(self, n: int) -> bool | None:
+        """Whether there are at least n answers."""
+        return self.answers >= n or None
+
     def stop(self) -> None:
         self._over.set()
         for thread in self._threads:
@@ -124,12 +122,15 @@ class Load:
 
 def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Stack) -> None:
     stack = own_stack
-    dataset = stack.dataset(departments(400))
+    dataset = stack.dataset(departments(40))
     stack.finished(stack.train(dataset["id"], model="served")["id"])
-    job = stack.train(dataset["id"], model="trained", learner=LONG)
+    # Each old worker gives the job back while it runs; the third attempt ends it.
+    holds = [stack.hold(attempt=attempt, model="trained") for attempt in (1, 2)]
+    job = stack.train(dataset["id"], model="trained")
     load = Load(stack.url, clients=4)
     try:
-        for _ in range(2):
+        for hold in holds:
+            hold.wait()
             api, worker = api_pid(stack), stack.worker_pids()
             before = load.answers
             os.kill(stack.pid, signal.SIGHUP)
@@ -143,11 +144,11 @@ def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Sta
                     else None
                 )
 
-            wait_for(renewed, what="a new API and a new worker", seconds=180)
-            assert load.answers > before + 20
+            wait_for(renewed, what="a new API and a new worker")
+            wait_for(partial(load.answered, before + 20), what="answers of both APIs")
     finally:
         load.stop()
     assert load.failures == []
     ended = stack.finished(job["id"])
-    assert ended["state"] == "succeeded"
+    assert (ended["state"], ended["attempt"]) == ("succeeded", 3)
     assert stack.call("GET", "/v1/models/trained", 200)["versions"] == 1

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from stack import wait_for
+from waiting import wait_for
 
 from app.context import AppContext
 from app.db import tables

@@ -12,7 +12,7 @@ from pathlib import Path
 import production
 import pytest
 import redis
-from stack import wait_for
+from waiting import wait_for
 
 from app.jobs.notifier import QUEUE, TASK, BackgroundNotifier
 

@@ -1,0 +1,72 @@
+"""No server outlives the process that runs the tests, however that process ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import every_server
+import pytest
+from stack import children, command_of, descendants
+from waiting import LIMIT_SECONDS, wait_for
+
+from app.parent_death import end_with_parent
+
+pytestmark = pytest.mark.system
+
+ROOT = Path(__file__).parents[2]
+
+SERVERS = ("-m app serve", "-m app api", "-m workers", "valkey-server", "moto.server")
+
+
+def started(pid: int) -> str | None:
+    """When a process started, which tells it from a later one with the same id; None: it has ended."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state in ("Z", "X") else fields[18]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the parent-death signal is Linux's")
+@pytest.mark.parametrize("victim", ["controller", "worker"])
+def test_all_servers_end_when_their_runner_is_killed(victim: str, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    with (tmp_path / "log").open("wb") as log:
+        runner = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "pytest", every_server.__file__, "--numprocesses", "1"),
+                *("--max-worker-restart", "0", "-p", "no:cacheprovider", "--basetemp", tmp_path / "inner"),
+            ],
+            cwd=ROOT,
+            env={**os.environ, "READY_FILE": str(ready)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=end_with_parent(signal.SIGKILL),  # noqa: PLW1509 - calls nothing that takes a lock
+        )
+
+    def running() -> bool | None:
+        assert runner.poll() is None, (tmp_path / "log").read_text()[-3000:]
+        return ready.exists() or None
+
+    wait_for(running, what="the servers")
+    alive = {pid: started(pid) for pid in descendants(runner.pid)}
+    commands = [command_of(pid) for pid in alive]
+    for server in SERVERS:
+        assert any(server in command for command in commands), (server, commands)
+    (worker,) = children(runner.pid)
+    os.kill(runner.pid if victim == "controller" else worker, signal.SIGKILL)
+    runner.wait(LIMIT_SECONDS)
+
+    def gone() -> bool | None:
+        return not any(started(pid) == when for pid, when in alive.items() if when is not None) or None
+
+    try:
+        wait_for(gone, what="the servers to end")
+    except TimeoutError:
+        left = {pid: command_of(pid) for pid, when in alive.items() if started(pid) == when}
+        raise AssertionError(f"still running: {left}") from None
