@@ -26,6 +26,7 @@ from schemathesis.engine import events, from_schema
 from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 from schemathesis.openapi.checks import EnsureResourceAvailability, UseAfterFree
 from stack import Stack
+from waiting import LIMIT_SECONDS
 
 Case: TypeAlias = schemathesis.Case[Any]
 
@@ -177,7 +178,7 @@ class Fuzz:
                 "base-url": self.stack.url,
                 "headers": self.headers,
                 "continue-on-failure": True,
-                "request-timeout": 60,
+                "request-timeout": LIMIT_SECONDS,
                 "checks": CHECKS,
                 "operations": [*operations, *CHECKED_OTHERWISE],
                 "generation": {"max-examples": max_examples, "no-shrink": True, "database": "none"},

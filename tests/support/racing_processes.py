@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from waiting import LIMIT_SECONDS
+
 from app.db import schema, tables
 from app.db.session import Database
 from app.jobs import queue
@@ -43,7 +45,7 @@ def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        results = [process.communicate(timeout=120) for process in processes]
+        results = [process.communicate(timeout=LIMIT_SECONDS) for process in processes]
     finally:
         for process in processes:
             process.kill()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import bucket
 import postgres
 import pytest
+from commands import covey
 from stack import Stack, departments
 
 pytestmark = pytest.mark.system
@@ -21,17 +19,6 @@ QUESTION = {
     "explain": True,
 }
 MESSAGE = {"email": {"subject": "Late", "text": "the courier is late with the parcel"}}
-
-
-def covey(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "app", *words],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
 
 
 @pytest.fixture(params=["sqlite and a folder", "postgresql and a bucket"])
@@ -75,7 +62,7 @@ def test_a_restored_service_answers_with_the_same_bytes(
     assert made.returncode == 0, made.stderr
     assert made.stdout.startswith("backed up: "), made.stdout
 
-    restored = covey("restore", str(file), "--data", str(tmp_path / "restored"), **elsewhere)
+    restored = covey("restore", str(file), "--data", str(tmp_path / "restored"), environment=elsewhere)
     assert restored.returncode == 0, restored.stderr
     other = Stack(tmp_path / "restored", elsewhere).start()
     try:
@@ -86,6 +73,6 @@ def test_a_restored_service_answers_with_the_same_bytes(
         assert ended["result"]["version"] == 2
     finally:
         assert other.stop() == 0
-    again = covey("restore", str(file), "--data", str(tmp_path / "restored"), **elsewhere)
+    again = covey("restore", str(file), "--data", str(tmp_path / "restored"), environment=elsewhere)
     assert again.returncode == 1
     assert "the database is not empty" in again.stderr

@@ -95,7 +95,7 @@ def expect_kept(stack: Stack, before: dict[str, list[Any]], *, history: bool = T
         return kept(stack, history=history) == before or None
 
     try:
-        wait_for(same, what="the state of before", seconds=5)
+        wait_for(same, what="the state of before")
     except TimeoutError:
         assert kept(stack, history=history) == before
 

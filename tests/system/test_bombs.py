@@ -19,7 +19,7 @@ import pytest
 from bombs import GIB, MIB
 from contract import problem_of
 from stack import Stack, departments
-from waiting import wait_for
+from waiting import LIMIT_SECONDS, wait_for
 from zip_quine import zip_quine
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]
@@ -55,7 +55,7 @@ class BackgroundTraffic:
 
     def _send_requests(self) -> None:
         body = {"instances": [{"text": "my invoice is wrong"}]}
-        with httpx.Client(base_url=self.stack.url, timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=self.stack.url, timeout=LIMIT_SECONDS, trust_env=False) as client:
             while not self._stopped.wait(0.02):
                 prediction = client.post("/v1/models/beside/predict", json=body)
                 health = client.get("/health/ready")

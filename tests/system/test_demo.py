@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from waiting import LIMIT_SECONDS
+
+from app.parent_death import end_with_parent
 
 pytestmark = pytest.mark.system
 
@@ -15,7 +18,8 @@ def test_the_demonstration_shows_the_main_job_and_stops() -> None:
         [sys.executable, "-m", "app", "demo", "--once"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LIMIT_SECONDS,
+        preexec_fn=end_with_parent(),
         check=False,
         env={"COLUMNS": "200", "PATH": "/usr/bin:/bin"},
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import covey
 from stack import Stack, departments
 from waiting import wait_for
 
@@ -175,13 +174,7 @@ measures: [f1_micro, one_error]
     )
     reports = [tmp_path / f"report{ending}" for ending in (".html", ".md", ".csv", ".json")]
     options = [option for path in reports for option in ("--report", str(path))]
-    ran = subprocess.run(
-        [sys.executable, "-m", "app", "experiment", str(file), "--url", stack.url, *options],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = covey("experiment", str(file), "--url", stack.url, *options)
     assert ran.returncode == 0, ran.stderr
     assert "4 cells" in ran.stdout
     assert "boosting" in ran.stdout
@@ -191,12 +184,6 @@ measures: [f1_micro, one_error]
     assert reports[0].read_text().startswith("<!doctype html>")
 
     file.write_text(file.read_text().replace("naive_bayes", "magic"))
-    rejected = subprocess.run(
-        [sys.executable, "-m", "app", "experiment", str(file), "--url", stack.url],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    rejected = covey("experiment", str(file), "--url", stack.url)
     assert rejected.returncode == 1
     assert "/configurations/0/learner" in rejected.stderr

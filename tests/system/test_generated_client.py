@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from stack import Stack, departments
+from waiting import LIMIT_SECONDS, wait_for
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -190,7 +190,7 @@ def test_every_schema_becomes_a_class_of_its_name(generated: Path, models: Any) 
 @pytest.fixture
 def client(stack: Stack, generated: Path) -> Iterator[Any]:
     module = importlib.import_module("covey_client")
-    with module.Client(base_url=stack.url, timeout=60.0, raise_on_unexpected_status=True) as client:
+    with module.Client(base_url=stack.url, timeout=LIMIT_SECONDS, raise_on_unexpected_status=True) as client:
         yield client
 
 
@@ -212,8 +212,12 @@ def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
     assert dataset.state is models.DatasetState.AWAITING_CONTENT
     content = "".join(json.dumps(example) + "\n" for example in departments(80)).encode()
     call("datasets_upload_content", dataset.id, body=sent(content))
-    while (dataset := call("datasets_get", dataset.id)).state is models.DatasetState.INGESTING:
-        time.sleep(0.05)
+
+    def ingested() -> Any:
+        now = call("datasets_get", dataset.id)
+        return None if now.state is models.DatasetState.INGESTING else now
+
+    dataset = wait_for(ingested, what="the data set")
     assert dataset.state is models.DatasetState.READY
     assert (dataset.n_examples, dataset.n_labels) == (80, 4)
     assert dataset.splits.test == 20
@@ -237,11 +241,12 @@ def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
     )
     job = call("training_jobs_create", body=request, idempotency_key="by-the-client-1")
     assert call("training_jobs_create", body=request, idempotency_key="by-the-client-1").id == job.id
-    while (job := call("training_jobs_get", job.id)).state in (
-        models.JobState.QUEUED,
-        models.JobState.RUNNING,
-    ):
-        time.sleep(0.05)
+
+    def ended() -> Any:
+        now = call("training_jobs_get", job.id)
+        return None if now.state in (models.JobState.QUEUED, models.JobState.RUNNING) else now
+
+    job = wait_for(ended, what="the training")
     assert job.state is models.JobState.SUCCEEDED, job
     assert job.result.metrics.test["f1_micro"] > 0.8
     assert [event.type_ for event in call("training_jobs_list_events", job.id).items][-1] == "succeeded"

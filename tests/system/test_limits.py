@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -15,12 +14,11 @@ import httpx
 import pytest
 from contract import problem_of
 from stack import Stack, departments
-from waiting import wait_for
+from waiting import LIMIT_SECONDS, wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("limits")]
 
 PAGE = "https://desk.example.org"
-LONG = {"algorithm": "adaboost_lc", "rounds": 100_000}
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +64,14 @@ def test_a_key_that_asks_too_often_waits_and_others_do_not(limited: tuple[Stack,
     def let() -> bool | None:
         return client.http.get("/v1/datasets").status_code == 200 or None
 
-    wait_for(let, what="the key's next turn", seconds=20)
+    wait_for(let, what="the key's next turn")
 
 
 def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None:
-    dataset = client.dataset(departments(400))
-    jobs = [client.train(dataset["id"], model="flight", learner=LONG) for _ in range(2)]
-    body = {"dataset_id": dataset["id"], "model": "flight", "learner": LONG}
+    dataset = client.dataset(departments(40))
+    holds = [client.hold(model="flight") for _ in range(2)]
+    jobs = [client.train(dataset["id"], model="flight") for _ in holds]
+    body = {"dataset_id": dataset["id"], "model": "flight", "learner": {"algorithm": "mp_boost"}}
     problem = problem_of(client.http.post("/v1/training-jobs", json=body), 429, "too_many_jobs")
     assert "2 jobs in flight" in problem["detail"]
     cell = {"learner": {"algorithm": "mp_boost", "rounds": 5}}
@@ -85,13 +84,22 @@ def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None
 
     # An event stream is an answer that takes as long as its job.
     path = f"/v1/training-jobs/{jobs[0]['id']}/events"
-    with ExitStack() as streams:
-        for _ in range(3):
-            answer = streams.enter_context(
-                client.http.stream("GET", path, headers={"Accept": "text/event-stream"})
-            )
-            assert answer.status_code == 200
-        problem_of(client.http.get("/v1/datasets"), 429, "too_many_at_once")
+
+    def limited_at_once() -> bool | None:
+        # Nothing is counted for a while after Redis was slow once, as on a busy machine.
+        with ExitStack() as streams:
+            for _ in range(3):
+                answer = streams.enter_context(
+                    client.http.stream("GET", path, headers={"Accept": "text/event-stream"})
+                )
+                assert answer.status_code == 200
+            refused = client.http.get("/v1/datasets")
+            if refused.status_code == 200:
+                return None
+            problem_of(refused, 429, "too_many_at_once")
+            return True
+
+    wait_for(limited_at_once, what="a limit of answers at a time")
 
     def free() -> bool | None:
         return client.http.get("/v1/datasets").status_code == 200 or None
@@ -100,6 +108,8 @@ def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None
     for job in jobs:
         client.call("POST", f"/v1/training-jobs/{job['id']}/cancel", 202)
         client.finished(job["id"])
+    for hold in holds:
+        hold.release()
     client.finished(client.train(dataset["id"], model="flight")["id"])
 
 
@@ -165,7 +175,9 @@ def test_a_head_without_end_is_cut_off(stack: Stack, head: bytes) -> None:
     line = b"" if head == b"GET /" else b"GET /v1/datasets HTTP/1.1\r\nHost: x\r\n"
     chunk = b"X-B: bbbbbbbbb\r\n" * 4096 if head == b"" else b"a" * 65_536
     sent = 0
-    with socket.create_connection((address.hostname, address.port or 80), timeout=30) as connection:
+    with socket.create_connection(
+        (address.hostname, address.port or 80), timeout=LIMIT_SECONDS
+    ) as connection:
         connection.sendall(line + head)
         with suppress(ConnectionError):
             while sent < 64 * 1024 * 1024:
@@ -280,7 +292,12 @@ def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack)
     assert client.http.post("/v1/models/quiet/predict", content=b'{"quokkabad').status_code == 415
     feedback = f"/v1/decisions/{made['decision_id']}/feedback"
     client.call("POST", feedback, 200, json={"labels": [words["label"]]})
-    time.sleep(1)  # the worker's last lines
+
+    def quiet() -> bool | None:
+        said = client.log.read_text(errors="replace")
+        return said.count('"job.started"') == said.count('"job.ended"') or None
+
+    wait_for(quiet, what="the worker's last lines")
 
     # The setting says that decisions keep no words.
     kept = client.call("GET", f"/v1/decisions/{made['decision_id']}", 200)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import production
 import pytest
+from commands import covey
 
 pytestmark = pytest.mark.system
 
 
 def started(*words: str, database_url: str) -> str:
     """What a command says that must not start."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "app", *words],
-        env={**os.environ, "COVEY_DATABASE_URL": database_url, "COVEY_LOG_LEVEL": "warning"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {"COVEY_DATABASE_URL": database_url, "COVEY_LOG_LEVEL": "warning"}
+    ran = covey(*words, environment=environment)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.count("\n") == 1, ran.stderr
     return ran.stderr

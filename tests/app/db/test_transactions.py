@@ -15,6 +15,7 @@ import rows
 from racing_processes import race
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
+from waiting import LIMIT_SECONDS
 
 from app.db import tables
 from app.db.session import Database, database_now
@@ -231,7 +232,7 @@ def test_a_broker_that_is_away_is_no_error(tmp_path: Path) -> None:
 def test_a_broker_that_never_answers_is_no_error_and_does_not_hold_the_caller(mute_broker: str) -> None:
     notifier = Notifier(mute_broker)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(notifier.notify, "job_1").result(timeout=60)
+        pool.submit(notifier.notify, "job_1").result(timeout=LIMIT_SECONDS)
     notifier.close()
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import forking
+from waiting import LIMIT_SECONDS
 
 FORKS = 15
 
@@ -19,6 +20,6 @@ def test_a_process_that_is_forked_in_mid_transaction_can_write(tmp_path: Path) -
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT_SECONDS,
     )
     assert ran.stdout == str(FORKS), ran.stderr[-3000:]
