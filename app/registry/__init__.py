@@ -1,1 +1,1 @@
-"""Models, their immutable versions, the aliases that name them, and what they predict."""
+"""Models, their immutable versions, and the aliases of versions."""

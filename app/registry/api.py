@@ -20,31 +20,53 @@ from app.registry import service
 from app.registry.schemas import Alias, AliasPut, Model, ModelPage, ModelVersion, ModelVersionPage
 
 router = resource("models")
-Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="The version's number.")]
-AliasName = Annotated[Name, Path(description="The alias's name.")]
+Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version, from 1.")]
+AliasName = Annotated[Name, Path(description="Name of the alias.")]
 
 
-@router.get("/models", dependencies=[ReadScope])
+@router.get("/models", dependencies=[ReadScope], response_description="A page of models.")
 def list(ctx: Context, page: PageQuery) -> ModelPage:  # noqa: A001 - the verb of the operation's id
-    """List models, by name."""
+    """List models in order of their names."""
     return service.page_models(ctx.db, page)
 
 
-@router.get("/models/{name}", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/models/{name}",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The model.",
+)
 def get(ctx: Context, name: ModelName) -> Model:
-    """Read a model: how many versions it has, and what its aliases name."""
+    """Get a model.
+
+    The response has the number of its versions and the version of each alias.
+    """
     return service.get_model(ctx.db, name)
 
 
-@router.delete("/models/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404, 409))
+@router.delete(
+    "/models/{name}",
+    status_code=204,
+    dependencies=[TrainScope],
+    responses=responses(404, 409),
+    response_description="The model is deleted; no content.",
+)
 def delete(ctx: Context, name: ModelName) -> None:
-    """Delete a model with all its versions. Refused while a router or a job needs it."""
+    """Delete a model with all its versions.
+
+    The request is rejected with 409 while a router or an unfinished job uses the model.
+    """
     service.delete_model(ctx, name)
 
 
-@router.get("/models/{name}/versions", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/models/{name}/versions",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of versions.",
+)
 def list_versions(ctx: Context, name: ModelName, page: PageQuery) -> ModelVersionPage:
-    """List the versions of a model, the newest first."""
+    """List the versions of a model, newest first."""
     return service.page_versions(ctx.db, name, page)
 
 
@@ -53,6 +75,7 @@ def list_versions(ctx: Context, name: ModelName, page: PageQuery) -> ModelVersio
     status_code=201,
     dependencies=[TrainScope],
     responses={**responses(409), **response_headers(201, "Location")},
+    response_description="The imported version.",
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -67,18 +90,30 @@ async def import_version(
     response: Response,
     name: ModelName,
 ) -> ModelVersion:
-    """Import an artifact, as downloaded from this or another service, as the model's next version."""
+    """Import an artifact as the next version of a model.
+
+    Send the bytes of an artifact that was downloaded from this or another service. If the model does not
+    exist, it is created. If it has no alias `live`, the alias is set to the imported version.
+    """
     refuse_encoding(request)
     key = service.artifact_key()
     await receive(ctx.storage, key, request.stream(), limit=ctx.settings.max_artifact_bytes, what="artifact")
-    made = await to_thread.run_sync(service.import_version, ctx, name, key, idempotency)
-    response.headers["Location"] = f"/v1/models/{name}/versions/{made.version}"
-    return made
+    version = await to_thread.run_sync(service.import_version, ctx, name, key, idempotency)
+    response.headers["Location"] = f"/v1/models/{name}/versions/{version.version}"
+    return version
 
 
-@router.get("/models/{name}/versions/{version}", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/models/{name}/versions/{version}",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The version.",
+)
 def get_version(ctx: Context, name: ModelName, version: Number) -> ModelVersion:
-    """Read a version: labels, parameters, measures, where it comes from."""
+    """Get a version of a model.
+
+    The response has its labels, parameters, measures and origin.
+    """
     return service.get_version(ctx.db, name, version)
 
 
@@ -87,9 +122,13 @@ def get_version(ctx: Context, name: ModelName, version: Number) -> ModelVersion:
     status_code=204,
     dependencies=[TrainScope],
     responses=responses(404, 409),
+    response_description="The version is deleted; no content.",
 )
 def delete_version(ctx: Context, name: ModelName, version: Number) -> None:
-    """Delete a version and its artifact. Refused while an alias or a router names it."""
+    """Delete a version and its artifact.
+
+    The request is rejected with 409 while an alias, a router or an unfinished evaluation uses the version.
+    """
     service.delete_version(ctx, name, version)
 
 
@@ -101,11 +140,11 @@ def delete_version(ctx: Context, name: ModelName, version: Number) -> None:
         **responses(404, 416),
         200: {
             "headers": {"ETag": {}},
-            "description": "The artifact's bytes.",
+            "description": "The bytes of the artifact.",
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         },
         206: {
-            "description": "The part of the bytes that was asked for.",
+            "description": "The requested range of the bytes.",
             "headers": {"ETag": {}},
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         },
@@ -116,29 +155,29 @@ def download_artifact(
     name: ModelName,
     version: Number,
     range_: Annotated[
-        str | None, Header(alias="range", description="A part of the file, such as `bytes=1000-`.")
+        str | None, Header(alias="range", description="One range of bytes, such as `bytes=1000-`.")
     ] = None,
 ) -> FileResponse:
-    """Download the file that a version is; its SHA-256 is the `ETag`.
+    """Download the artifact of a version.
 
-    A download that broke off goes on with a `Range`.
+    The `ETag` is the SHA-256 of the file. To resume an interrupted download, send a `Range`.
     """
-    path, shown = service.artifact_path(ctx, name, version)
+    path, artifact = service.artifact_path(ctx, name, version)
     if range_ is not None:
-        _expect_one_range(range_, shown.artifact.size_bytes)
+        _check_range(range_, artifact.size_bytes)
     return FileResponse(
         path,
         media_type="application/octet-stream",
         filename=f"{name}-{version}.covey",
-        headers={"ETag": f'"{shown.artifact.sha256}"'},
+        headers={"ETag": f'"{artifact.sha256}"'},
     )
 
 
-def _expect_one_range(value: str, size: int) -> None:
-    found = re.fullmatch(r"bytes=(\d{1,18})-(\d{0,18})", value.strip())
-    if found is None or int(found[1]) >= size or (found[2] and int(found[2]) < int(found[1])):
+def _check_range(value: str, size: int) -> None:
+    match = re.fullmatch(r"bytes=(\d{1,18})-(\d{0,18})", value.strip())
+    if match is None or int(match[1]) >= size or (match[2] and int(match[2]) < int(match[1])):
         raise RangeNotSatisfiable(
-            f"Range: {value[:100]} is no part of {size} bytes; ask for one, such as bytes=1000-",
+            f"the header Range ({value[:100]}) is not one range of the {size} bytes; send one such as bytes=1000-",
             headers={"Content-Range": f"bytes */{size}"},
         )
 
@@ -147,6 +186,7 @@ def _expect_one_range(value: str, size: int) -> None:
     "/models/{name}/aliases/{alias}",
     dependencies=[TrainScope],
     responses={**responses(404, 412), **response_headers(200, "ETag")},
+    response_description="The alias.",
 )
 def put_alias(
     ctx: Context,
@@ -155,13 +195,16 @@ def put_alias(
     alias: AliasName,
     body: AliasPut,
     if_match: Annotated[
-        str | None, Header(description="The `ETag` that the alias must still have.", max_length=200)
+        str | None, Header(description="The `ETag` that the alias must have; if it has another one, the response is 412.", max_length=200)
     ] = None,
 ) -> Alias:
-    """Make an alias name a version. `live` is what is served by default: this is how a model is promoted."""
-    made = service.put_alias(ctx.db, name, alias, body, if_match)
-    response.headers["ETag"] = f'"{made.revision}"'
-    return made
+    """Create or move an alias.
+
+    Requests without a version use the alias `live`. To promote a version, set `live` to it.
+    """
+    result = service.put_alias(ctx.db, name, alias, body, if_match)
+    response.headers["ETag"] = f'"{result.revision}"'
+    return result
 
 
 @router.delete(
@@ -169,7 +212,11 @@ def put_alias(
     status_code=204,
     dependencies=[TrainScope],
     responses=responses(404, 409),
+    response_description="The alias is deleted; no content.",
 )
 def delete_alias(ctx: Context, name: ModelName, alias: AliasName) -> None:
-    """Delete an alias. Refused while a router serves by it."""
+    """Delete an alias.
+
+    The request is rejected with 409 while a router uses the alias.
+    """
     service.delete_alias(ctx.db, name, alias)

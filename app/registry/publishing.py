@@ -1,4 +1,4 @@
-"""A fitted pipeline becomes the next version of a model, and perhaps the live one."""
+"""Publishes a fitted pipeline as the next version of a model, and promotes it by a rule."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ LIVE = "live"
 
 @dataclass(frozen=True)
 class NewVersion:
-    """What there is to know of a version before it has its number.
+    """A version to be published, before it has a number.
 
     Attributes:
-        model: the model's name.
+        model: name of the model.
         pipeline: the fitted pipeline.
-        artifact: its file.
-        metrics: measures by part.
-        warnings: sentences for a person.
-        dataset_id: what it was trained on.
-        dataset_sha256: that content's digest.
-        training_job_id: the job that made it.
-        timings: seconds by phase.
-        evaluation: what was measured by part, see ``app.evaluations.evaluate``; None for an import.
+        artifact: the stored artifact of the pipeline.
+        metrics: for each part (``"train"``, ``"test"``), the value of each measure.
+        warnings: warnings for people, in full sentences.
+        dataset_id: the data set that the pipeline was trained on; None for an import.
+        dataset_sha256: SHA-256 of the content of that data set; None if unknown.
+        training_job_id: the training job; None for an import.
+        timings: seconds by phase of the training.
+        evaluation: the evaluation by part, see ``app.evaluations.evaluate``; None for an import.
     """
 
     model: str
@@ -50,12 +50,12 @@ class NewVersion:
 
 
 def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIfBetter) -> int:
-    """Insert the version under the model's next number, and move ``live`` if asked to.
+    """Insert a version under the next number of its model, and move ``live`` to it if the rule says so.
 
     Returns:
-        the number.
+        The number of the version.
     """
-    model = _model(tx, new.model)
+    model = _get_or_create_model(tx, new.model)
     model.last_version += 1
     number = model.last_version
     row = tables.ModelVersion(
@@ -87,13 +87,13 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
         )
         tx.session.flush()
     live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
-    if _promotes(tx, promote, new, live):
+    if _should_promote(tx, promote, new, live):
         set_alias(tx, new.model, LIVE, number)
     return number
 
 
 def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.ModelAlias:
-    """Make an alias name a version that exists."""
+    """Set an alias to an existing version; create the alias if it does not exist."""
     row = tx.session.get(tables.ModelAlias, (model, alias), with_for_update=True)
     if row is None:
         row = tables.ModelAlias(model=model, alias=alias, version=version, revision=1, updated_at=tx.now)
@@ -106,8 +106,8 @@ def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.M
     return row
 
 
-def _model(tx: Transaction, name: str) -> tables.Model:
-    """The model's row, locked, so that two versions cannot take the same number."""
+def _get_or_create_model(tx: Transaction, name: str) -> tables.Model:
+    """Return the row of a model, locked, so that no two versions get the same number."""
     row = tx.session.get(tables.Model, name, with_for_update=True)
     if row is not None:
         return row
@@ -117,11 +117,11 @@ def _model(tx: Transaction, name: str) -> tables.Model:
             tx.session.add(row)
             tx.session.flush()
             return row
-    except IntegrityError:  # another transaction made it in between
+    except IntegrityError:  # another transaction has created the row in the meantime
         return tx.session.get_one(tables.Model, name, with_for_update=True)
 
 
-def _promotes(
+def _should_promote(
     tx: Transaction,
     promote: PromotionRule | PromoteIfBetter,
     new: NewVersion,
@@ -135,17 +135,17 @@ def _promotes(
         before = (old.description.get("metrics") or {}).get("test", {}).get(metric)
         after = new.metrics.get("test", {}).get(metric)
         if before is None or after is None:
-            new.warnings.append(f"not promoted: {metric} was not measured on a test part of both versions")
+            new.warnings.append(f"not promoted: {metric} was not measured on a test part for both versions")
             return False
         return is_better(metric, after, before)
     return promote == "always" or (promote == "if_first" and live is None)
 
 
 def check_metric(metric: str) -> None:
-    """Refuse a measure to promote by that does not exist.
+    """Check that a measure for promotion exists.
 
     Raises:
-        Invalid: with the pointer.
+        Invalid: there is no such measure.
     """
     if metric not in DIRECTIONS:
         message = f"there is no measure {metric!r}; choose one of {', '.join(sorted(DIRECTIONS))}"

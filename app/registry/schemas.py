@@ -1,4 +1,4 @@
-"""What a client may say and will hear about models, versions, aliases and predictions."""
+"""Request and response schemas of models, versions and aliases."""
 
 from __future__ import annotations
 
@@ -10,120 +10,121 @@ from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, Respons
 
 VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 VersionRef: TypeAlias = VersionNumber | Name
-"""A version's number, or an alias."""
+"""The number of a version, or the name of an alias."""
 
 
 PromotionRule: TypeAlias = Literal["if_first", "always", "never"]
 
 
 class IfBetter(RequestModel):
-    """Promote when a measure on the test part is better than that of the version now live."""
+    """The measure that decides whether a version is promoted."""
 
     metric: str = Field(examples=["f1_micro"])
-    """A measure of the test part, as in a version's `metrics`."""
+    """Name of a measure on the test part, as in `metrics` of a version. The new version is promoted if its value is
+    better than that of the current `live` version."""
 
 
 class PromoteIfBetter(RequestModel):
-    """Promote only a better version."""
+    """Promote a version only if it is better than the current `live` version."""
 
     if_better: IfBetter
-    """Better in what."""
+    """The measure to compare."""
 
 
 class PartMetrics(ResponseModel):
-    """Measures of the training part, and of the test part where there is one."""
+    """Measures on the training part, and on the test part if there is one."""
 
     train: dict[str, float]
-    """Measure to value, on the examples learned from."""
+    """Value of each measure on the training examples."""
     test: dict[str, float] | None = None
-    """Measure to value, on the examples held out."""
+    """Value of each measure on the held-out examples. Absent if no examples were held out."""
 
 
 class Model(ResponseModel):
-    """A name with versions."""
+    """A named model with its versions."""
 
     name: str
-    """Its name."""
+    """Name of the model."""
     created_at: Timestamp
-    """When its first version was made."""
+    """Time when the first version was created."""
     versions: int
-    """How many versions there are."""
+    """Number of versions."""
     last_version: int
-    """The highest number given so far; numbers are never used twice."""
+    """The highest version number used so far. Numbers are never reused."""
     aliases: dict[str, int]
-    """Alias to version; `live` is what is served by default."""
+    """Version number of each alias. Requests without a version use the alias `live`."""
 
 
 class ModelPage(ResponseModel):
     """A page of models, by name."""
 
     items: list[Model]
-    """The page."""
+    """Models of this page."""
     next_cursor: NextCursor = None
 
 
 class Artifact(ResponseModel):
-    """The file that a version is."""
+    """The file of a version."""
 
     sha256: str
-    """Digest of the file, hexadecimal."""
+    """SHA-256 of the file, in hexadecimal."""
     size_bytes: int
-    """Size of the file."""
+    """Size of the file in bytes."""
 
 
 class ModelVersion(ResponseModel):
-    """A trained model, immutable."""
+    """An immutable version of a model."""
 
     model: str
-    """The model's name."""
+    """Name of the model."""
     version: int
-    """Its number, from 1."""
+    """Number of the version, from 1."""
     aliases: list[str]
-    """The aliases that name it now."""
+    """Aliases that currently name this version."""
     labels: list[str]
-    """The labels it can predict, in label order."""
+    """Labels that the version can predict, in label order."""
     closed_under_ancestors: bool
-    """Whether every label set that it predicts is closed under ancestors of the label tree."""
+    """Whether every predicted label set includes all ancestors of its labels in the label tree."""
     learner: JsonObject
-    """The learner and all its parameters, defaults filled in."""
+    """The learner with all its parameters, including defaults."""
     features: JsonObject
-    """The features and all their parameters, defaults filled in."""
+    """The feature extraction with all its parameters, including defaults."""
     decision: JsonObject
-    """How scores become label sets, defaults filled in."""
+    """The rule that turns scores into a label set, with all its parameters, including defaults."""
     metrics: PartMetrics | None = None
-    """How good it was when it was trained."""
+    """Measures from the training. Absent if nothing was measured."""
     facts: JsonObject
-    """What the training has to say of itself: distinct pivots, operations, precision of weights."""
+    """Figures of the training, such as distinct pivots, operations, and precision of the weights."""
     warnings: list[str]
-    """What a person should know of it, in sentences."""
+    """Warnings for people, in full sentences."""
     dataset_id: str | None = None
-    """What it was trained from; left out once that is deleted, and for an imported version."""
+    """Id of the data set that the version was trained on. Absent if the data set is deleted, and for an import."""
     dataset_sha256: str | None = None
-    """Digest of the content that it was trained from."""
+    """SHA-256 of the content that the version was trained on. Absent if unknown."""
     training_job_id: str | None = None
-    """The job that made it; left out for an imported version."""
+    """Id of the training job. Absent for an import."""
     seed: int
-    """The seed of the training."""
+    """Seed of the random numbers of the training."""
     artifact: Artifact
-    """The file that can be downloaded and imported elsewhere."""
+    """The file of the version, which can be downloaded and imported into another service."""
     created_at: Timestamp
-    """When it was made or imported."""
+    """Time when the version was trained or imported."""
     software: dict[str, str]
-    """The programs it was made with, and their versions."""
+    """Version of each software package that created or imported the version."""
     timings: dict[str, float]
-    """Phase of the training to seconds."""
+    """Duration of each phase of the training in seconds."""
 
 
 class ModelVersionPage(ResponseModel):
-    """A page of versions, the newest first."""
+    """A page of versions, newest first."""
 
     items: list[ModelVersion]
-    """The page."""
+    """Versions of this page."""
     next_cursor: NextCursor = None
 
 
 class AliasPut(RequestModel):
-    """Which version an alias names from now on."""
+    """The version that an alias is set to."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -134,19 +135,19 @@ class AliasPut(RequestModel):
     )
 
     version: VersionNumber
-    """The number of a version that exists."""
+    """Number of an existing version."""
 
 
 class Alias(ResponseModel):
-    """A name for one version."""
+    """A name of one version of a model."""
 
     model: str
-    """The model's name."""
+    """Name of the model."""
     alias: str
-    """The alias's name."""
+    """Name of the alias."""
     version: int
-    """The version that it names."""
+    """Number of the version that the alias names."""
     revision: int
-    """Counts up with every change; also the `ETag`."""
+    """Number of changes of the alias, from 1; also its `ETag`."""
     updated_at: Timestamp
-    """When it last changed."""
+    """Time of the last change."""

@@ -1,1 +1,1 @@
-"""The hot path: loaded models and the predictions they make."""
+"""Prediction: model versions loaded in memory, and the predictions of documents."""

@@ -1,7 +1,8 @@
-"""Model versions in memory, shared by the threads of one process.
+"""An LRU cache of model versions in memory, shared by the threads of one process.
 
-Versions are immutable, so what is loaded is never stale; which version an alias names is asked of the
-database with every request. The arrays are maps of the artifact's file: processes share its pages.
+Versions are immutable, so a cached version is never out of date. Aliases are not cached: every request reads
+the version of an alias from the database. The arrays of a version are memory maps of its artifact, so
+processes share the pages of the file.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from models.pipeline import Pipeline
 
 
 class LoadedModels:
-    """Keeps the versions used last.
+    """Loads versions on first use and keeps the most recently used ones.
 
     Args:
-        storage: where artifacts are.
-        capacity: how many versions to keep.
+        storage: storage of the artifacts.
+        capacity: maximum number of versions in memory.
     """
 
     def __init__(self, storage: Storage, capacity: int) -> None:
@@ -31,11 +32,11 @@ class LoadedModels:
         self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
 
     def get(self, version: ModelVersion) -> Pipeline:
-        """The version's pipeline, loaded and verified where it is not in memory yet.
+        """Return the pipeline of a version; load and verify it if it is not in memory.
 
         Raises:
             ArtifactError: the file is damaged.
-            FileNotFoundError: the file is gone.
+            FileNotFoundError: the file does not exist.
         """
         key = version.artifact_key
         with self._lock:
@@ -43,12 +44,17 @@ class LoadedModels:
                 self._pipelines.move_to_end(key)
                 return self._pipelines[key]
             loading = self._loading.setdefault(key, threading.Lock())
-        # One thread reads the file; the others that want it wait, and requests for other versions go on.
+        # One thread loads the file. Only threads that need the same version wait for it.
         with loading:
             with self._lock:
                 if key in self._pipelines:
                     return self._pipelines[key]
-            pipeline = artifact.load(self._storage.local(key))
+            try:
+                pipeline = artifact.load(self._storage.local(key))
+            except BaseException:
+                with self._lock:
+                    self._loading.pop(key, None)
+                raise
             with self._lock:
                 self._pipelines[key] = pipeline
                 self._loading.pop(key, None)

@@ -12,26 +12,26 @@ from app.registry.schemas import VersionRef
 
 
 class Instance(RequestModel):
-    """One document to predict for; exactly one of text, features, email and raw_email."""
+    """A document to predict for. Set exactly one of text, features, email and raw_email."""
 
     text: str | None = None
-    """A plain text."""
+    """The document as plain text."""
     features: dict[str, float] | None = None
-    """Named numbers; those left out are zero, names that the model does not know are passed over."""
+    """The document as numeric features by name. Missing features are zero; features unknown to the model are ignored."""
     email: EmailParts | None = None
-    """An e-mail in parts."""
+    """The document as the parts of an e-mail."""
     raw_email: str | None = None
-    """A raw message, base64."""
+    """The document as a raw e-mail message (RFC 5322) in base64."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise ValueError("give exactly one of text, features, email and raw_email")
+            raise ValueError("set exactly one of text, features, email and raw_email")
         return self
 
 
 class PredictRequest(RequestModel):
-    """Documents to predict label sets and rankings for."""
+    """Documents to predict label sets and rankings of."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -49,16 +49,17 @@ class PredictRequest(RequestModel):
     longest: ClassVar[MaxItems] = {"instances": lambda settings: settings.max_instances}
 
     instances: list[Instance] = Field(min_length=1)
-    """The documents; answered in this order."""
+    """The documents. The predictions have the same order."""
     version: VersionRef = "live"
-    """A number or an alias."""
+    """The number or an alias of the version that predicts."""
     top: Count | None = None
-    """Length of the rankings; every label by default."""
+    """Maximum number of labels in each ranking. By default every label is ranked."""
     explain: bool = False
-    """Name the terms that decided for each predicted label."""
+    """Whether to return the terms that contribute most to each predicted label."""
     quick: bool = False
-    """For `mlpp`: find the `top` labels, which must be given, by quick voting. They are those that full
-    voting ranks first, for fewer inner products; the label set is that of these labels alone."""
+    """Whether to find the `top` labels by quick voting. Only for models of the learner `mlpp`; requires `top`.
+    Quick voting finds the same best labels as full voting with fewer dot products. The label set only contains
+    labels among them."""
 
 
 class RankedLabel(ResponseModel):
@@ -67,48 +68,48 @@ class RankedLabel(ResponseModel):
     label: str
     """The label."""
     score: float
-    """Comparable between labels; the decision rule says what it takes to be predicted."""
+    """Score of the label, comparable between labels. The decision rule of the version turns scores into a label set."""
     rank: int
-    """1 for the highest score."""
+    """Position in the ranking, from 1 for the highest score."""
 
 
 class Term(ResponseModel):
-    """A term of a document and what it adds to a label's score."""
+    """A term of a document and its contribution to the score of a label."""
 
     term: str
-    """The term, as the analyzer made it."""
+    """The term as the analyzer returns it, for example stemmed."""
     weight: float
-    """What it adds to the score; negative where it speaks against the label."""
+    """Contribution to the score. It is negative if the term is evidence against the label."""
 
 
 class LabelExplanation(ResponseModel):
-    """Why a label was predicted."""
+    """An explanation of a predicted label."""
 
     label: str
     """The label."""
     terms: list[Term]
-    """The terms that decided, the weightiest first."""
+    """Terms that contribute most to the score, largest contribution first."""
 
 
 class Prediction(ResponseModel):
-    """What is predicted for one instance."""
+    """The prediction for one instance."""
 
     labels: list[str]
     """The predicted label set, in label order."""
     ranking: list[RankedLabel]
-    """Labels by falling score; ties go to the label that sorts first."""
+    """Labels in descending order of their scores. Labels with equal scores are in label order."""
     explanation: list[LabelExplanation] | None = None
-    """Why, for each predicted label; where it was asked for."""
+    """An explanation of each predicted label. Absent unless `explain` is true."""
     dot_products: int | None = None
-    """How many inner products quick voting took; left out elsewhere."""
+    """Number of dot products that quick voting computed. Absent unless `quick` is true."""
 
 
 class PredictResponse(ResponseModel):
-    """Predictions, and the version that made them."""
+    """Predictions, and the version that predicted."""
 
     model: str
-    """The model's name."""
+    """Name of the model."""
     version: int
-    """The version that predicted."""
+    """Number of the version that predicted."""
     predictions: list[Prediction]
-    """One for each instance, in their order."""
+    """One prediction for each instance, in the same order."""

@@ -1,0 +1,99 @@
+"""Converts the documents of JSON requests to the documents that pipelines predict for."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from app.datasets.schemas import EmailParts
+from app.http.errors import Invalid
+from app.serving.schemas import Instance
+from models.data.examples import FeatureRows
+from models.mail import MailDocument, read_email, read_message
+from models.mail.email import Email
+from models.pipeline import Pipeline
+
+
+def to_documents(
+    pipeline: Pipeline, instances: Sequence[Instance]
+) -> list[str] | list[MailDocument] | FeatureRows:
+    """Convert instances to documents of the kind that a pipeline was trained on.
+
+    A pipeline trained on e-mail accepts text, as the text of a message. A pipeline trained on text accepts
+    e-mail, as one text.
+
+    Raises:
+        Invalid: an instance cannot be converted; the error has its pointer.
+    """
+    if pipeline.kind_ == "features":
+        return _to_feature_rows(instances)
+    if pipeline.kind_ == "email":
+        return [_to_mail(instance, i) for i, instance in enumerate(instances)]
+    return [
+        instance.text if instance.text is not None else mail_to_text(_to_mail(instance, i))
+        for i, instance in enumerate(instances)
+    ]
+
+
+def read_json_email(email: EmailParts | None, raw_email: str | None, *, pointer: str = "") -> MailDocument:
+    """Read an e-mail of a JSON request.
+
+    Args:
+        email: the parts of the message; None if the request has the raw message.
+        raw_email: the raw message in base64; ignored if there are parts.
+        pointer: JSON pointer of the object that has the two fields.
+
+    Raises:
+        Invalid: ``raw_email`` is not base64. Defects inside a message are no errors, see
+            :class:`models.mail.MailDocument`.
+
+    >>> read_json_email(None, "U3ViamVjdDogSGkKCkhlbGxv").new_text
+    'Hello'
+    """
+    if email is not None:
+        return read_email(
+            Email(subject=email.subject, from_=email.from_, to=email.to, text=email.text, html=email.html)
+        )
+    try:
+        return read_message(base64.b64decode(raw_email or "", validate=True))
+    except (binascii.Error, ValueError) as error:
+        message = "raw_email is not valid base64"
+        raise Invalid(message, errors=[(f"{pointer}/raw_email", message)]) from error
+
+
+def mail_to_text(mail: MailDocument) -> str:
+    """Convert a message to a document for a pipeline that was trained on text."""
+    return "\n".join(text for text, weight in mail.learning_parts() if weight > 0)
+
+
+def _to_mail(instance: Instance, i: int) -> MailDocument:
+    if instance.text is not None:
+        return read_email(Email(text=instance.text))
+    if instance.features is not None:
+        message = "this model was trained on text or e-mail; send text, email or raw_email"
+        raise Invalid(message, errors=[(f"/instances/{i}/features", message)])
+    return read_json_email(instance.email, instance.raw_email, pointer=f"/instances/{i}")
+
+
+def _to_feature_rows(instances: Sequence[Instance]) -> FeatureRows:
+    names: dict[str, int] = {}
+    columns: list[int] = []
+    values: list[float] = []
+    ends = [0]
+    for i, instance in enumerate(instances):
+        if instance.features is None:
+            message = "this model was trained on numeric features; send features"
+            raise Invalid(message, errors=[(f"/instances/{i}", message)])
+        for name, value in instance.features.items():
+            columns.append(names.setdefault(name, len(names)))
+            values.append(value)
+        ends.append(len(columns))
+    matrix = csr_array(
+        (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int64), ends),
+        shape=(len(instances), len(names)),
+    )
+    return FeatureRows(list(names), matrix)
