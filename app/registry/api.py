@@ -177,7 +177,7 @@ def _check_range(value: str, size: int) -> None:
     match = re.fullmatch(r"bytes=(\d{1,18})-(\d{0,18})", value.strip())
     if match is None or int(match[1]) >= size or (match[2] and int(match[2]) < int(match[1])):
         raise RangeNotSatisfiable(
-            f"the header Range ({value[:100]}) is not one range of the {size} bytes; send one such as bytes=1000-",
+            f"Range: {value[:100]} is not a range of the {size} bytes; send one such as bytes=1000-",
             headers={"Content-Range": f"bytes */{size}"},
         )
 
@@ -195,7 +195,11 @@ def put_alias(
     alias: AliasName,
     body: AliasPut,
     if_match: Annotated[
-        str | None, Header(description="The `ETag` that the alias must have; if it has another one, the response is 412.", max_length=200)
+        str | None,
+        Header(
+            description="The `ETag` that the alias must have; if it has another one, the response is 412.",
+            max_length=200,
+        ),
     ] = None,
 ) -> Alias:
     """Create or move an alias.

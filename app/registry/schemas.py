@@ -20,8 +20,8 @@ class IfBetter(RequestModel):
     """The measure that decides whether a version is promoted."""
 
     metric: str = Field(examples=["f1_micro"])
-    """Name of a measure on the test part, as in `metrics` of a version. The new version is promoted if its value is
-    better than that of the current `live` version."""
+    """Name of a measure on the test part, as in `metrics` of a version. The new version is promoted if its
+    value is better than that of the current `live` version."""
 
 
 class PromoteIfBetter(RequestModel):
@@ -98,7 +98,8 @@ class ModelVersion(ResponseModel):
     warnings: list[str]
     """Warnings for people, in full sentences."""
     dataset_id: str | None = None
-    """Id of the data set that the version was trained on. Absent if the data set is deleted, and for an import."""
+    """Id of the data set that the version was trained on. Absent if the data set is deleted, and for an
+    import."""
     dataset_sha256: str | None = None
     """SHA-256 of the content that the version was trained on. Absent if unknown."""
     training_job_id: str | None = None

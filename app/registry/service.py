@@ -49,7 +49,9 @@ def delete_model(ctx: AppContext, name: str) -> None:
         _get_model_or_404(tx.session, name)
         router = tx.session.scalars(select(tables.Router.name).where(tables.Router.model == name)).first()
         if router is not None:
-            raise Conflict(f"model {name} is used by router {router}; delete the router first", code="model_in_use")
+            raise Conflict(
+                f"model {name} is used by router {router}; delete the router first", code="model_in_use"
+            )
         job = tx.session.scalars(
             select(tables.Job.id).where(tables.Job.model == name, tables.Job.state.not_in(FINISHED))
         ).first()
@@ -79,7 +81,9 @@ def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
         ).all()
         page_rows, cursor = cut(rows, page, lambda row: row.version)
         aliases = _aliases(session, name)
-        return ModelVersionPage(items=[_version_to_response(row, aliases) for row in page_rows], next_cursor=cursor)
+        return ModelVersionPage(
+            items=[_version_to_response(row, aliases) for row in page_rows], next_cursor=cursor
+        )
 
 
 def get_version(db: Database, name: str, version: int) -> ModelVersion:
@@ -256,7 +260,8 @@ def _check_revision(tx: Transaction, name: str, alias: str, if_match: str | None
     accepted = [tag.strip() for tag in if_match.split(",")]
     if current is None or ("*" not in accepted and current not in accepted):
         raise PreconditionFailed(
-            f"alias {alias} of {name} has the ETag {current or 'none'}, not {if_match}; check the alias and send the current ETag"
+            f"alias {alias} of {name} has the ETag {current or 'none'}, not {if_match}; check the alias and "
+            "send its current ETag"
         )
 
 
@@ -267,7 +272,9 @@ def _get_model_or_404(session: Session, name: str) -> tables.Model:
     return row
 
 
-def _get_version_or_404(session: Session, name: str, version: int, pointer: str | None = None) -> tables.ModelVersion:
+def _get_version_or_404(
+    session: Session, name: str, version: int, pointer: str | None = None
+) -> tables.ModelVersion:
     _get_model_or_404(session, name)
     row = session.get(tables.ModelVersion, (name, version))
     if row is None:

@@ -1,1 +1,1 @@
-"""Routers: a message in, departments out, and a record of every decision."""
+"""Routers: send messages to departments and record every decision."""

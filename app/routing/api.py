@@ -1,4 +1,4 @@
-"""Routers, messages and decisions over HTTP."""
+"""HTTP routes of routers, messages and decisions."""
 
 from __future__ import annotations
 
@@ -27,36 +27,54 @@ from app.routing.schemas import (
     RouterPut,
 )
 from app.serving.dependencies import Loaded
+from app.serving.instances import read_json_email
 from models.mail import MailDocument, read_message
 
 router = resource("routers")
 decisions = resource("decisions")
 
-_RAW = ("message/rfc822", "application/octet-stream", "text/plain")
+_RAW_MEDIA_TYPES = ("message/rfc822", "application/octet-stream", "text/plain")
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
-@router.put("/routers/{name}", dependencies=[TrainScope])
+@router.put("/routers/{name}", dependencies=[TrainScope], response_description="The router.")
 def put(ctx: Context, name: RouterName, body: RouterPut) -> Router:
-    """Create or replace a router. The model, version and shadow that it names must exist."""
+    """Create or replace a router.
+
+    Its model, version and shadow must exist.
+    """
     return service.put(ctx.db, name, body)
 
 
-@router.get("/routers", dependencies=[ReadScope])
+@router.get("/routers", dependencies=[ReadScope], response_description="A page of routers.")
 def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb of the operation's id
-    """List routers, by name."""
+    """List routers in order of their names."""
     return service.page(ctx.db, page)
 
 
-@router.get("/routers/{name}", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/routers/{name}",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The router.",
+)
 def get(ctx: Context, name: RouterName) -> Router:
-    """Read a router."""
+    """Get a router."""
     return service.get(ctx.db, name)
 
 
-@router.delete("/routers/{name}", status_code=204, dependencies=[TrainScope], responses=responses(404))
+@router.delete(
+    "/routers/{name}",
+    status_code=204,
+    dependencies=[TrainScope],
+    responses=responses(404),
+    response_description="The router is deleted; no content.",
+)
 def delete(ctx: Context, name: RouterName) -> None:
-    """Delete a router. Its decisions stay readable by their ids."""
+    """Delete a router.
+
+    Its decisions are kept and can be read by their ids.
+    """
     service.delete(ctx.db, name)
 
 
@@ -64,6 +82,7 @@ def delete(ctx: Context, name: RouterName) -> None:
     "/routers/{name}/messages",
     dependencies=[PredictScope],
     responses=responses(404),
+    response_description="The decision.",
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -82,33 +101,50 @@ async def route_message(
     background: BackgroundTasks,
     name: RouterName,
     explain: Annotated[
-        bool | None, Query(description="Name the terms that decided; by default as the router says.")
+        bool | None,
+        Query(
+            description="Whether to return the terms that contribute most to the predicted labels. "
+            "Default: the setting of the router."
+        ),
     ] = None,
 ) -> Decision:
-    """Route one message: a raw one (RFC 5322), or its parts as JSON.
+    """Route a message to departments.
 
-    Mail is never dropped: what cannot be read goes to the fallback, with its defects. The same message
-    (by Message-ID and body) posted again gets the same decision.
+    Send a raw message (RFC 5322), or the parts of a message as JSON. The decision is recorded before the API
+    returns it. A message without readable text is not rejected: it goes to the fallback, and the response has
+    its defects. If you send the same message again (same Message-ID and body), the API returns the first
+    decision.
     """
     refuse_encoding(request)
-    kind = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
-    body, cut = await _up_to(request, ctx.settings.max_message_bytes)
-    mail = await to_thread.run_sync(_read, kind, body, cut)
+    media_type = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
+    body, truncated = await _read_up_to(request, ctx.settings.max_message_bytes)
+    mail = await to_thread.run_sync(_read_mail, media_type, body, truncated)
     decision, new = await to_thread.run_sync(lambda: service.route(ctx, loaded, name, mail, explain=explain))
     if new:
-        background.add_task(service.shadow, ctx, loaded, decision.decision_id, mail)
+        background.add_task(service.record_shadow, ctx, loaded, decision.decision_id, mail)
     return decision
 
 
-@router.get("/routers/{name}/decisions", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/routers/{name}/decisions",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of decisions.",
+)
 def list_decisions(ctx: Context, name: RouterName, page: PageQuery) -> DecisionPage:
-    """List the decisions of a router, the newest first."""
+    """List the decisions of a router, newest first."""
     return service.page_decisions(ctx.db, name, page)
 
 
-@decisions.get("/decisions/{decision_id}", name="get", dependencies=[ReadScope], responses=responses(404))
+@decisions.get(
+    "/decisions/{decision_id}",
+    name="get",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The decision.",
+)
 def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
-    """Read a decision."""
+    """Get a decision."""
     return service.get_decision(ctx.db, decision_id)
 
 
@@ -118,22 +154,34 @@ def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
     name="delete",
     dependencies=[TrainScope],
     responses=responses(404),
+    response_description="The decision is deleted; no content.",
 )
 def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
-    """Delete a decision and what it kept of the message. The message posted again is decided anew."""
+    """Delete a decision and its data of the message.
+
+    If you send the message again, it gets a new decision.
+    """
     service.delete_decision(ctx.db, decision_id)
 
 
-@decisions.post("/decisions/{decision_id}/feedback", dependencies=[PredictScope], responses=responses(404))
+@decisions.post(
+    "/decisions/{decision_id}/feedback",
+    dependencies=[PredictScope],
+    responses=responses(404),
+    response_description="The decision with the feedback.",
+)
 def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> RecordedDecision:
-    """Tell which labels would have been right."""
+    """Submit the correct labels of a message.
+
+    They replace earlier feedback on the decision.
+    """
     return service.give_feedback(ctx.db, decision_id, body)
 
 
-async def _up_to(request: Request, limit: int) -> tuple[bytes, bool]:
-    """The first bytes of a body, and whether there were more; the rest is received and let go.
+async def _read_up_to(request: Request, limit: int) -> tuple[bytes, bool]:
+    """Return the first bytes of a body, and whether the body is longer. The other bytes are discarded.
 
-    A message that is too long is still routed by its beginning: mail is never dropped.
+    A message that is too long is still routed, by its first bytes.
     """
     kept = bytearray()
     received = 0
@@ -143,15 +191,21 @@ async def _up_to(request: Request, limit: int) -> tuple[bytes, bool]:
     return bytes(kept), received > limit
 
 
-def _read(kind: str, body: bytes, cut: bool) -> MailDocument:
-    if kind == "application/json":
-        if cut:
-            raise TooLarge(f"a message as JSON may take {len(body):,} bytes; send it raw, as message/rfc822")
-        return service.read_json(_parsed(body))
-    if kind not in _RAW:
-        raise Unsupported(f"{kind} is not read here; send message/rfc822, application/octet-stream or JSON")
+def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:
+    if media_type == "application/json":
+        if truncated:
+            raise TooLarge(
+                f"a JSON message may have at most {len(body):,} bytes; send the raw message as message/rfc822"
+            )
+        message = _parse_json(body)
+        return read_json_email(message.email, message.raw_email)
+    if media_type not in _RAW_MEDIA_TYPES:
+        raise Unsupported(
+            f"the media type {media_type} is not supported; send message/rfc822, application/octet-stream "
+            "or application/json"
+        )
     mail = read_message(body)
-    if cut:
+    if truncated:
         mail = replace(
             mail,
             truncated=True,
@@ -160,10 +214,10 @@ def _read(kind: str, body: bytes, cut: bool) -> MailDocument:
     return mail
 
 
-def _parsed(body: bytes) -> MessageJson:
-    given = parse(body, replace_surrogates=True)
+def _parse_json(body: bytes) -> MessageJson:
+    value = parse(body, replace_surrogates=True)
     try:
-        return MessageJson.model_validate(given)
+        return MessageJson.model_validate(value)
     except ValidationError as error:
         errors = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
-        raise RequestValidationError(errors, body=given) from error
+        raise RequestValidationError(errors, body=value) from error

@@ -1,4 +1,4 @@
-"""From a prediction to a disposition: pure rules, no database."""
+"""The rules that turn a prediction into a routing decision. No database access."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from models.pipeline import Pipeline, Prediction
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Where a message goes.
+class RoutingOutcome:
+    """The result of a router's rules for one message.
 
     Attributes:
-        disposition: routed, put up for review, or left to the fallback.
-        departments: the chosen ones, best first.
-        destinations: the distinct places to send the message to.
+        disposition: whether the message is routed, needs a review, or goes to the fallback.
+        departments: the selected departments, best first; empty for the fallback.
+        destinations: the distinct destinations of the message, in order of the departments.
     """
 
     disposition: Disposition
@@ -23,26 +23,26 @@ class Outcome:
     destinations: list[str]
 
 
-def decide(config: RouterPut, pipeline: Pipeline, prediction: Prediction) -> Outcome:
-    """Apply a router's rules to a prediction over all labels."""
-    chosen = set(prediction.labels)
-    best_first = [(label, score) for label, score in prediction.ranking if label in chosen]
+def apply_rules(config: RouterPut, pipeline: Pipeline, prediction: Prediction) -> RoutingOutcome:
+    """Apply the rules of a router to a prediction that ranks all labels."""
+    predicted = set(prediction.labels)
+    best_first = [(label, score) for label, score in prediction.ranking if label in predicted]
     departments = [
         Department(label=label, destination=config.destinations.get(label, config.fallback), score=score)
         for label, score in best_first[: config.at_most]
     ]
     if not departments:
-        return Outcome("fallback", [], [config.fallback])
+        return fallback_outcome(config)
     thresholds = dict(zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True))
     margin = min(department.score - thresholds[department.label] for department in departments)
-    unsure = config.review_below is not None and margin < config.review_below
-    return Outcome(
-        "review" if unsure else "routed",
+    needs_review = config.review_below is not None and margin < config.review_below
+    return RoutingOutcome(
+        "review" if needs_review else "routed",
         departments,
         list(dict.fromkeys(department.destination for department in departments)),
     )
 
 
-def unreadable(config: RouterPut) -> Outcome:
-    """What becomes of a message in which nothing can be read."""
-    return Outcome("fallback", [], [config.fallback])
+def fallback_outcome(config: RouterPut) -> RoutingOutcome:
+    """Return the outcome for a message without a predicted label or without readable text."""
+    return RoutingOutcome("fallback", [], [config.fallback])

@@ -1,4 +1,4 @@
-"""What a client may say and will hear about routers, messages and decisions."""
+"""Request and response schemas of routers, messages and decisions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from app.registry.schemas import VersionRef
 from app.serving.schemas import LabelExplanation, RankedLabel
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), WithoutNul]
-"""Where a department's messages go: an address, a queue's name, whatever the caller understands."""
+"""Destination of messages, such as an address or the name of a queue; Covey does not interpret it."""
 
 Disposition: TypeAlias = Literal["routed", "review", "fallback"]
 
 
 class RouterPut(RequestModel):
-    """How messages are routed."""
+    """The configuration of a router."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -46,60 +46,66 @@ class RouterPut(RequestModel):
     longest: ClassVar[MaxItems] = {"destinations": lambda settings: settings.max_labels}
 
     model: Name
-    """A model that exists."""
+    """Name of an existing model."""
     version: VersionRef = "live"
-    """A number or an alias; an alias follows every promotion."""
+    """The number of a version, or an alias. A router with an alias uses the version that the alias currently
+    names."""
     destinations: dict[Label, Destination] = Field(default_factory=dict)
-    """Label to destination; a label without one goes to the fallback."""
+    """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: Destination
-    """Where messages go for which no department is found, and those that cannot be read."""
+    """Destination of messages without a predicted department and of messages without readable text."""
     review_below: float | None = Field(default=None, ge=0)
-    """A message is put up for review when the score of a chosen department exceeds its threshold by less."""
+    """Minimum margin of a routed message. The margin is the smallest difference between the score of a
+    selected department and its threshold. A message with a smaller margin gets the disposition `review`. By
+    default no message needs a review."""
     at_most: Count | None = None
-    """At most so many departments, the best ones."""
+    """Maximum number of departments; the ones with the highest scores are selected. No limit by default."""
     shadow: VersionRef | None = None
-    """A second version that decides too, for comparison only."""
+    """The number or an alias of a second version of the model. Its decisions are recorded for comparison and
+    do not affect the routing."""
     explain: bool = False
-    """Name the terms that decided, in every decision."""
+    """Whether every decision includes the terms that contribute most to the predicted labels."""
 
 
 class Router(ResponseModel):
-    """How messages are routed under a name."""
+    """A router: sends messages to departments according to the predictions of a model."""
 
     name: str
-    """Its name."""
+    """Name of the router."""
     model: str
-    """The model that decides."""
+    """Name of the model that decides."""
     version: int | str
-    """The version's number, or an alias that is followed."""
+    """The number of the version, or an alias."""
     destinations: dict[str, str]
-    """Label to destination; a label without one goes to the fallback."""
+    """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: str
-    """Where messages go for which no department is found, and those that cannot be read."""
+    """Destination of messages without a predicted department and of messages without readable text."""
     review_below: float | None = None
-    """A message is put up for review when the score of a chosen department exceeds its threshold by less."""
+    """Minimum margin of a routed message; a message with a smaller margin gets the disposition `review`.
+    Absent if no message needs a review."""
     at_most: int | None = None
-    """At most so many departments, the best ones."""
+    """Maximum number of departments; the ones with the highest scores are selected. Absent if there is no
+    limit."""
     shadow: int | str | None = None
-    """A second version that decides too, for comparison only."""
+    """The number or an alias of a second version that is recorded for comparison. Absent if there is none."""
     explain: bool
-    """Whether every decision names the terms that decided."""
+    """Whether every decision includes the terms that contribute most to the predicted labels."""
     created_at: Timestamp
-    """When it was created."""
+    """Time when the router was created."""
     updated_at: Timestamp
-    """When it was last replaced."""
+    """Time when the router was last replaced."""
 
 
 class RouterPage(ResponseModel):
     """A page of routers, by name."""
 
     items: list[Router]
-    """The page."""
+    """Routers of this page."""
     next_cursor: NextCursor = None
 
 
 class MessageJson(RequestModel):
-    """A message as JSON; exactly one of email and raw_email."""
+    """A message as JSON. Set exactly one of email and raw_email."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -116,102 +122,106 @@ class MessageJson(RequestModel):
     )
 
     email: EmailParts | None = None
-    """The message in parts."""
+    """The message as parts."""
     raw_email: str | None = None
-    """A raw message, base64."""
+    """The raw message (RFC 5322) in base64."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if (self.email is None) == (self.raw_email is None):
-            raise ValueError("give exactly one of email and raw_email")
+            raise ValueError("set exactly one of email and raw_email")
         return self
 
 
 class Department(ResponseModel):
-    """A department that a message goes to."""
+    """A department that a message is sent to."""
 
     label: str
-    """The label that stands for the department."""
+    """The label of the department."""
     destination: str
-    """Where its messages go."""
+    """The destination of the department, or the fallback if the label has no destination."""
     score: float
-    """The label's score."""
+    """Score of the label."""
 
 
 class MessageSummary(ResponseModel):
-    """What was read of the message."""
+    """A summary of the message."""
 
     message_id: str | None = None
-    """Its Message-ID, without the angle brackets."""
+    """The Message-ID without angle brackets. Absent if the message has none."""
     subject: str | None = None
-    """Its subject, unless the service keeps none."""
+    """The subject. Absent if the service does not keep text of messages (`COVEY_KEEP_DECISION_TEXT`)."""
     automated: bool
-    """Written by a program: an auto-reply, a bounce, a list. Do not answer it automatically."""
+    """Whether a program sent the message, such as an automatic reply or a bounce. Do not reply
+    automatically."""
     defects: list[str]
-    """What could not be read as it stood."""
+    """Defects of the message, such as parts that could not be decoded."""
     truncated: bool
-    """Only a part of the message was read, because of its size."""
+    """Whether only a part of the message was read, because it exceeds a size limit."""
 
 
 class ShadowDecision(ResponseModel):
-    """What the shadow version would have decided."""
+    """The prediction of the shadow version for the same message."""
 
     version: int
-    """The version's number."""
+    """Number of the shadow version."""
     labels: list[str]
-    """The label set that it predicts."""
+    """The predicted label set, in label order."""
     ranking: list[RankedLabel]
-    """The labels with the highest scores."""
+    """The labels with the highest scores, at most 10."""
 
 
 class Decision(ResponseModel):
-    """Where a message goes, and why."""
+    """The routing decision of one message."""
 
     decision_id: str
-    """Begins with `dec_`."""
+    """Id of the decision; starts with `dec_`."""
     router: str
-    """The router that the message was posted to."""
+    """Name of the router."""
     model: str
-    """The model that decided."""
+    """Name of the model that decided."""
     version: int
-    """The version that decided."""
+    """Number of the version that decided."""
     disposition: Disposition
-    """What to do with the message."""
+    """Whether the message is routed, needs a review, or goes to the fallback."""
     departments: list[Department]
-    """Best first. Empty for the fallback."""
+    """The selected departments, best first. Empty for the fallback."""
     destinations: list[str]
-    """The distinct places to send the message to; the fallback's where no department was found."""
+    """Distinct destinations of the message, in order of the departments; the fallback if there is no
+    department."""
     ranking: list[RankedLabel]
-    """Every label by falling score."""
+    """Every label in descending order of the scores."""
     explanation: list[LabelExplanation] | None = None
-    """Why, for each predicted label; where it was asked for."""
+    """An explanation of each predicted label. Absent if it was not requested, no label is predicted, or the
+    learner cannot explain its scores."""
     message: MessageSummary
-    """The message, as far as it was read."""
+    """A summary of the message."""
 
 
 class RecordedDecision(Decision):
-    """A decision as it is kept."""
+    """A recorded decision with its feedback."""
 
     created_at: Timestamp
-    """When it was decided."""
+    """Time of the decision."""
     shadow: ShadowDecision | None = None
-    """What the shadow version would have decided."""
+    """The prediction of the shadow version. Absent if the router has no shadow, or it has not predicted
+    yet."""
     feedback: list[str] | None = None
-    """The labels that would have been right, as told afterwards."""
+    """The correct labels from the feedback, sorted. Absent if there is no feedback."""
     feedback_at: Timestamp | None = None
-    """When that was told."""
+    """Time of the feedback. Absent if there is no feedback."""
 
 
 class DecisionPage(ResponseModel):
-    """A page of decisions, the newest first."""
+    """A page of decisions, newest first."""
 
     items: list[RecordedDecision]
-    """The page."""
+    """Decisions of this page."""
     next_cursor: NextCursor = None
 
 
 class Feedback(RequestModel):
-    """What would have been right."""
+    """The correct labels of a message."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -223,4 +233,4 @@ class Feedback(RequestModel):
     longest: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
 
     labels: list[Label]
-    """The labels that would have been right; none at all is allowed."""
+    """The correct labels. An empty list states that no department is correct."""

@@ -1,9 +1,7 @@
-"""What happens to routers and to the messages that they route."""
+"""Creates and deletes routers, routes messages, and records decisions and feedback."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from typing import Any
 
@@ -18,13 +16,12 @@ from app.db.session import Database
 from app.http.errors import ApiError, Invalid, NotFound
 from app.http.paging import Page, by_name, newest_first
 from app.ids import new_id
-from app.registry import service as versions
-from app.routing.deciding import Outcome, decide, unreadable
+from app.registry import service as registry
+from app.routing.decision_rules import RoutingOutcome, apply_rules, fallback_outcome
 from app.routing.schemas import (
     Decision,
     DecisionPage,
     Feedback,
-    MessageJson,
     MessageSummary,
     RecordedDecision,
     Router,
@@ -32,29 +29,33 @@ from app.routing.schemas import (
     RouterPut,
     ShadowDecision,
 )
+from app.serving.instances import mail_to_text
 from app.serving.loaded_models import LoadedModels
-from app.serving.prediction import as_text, label_explanations, load_version, ranked_labels
-from models.mail import MailDocument, read_email, read_message
-from models.mail.email import Email
+from app.serving.prediction import label_explanations, load_version, ranked_labels
+from models.mail import MailDocument
 from models.pipeline import Pipeline, Prediction
 
 log = structlog.get_logger()
 
 SHADOW_RANKING = 10
-"""How many labels of a shadow's ranking are kept."""
+"""Number of labels in the recorded ranking of a shadow version."""
 
 
 def put(db: Database, name: str, body: RouterPut) -> Router:
-    """Make or replace a router; what it names must exist."""
+    """Create or replace a router.
+
+    Raises:
+        Invalid: the model, version or shadow does not exist, or cannot read e-mail.
+    """
     with db.write() as tx:
         try:
-            _expect_mail(versions.resolve(tx.session, body.model, body.version), "/model")
+            _check_reads_mail(registry.resolve(tx.session, body.model, body.version), "/model")
             if body.shadow is not None:
-                shadow = versions.resolve(tx.session, body.model, body.shadow, pointer="/shadow")
-                _expect_mail(shadow, "/shadow")
+                shadow = registry.resolve(tx.session, body.model, body.shadow, pointer="/shadow")
+                _check_reads_mail(shadow, "/shadow")
         except NotFound as error:
-            places = error.errors or [("/model", error.detail)]
-            raise Invalid(error.detail, code="unknown_version", errors=places) from error
+            errors = error.errors or [("/model", error.detail)]
+            raise Invalid(error.detail, code="unknown_version", errors=errors) from error
         row = tx.session.get(tables.Router, name, with_for_update=True)
         if row is None:
             row = tables.Router(name=name, id=new_id("rtr"), created_at=tx.now)
@@ -63,60 +64,49 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
         row.config = body.model_dump(mode="json", exclude_none=True)
         row.updated_at = tx.now
         tx.session.flush()
-        return _shown(row)
+        return _router_to_response(row)
 
 
 def get(db: Database, name: str) -> Router:
-    """One router."""
+    """Return a router."""
     with db.read() as session:
-        return _shown(_router(session, name))
+        return _router_to_response(_get_router_or_404(session, name))
 
 
 def page(db: Database, page: Page) -> RouterPage:
-    """A page of routers, by name."""
+    """Return a page of routers, by name."""
     with db.read() as session:
         rows, cursor = by_name(session, select(tables.Router), tables.Router.name, page)
-        return RouterPage(items=[_shown(row) for row in rows], next_cursor=cursor)
+        return RouterPage(items=[_router_to_response(row) for row in rows], next_cursor=cursor)
 
 
 def delete(db: Database, name: str) -> None:
-    """Delete a router; its decisions stay."""
+    """Delete a router. Its decisions are kept."""
     with db.write() as tx:
-        tx.session.delete(_router(tx.session, name))
-
-
-def read_json(body: MessageJson) -> MailDocument:
-    """The message in a JSON body.
-
-    Raises:
-        Invalid: ``raw_email`` is not base64. (What cannot be read *inside* a message is no error.)
-    """
-    if body.email is not None:
-        parts = body.email
-        return read_email(
-            Email(subject=parts.subject, from_=parts.from_, to=parts.to, text=parts.text, html=parts.html)
-        )
-    try:
-        return read_message(base64.b64decode(body.raw_email or "", validate=True))
-    except (binascii.Error, ValueError) as error:
-        message = "raw_email is not base64"
-        raise Invalid(message, errors=[("/raw_email", message)]) from error
+        tx.session.delete(_get_router_or_404(tx.session, name))
 
 
 def route(
     ctx: AppContext, loaded: LoadedModels, name: str, mail: MailDocument, *, explain: bool | None
 ) -> tuple[Decision, bool]:
-    """Decide where a message goes, and record it before answering.
+    """Route a message and record the decision.
+
+    Args:
+        ctx: the application context.
+        loaded: the loaded models.
+        name: name of the router.
+        mail: the message.
+        explain: whether to explain the decision; None for the setting of the router.
 
     Returns:
-        the decision, and whether it is new: the same message again gets the decision of the first time.
+        The decision, and whether it is new. A message that was routed before gets its first decision.
     """
     key = message_key(mail)
     while True:
         try:
             return _route(ctx, loaded, name, mail, key, explain)
         except IntegrityError:
-            # The same message was posted twice at once, and the other one was first.
+            # A concurrent request has recorded a decision for the same message.
             continue
 
 
@@ -124,16 +114,16 @@ def _route(
     ctx: AppContext, loaded: LoadedModels, name: str, mail: MailDocument, key: str, explain: bool | None
 ) -> tuple[Decision, bool]:
     with ctx.db.read() as session:
-        router = _router(session, name)
-        earlier = _earlier(session, router.id, key)
+        router = _get_router_or_404(session, name)
+        earlier = _find_decision(session, router.id, key)
     if earlier is not None:
         return earlier, False
     config = RouterPut.model_validate(router.config)
     version, pipeline = load_version(ctx, loaded, config.model, config.version)
     prediction = _predict(pipeline, mail, explain=config.explain if explain is None else explain)
     readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
-    outcome = decide(config, pipeline, prediction) if readable else unreadable(config)
-    decision = _decision(ctx, router.name, version, outcome, prediction, mail)
+    outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
+    decision = _build_decision(ctx, router.name, version, outcome, prediction, mail)
     row = tables.Decision(
         id=decision.decision_id,
         router_id=router.id,
@@ -142,7 +132,7 @@ def _route(
         response=decision.model_dump(
             mode="json",
             exclude_none=True,
-            # Its terms are words of the message.
+            # The terms of an explanation are words of the message.
             exclude=set() if ctx.settings.keep_decision_text else {"explanation"},
         ),
     )
@@ -153,24 +143,24 @@ def _route(
     return decision, True
 
 
-def shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail: MailDocument) -> None:
-    """Let the router's shadow version decide too, after the answer has been given."""
+def record_shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail: MailDocument) -> None:
+    """Record the prediction of the shadow version of a router. Runs after the response was sent."""
     try:
         with ctx.db.read() as session:
             row = session.get(tables.Decision, decision_id)
-            if row is None:  # deleted meanwhile
+            if row is None:  # deleted in the meantime
                 return
-            router = _router(session, row.router)
+            router = _get_router_or_404(session, row.router)
         config = RouterPut.model_validate(router.config)
         if config.shadow is None:
             return
         version, pipeline = load_version(ctx, loaded, config.model, config.shadow)
     except ApiError as error:
-        # The shadow is for comparison only; one that is gone must not disturb the routing.
-        log.warning("shadow.absent", decision_id=decision_id, reason=error.detail)
+        # The routing must not depend on the shadow version, which is for comparison only.
+        log.warning("shadow.unavailable", decision_id=decision_id, reason=error.detail)
         return
     prediction = _predict(pipeline, mail, explain=False)
-    said = ShadowDecision(
+    shadow = ShadowDecision(
         version=version.version,
         labels=prediction.labels,
         ranking=ranked_labels(prediction.ranking[:SHADOW_RANKING]),
@@ -179,68 +169,71 @@ def shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail: MailDo
         tx.session.execute(
             update(tables.Decision)
             .where(tables.Decision.id == decision_id)
-            .values(shadow=said.model_dump(mode="json"))
+            .values(shadow=shadow.model_dump(mode="json"))
         )
 
 
 def message_key(mail: MailDocument) -> str:
-    """What makes two posts the same message: Message-ID and body."""
+    """Return a key that is equal for equal messages: a digest of the Message-ID and the body."""
     return hashlib.sha256(f"{mail.message_id or ''}\n{mail.body_digest}".encode()).hexdigest()
 
 
 def page_decisions(db: Database, name: str, page: Page) -> DecisionPage:
-    """A page of a router's decisions, the newest first."""
+    """Return a page of the decisions of a router, newest first."""
     with db.read() as session:
-        router = _router(session, name)
+        router = _get_router_or_404(session, name)
         statement = select(tables.Decision).where(tables.Decision.router_id == router.id)
         rows, cursor = newest_first(session, statement, tables.Decision.id, page)
-        return DecisionPage(items=[_recorded(row) for row in rows], next_cursor=cursor)
+        return DecisionPage(items=[_decision_to_response(row) for row in rows], next_cursor=cursor)
 
 
 def get_decision(db: Database, decision_id: str) -> RecordedDecision:
-    """One decision."""
+    """Return a decision."""
     with db.read() as session:
-        return _recorded(_found(session.get(tables.Decision, decision_id), decision_id))
+        return _decision_to_response(_get_decision_or_404(session, decision_id))
 
 
 def delete_decision(db: Database, decision_id: str) -> None:
-    """Delete a decision and all that it kept of the message."""
+    """Delete a decision with all its data of the message."""
     with db.write() as tx:
-        tx.session.delete(_found(tx.session.get(tables.Decision, decision_id), decision_id))
+        tx.session.delete(_get_decision_or_404(tx.session, decision_id))
 
 
 def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:
-    """Tell which labels would have been right; telling again replaces it."""
+    """Record the correct labels of a message; they replace earlier feedback."""
     with db.write() as tx:
-        row = _found(tx.session.get(tables.Decision, decision_id, with_for_update=True), decision_id)
+        row = _get_decision_or_404(tx.session, decision_id, lock=True)
         row.feedback = sorted(set(body.labels))
         row.feedback_at = tx.now
         tx.session.flush()
-        return _recorded(row)
+        return _decision_to_response(row)
 
 
-def _expect_mail(version: tables.ModelVersion, pointer: str) -> None:
+def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
     if version.description["features"]["kind"] == "numeric":
         message = (
-            f"version {version.version} of {version.model} was trained on named numbers; it reads no mail"
+            f"version {version.version} of {version.model} was trained on numeric features and cannot read "
+            "e-mail; use a version trained on text or e-mail"
         )
         raise Invalid(message, errors=[(pointer, message)])
 
 
 def _predict(pipeline: Pipeline, mail: MailDocument, *, explain: bool) -> Prediction:
-    explain = explain and pipeline.learner.can_explain  # no mail is refused for want of an explanation
+    explain = explain and pipeline.learner.can_explain  # a message is routed even without an explanation
     if pipeline.kind_ == "email":
         return pipeline.predict([mail], explain=explain)[0]
     if pipeline.kind_ == "text":
-        return pipeline.predict([as_text(mail)], explain=explain)[0]
-    raise Invalid("this router's model was trained on named numbers; it cannot read messages")
+        return pipeline.predict([mail_to_text(mail)], explain=explain)[0]
+    raise Invalid(
+        "the model of this router was trained on numeric features and cannot read e-mail; change the router"
+    )
 
 
-def _decision(
+def _build_decision(
     ctx: AppContext,
     router: str,
     version: tables.ModelVersion,
-    outcome: Outcome,
+    outcome: RoutingOutcome,
     prediction: Prediction,
     mail: MailDocument,
 ) -> Decision:
@@ -265,7 +258,7 @@ def _decision(
     )
 
 
-def _earlier(session: Session, router_id: str, key: str) -> Decision | None:
+def _find_decision(session: Session, router_id: str, key: str) -> Decision | None:
     row = session.scalars(
         select(tables.Decision).where(
             tables.Decision.router_id == router_id, tables.Decision.message_key == key
@@ -274,20 +267,21 @@ def _earlier(session: Session, router_id: str, key: str) -> Decision | None:
     return None if row is None else Decision.model_validate(row.response)
 
 
-def _router(session: Session, name: str) -> tables.Router:
+def _get_router_or_404(session: Session, name: str) -> tables.Router:
     row = session.get(tables.Router, name)
     if row is None:
         raise NotFound(f"there is no router {name}")
     return row
 
 
-def _found(row: tables.Decision | None, decision_id: str) -> tables.Decision:
+def _get_decision_or_404(session: Session, decision_id: str, *, lock: bool = False) -> tables.Decision:
+    row = session.get(tables.Decision, decision_id, with_for_update=lock)
     if row is None:
         raise NotFound(f"there is no decision {decision_id}")
     return row
 
 
-def _recorded(row: tables.Decision) -> RecordedDecision:
+def _decision_to_response(row: tables.Decision) -> RecordedDecision:
     fields: dict[str, Any] = {
         **row.response,
         "created_at": row.created_at,
@@ -298,7 +292,7 @@ def _recorded(row: tables.Decision) -> RecordedDecision:
     return RecordedDecision.model_validate(fields)
 
 
-def _shown(row: tables.Router) -> Router:
+def _router_to_response(row: tables.Router) -> Router:
     return Router.model_validate(
         {
             "explain": False,

@@ -17,7 +17,8 @@ class Instance(RequestModel):
     text: str | None = None
     """The document as plain text."""
     features: dict[str, float] | None = None
-    """The document as numeric features by name. Missing features are zero; features unknown to the model are ignored."""
+    """The document as numeric features by name. Missing features are zero. Features that are unknown to the
+    model are ignored."""
     email: EmailParts | None = None
     """The document as the parts of an e-mail."""
     raw_email: str | None = None
@@ -57,9 +58,9 @@ class PredictRequest(RequestModel):
     explain: bool = False
     """Whether to return the terms that contribute most to each predicted label."""
     quick: bool = False
-    """Whether to find the `top` labels by quick voting. Only for models of the learner `mlpp`; requires `top`.
-    Quick voting finds the same best labels as full voting with fewer dot products. The label set only contains
-    labels among them."""
+    """Whether to find the `top` labels by quick voting. Only for models of the learner `mlpp`; requires
+    `top`. Quick voting finds the same best labels as full voting with fewer dot products. The label set only
+    contains labels among them."""
 
 
 class RankedLabel(ResponseModel):
@@ -68,7 +69,8 @@ class RankedLabel(ResponseModel):
     label: str
     """The label."""
     score: float
-    """Score of the label, comparable between labels. The decision rule of the version turns scores into a label set."""
+    """Score of the label, comparable between labels. The decision rule of the version turns scores into a
+    label set."""
     rank: int
     """Position in the ranking, from 1 for the highest score."""
 
@@ -88,7 +90,7 @@ class LabelExplanation(ResponseModel):
     label: str
     """The label."""
     terms: list[Term]
-    """Terms that contribute most to the score, largest contribution first."""
+    """Terms that contribute most to the score, largest absolute contribution first."""
 
 
 class Prediction(ResponseModel):
