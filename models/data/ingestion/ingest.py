@@ -1,4 +1,4 @@
-"""Reads a file into a stored data set and a report, in one pass and in bounded memory."""
+"""Reads a file into a stored data set with a report, in one pass and in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from models.errors import BadDataError, BadRecord, ParameterError
 from models.labels import LabelTree
 
 MAX_REPORTED_RECORDS = 20
-"""Maximum number of bad records in a report. A file with more is read only until that many are found, unless
-``max_bad_records`` allows more."""
+"""Maximum number of bad records in a report. After that many, the reader stops unless ``max_bad_records`` allows
+more."""
 
 
 class ExampleSink(Protocol):

@@ -41,7 +41,7 @@ EMAIL_FIELDS = {"subject": "subject", "from": "from_", "to": "to", "text": "text
 
 _LARGE = 2**1000  # in the range of a double; integers in JSON can be larger
 _SPACED_COLON = re.compile(rb'"[ \t\r]+:')
-_PLACE = re.compile(r" at line \d+ column (\d+)$")
+_POSITION = re.compile(r" at line \d+ column (\d+)$")
 
 
 class JSONLOptions(FormatOptions):
@@ -76,9 +76,9 @@ def parse_object(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         decode_utf8(line)  # if the encoding is the fault, this error names the column
         message = str(error)
-        place = _PLACE.search(message)
-        reason = _PLACE.sub("", message)
-        raise RecordError(f"column {place[1] if place else 1}: not valid JSON: {reason}") from error
+        position = _POSITION.search(message)
+        reason = _POSITION.sub("", message)
+        raise RecordError(f"column {position[1] if position else 1}: not valid JSON: {reason}") from error
     if type(value) is not dict:
         raise RecordError(f"the line must be a JSON object, not {json_type(value)}")
     _reject_repeated_keys(line, value)
