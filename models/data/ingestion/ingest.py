@@ -19,8 +19,8 @@ from models.errors import BadDataError, BadRecord, ParameterError
 from models.labels import LabelTree
 
 MAX_REPORTED_RECORDS = 20
-"""Maximum number of bad records in a report. After that many, the reader stops unless ``max_bad_records`` allows
-more."""
+"""Maximum number of bad records in a report. After that many, the reader stops unless ``max_bad_records``
+allows more."""
 
 
 class ExampleSink(Protocol):
