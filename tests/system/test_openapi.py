@@ -17,7 +17,7 @@ from stack import Stack
 from app.datasets.schemas import DatasetCreate, DatasetPatch
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments.schemas import ExperimentCreate
-from app.http.openapi import HEADERS, TAGS, written
+from app.http.openapi import HEADERS, TAGS, to_json
 from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
 from app.registry.schemas import AliasPut
@@ -157,7 +157,7 @@ def response(operation: dict[str, Any], status: str) -> dict[str, Any]:
 
 
 def test_the_committed_document_is_the_one_that_the_app_makes() -> None:
-    made = written(create_app(Settings()))
+    made = to_json(create_app(Settings()))
     assert made == (ROOT / "openapi.json").read_text(), "run `make openapi` and look at the difference"
 
 
