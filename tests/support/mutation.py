@@ -175,7 +175,7 @@ def _read_artifact(reader: str, content: bytes, rng: random.Random, folder: Path
         if not str(error):
             raise ReaderFault("a rejection without a reason") from error
         return False
-    documents: Any = ["red sky", "", "undelivered of"]
+    documents: Any = ["red sky", "", "unknown words"]
     if model.kind_ == "text":
         with suppress(UnsuitableDataError):
             if not np.isfinite(model.scores(documents)).all():
