@@ -1,0 +1,71 @@
+"""The manifest of a saved model: its description, and the list of its arrays with their checksums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.catalog import FeaturesUnion, LearnerUnion
+from models.data.examples import Kind
+from models.decisions import DecisionUnion
+
+FORMAT_VERSION = 1
+
+DTYPES: Mapping[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U64": np.dtype("<u8"),
+    "U32": np.dtype("<u4"),
+    "U16": np.dtype("<u2"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
+"""Data types by their names in safetensors files."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ArrayEntry(_Part):
+    """An array of the file."""
+
+    name: str
+    dtype: Literal["F64", "F32", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"]
+    shape: tuple[Annotated[int, Field(ge=0)], ...] = Field(max_length=8)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the array in the file."""
+        return math.prod(self.shape, start=DTYPES[self.dtype].itemsize)
+
+
+class Manifest(_Part):
+    """The description of a saved model."""
+
+    format: Literal["covey-model"] = "covey-model"
+    format_version: Literal[1] = 1
+    software: dict[str, str]
+    """Versions of the software that wrote the file."""
+    kind: Kind
+    mail_version: int | None
+    labels: list[str] = Field(min_length=1)
+    label_tree: dict[str, str] | None
+    features: FeaturesUnion
+    learner: LearnerUnion
+    decision: DecisionUnion
+    seed: int
+    warnings: list[str]
+    facts: dict[str, Any]
+    extra: dict[str, Any]
+    """JSON values that the caller of ``save`` stored with the model."""
+    arrays: list[ArrayEntry]
