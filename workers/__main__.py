@@ -1,4 +1,4 @@
-"""``python -m workers``: one worker, a Celery prefork pool with its supervisor."""
+"""``python -m workers``: one worker, which is a Celery prefork pool with a maintenance loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.celery import celery
 
 
 def main() -> None:
-    """Check the schema, then work until told to stop."""
+    """Check the schema, then run the worker until a signal stops it."""
     parser = argparse.ArgumentParser(prog="covey worker", allow_abbrev=False)
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     ready_fd: int | None = parser.parse_args().ready_fd
@@ -33,12 +33,12 @@ def main() -> None:
     finally:
         engine.dispose()
 
-    def say_ready(**_: Any) -> None:
+    def report_ready(**_: Any) -> None:
         if ready_fd is not None:
             os.write(ready_fd, b"\n")
             os.close(ready_fd)
 
-    worker_ready.connect(say_ready, weak=False)
+    worker_ready.connect(report_ready, weak=False)
     status: object = 0
     try:
         celery.worker_main(
@@ -54,7 +54,7 @@ def main() -> None:
         )
     except SystemExit as stop:
         status = stop.code
-    # Nothing is left to be done, and taking everything that was imported down piece by piece takes a second.
+    # Nothing is left to do, and a regular exit takes a second to unload every module.
     sys.stderr.flush()
     os._exit(status if isinstance(status, int) else int(status is not None))
 

@@ -19,13 +19,13 @@ celery = Celery("covey")
 celery.conf.update(celery_config(broker_url(get_settings())))
 
 _context: AppContext | None = None
-_supervisor: MaintenanceLoop | None = None
+_maintenance_loop: MaintenanceLoop | None = None
 
 
 @celery.task(name=TASK, queue=QUEUE)
 def run_job(job_id: str) -> None:
-    """Run a job in a process of its own, if it is there to be taken."""
-    assert _context is not None, "made when the pool's process began"  # noqa: S101
+    """Claim a job and run it in a process of its own; return if it cannot be claimed."""
+    assert _context is not None, "opened when the pool process started"  # noqa: S101
     attempt.run(_context, job_id, identity.worker_id())
 
 
@@ -36,19 +36,19 @@ def _set_up_logging(**_: Any) -> None:
 
 @worker_process_init.connect
 def _open_context(**_: Any) -> None:
-    """Connections are made after the fork; none is inherited."""
-    global _context  # noqa: PLW0603 - one per process of the pool
+    """Open connections after the fork; none may be inherited."""
+    global _context  # noqa: PLW0603 - one per pool process
     _context = AppContext.open(get_settings())
 
 
 @worker_ready.connect
-def _start_supervisor(**_: Any) -> None:
-    global _supervisor  # noqa: PLW0603 - one per worker
-    _supervisor = MaintenanceLoop(get_settings(), identity.worker_id())
-    _supervisor.start()
+def _start_maintenance_loop(**_: Any) -> None:
+    global _maintenance_loop  # noqa: PLW0603 - one per worker
+    _maintenance_loop = MaintenanceLoop(get_settings(), identity.worker_id())
+    _maintenance_loop.start()
 
 
 @worker_shutting_down.connect
 def _hand_back(**_: Any) -> None:
-    if _supervisor is not None:
-        _supervisor.stop()
+    if _maintenance_loop is not None:
+        _maintenance_loop.stop()

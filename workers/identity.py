@@ -1,4 +1,4 @@
-"""Which worker this is: an id made once, before the pool's processes are forked."""
+"""The id of this worker, created once before the pool processes are forked."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _WORKER_ID = new_id("wrk")
 
 
 def worker_id() -> str:
-    """The id under which this worker claims jobs; the same in all of its processes."""
+    """Return the id under which this worker claims jobs; all its processes share it."""
     return _WORKER_ID

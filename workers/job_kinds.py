@@ -1,4 +1,4 @@
-"""The kinds of work there are: what a worker does for each, and what a job's end means for others."""
+"""The kinds of jobs: what a worker runs for each kind, and what else changes when a job ends."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from app.training.work import TrainModel
 
 
 class Work(Protocol):
-    """One kind of work."""
+    """The work of one kind of job."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Do the work and end the job in the transaction that writes what it made.
+        """Run the job, and finish it in the transaction that writes its result.
 
         Raises:
-            CoveyError: the job cannot succeed, and why.
-            CancelledError: it was asked to stop.
+            CoveyError: the job cannot succeed; the message states the reason.
+            CancelledError: cancellation was requested.
         """
         ...
 
-    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
-        """What else changes, in the same transaction, when a job fails or is cancelled."""
+    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+        """Update other rows in the transaction in which a job fails or is cancelled."""
         ...
 
 
@@ -45,55 +45,55 @@ KINDS: dict[str, Work] = {
 
 
 def fail(ctx: AppContext, claim: Claim, error: dict[str, Any]) -> None:
-    """End a job of ours as failed, when the database is there."""
+    """Finish a claimed job as failed as soon as the database is available."""
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "failed", error=error)
-        KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, error)
+        KINDS[claim.kind].on_failure(tx, claim.dataset_id, error)
 
     write_with_retry(ctx.db, write)
 
 
-def cancelled(ctx: AppContext, claim: Claim) -> None:
-    """End a job of ours as cancelled, when the database is there."""
+def cancel(ctx: AppContext, claim: Claim) -> None:
+    """Finish a claimed job as cancelled as soon as the database is available."""
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "cancelled")
-        KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, CANCELLED)
+        KINDS[claim.kind].on_failure(tx, claim.dataset_id, CANCELLED)
 
     write_with_retry(ctx.db, write)
 
 
 def release(ctx: AppContext, claim: Claim, *, reason: str) -> None:
-    """Give a job of ours back unfinished; one that was asked to stop is not started again only to stop."""
+    """Put a claimed job back into the queue; a job whose cancellation was requested is cancelled instead."""
     with ctx.db.write() as tx:
         job = queue.lock(tx, claim.job_id)
         if job is not None and job.cancel_requested_at is not None:
             queue.finish(tx, claim, "cancelled")
-            KINDS[claim.kind].ended_unfinished(tx, claim.dataset_id, CANCELLED)
+            KINDS[claim.kind].on_failure(tx, claim.dataset_id, CANCELLED)
         else:
             queue.release(tx, claim, reason=reason)
 
 
-def lost(
-    tx: Transaction, job: Job, *, attempts: int, reason: str, to_blame: bool, log: Sequence[str] = ()
+def handle_loss(
+    tx: Transaction, job: Job, *, attempts: int, reason: str, process_died: bool, log: Sequence[str] = ()
 ) -> None:
-    """Decide what becomes of a job whose worker or process died; the caller holds its row.
+    """Cancel, fail or queue again a job whose worker or process died. The caller holds the lock on its row.
 
     Args:
         tx: the transaction.
-        job: its row.
-        attempts: how many attempts may fail.
+        job: the job's row.
+        attempts: number of failed attempts after which the job fails.
         reason: what happened.
-        to_blame: whether the job's own process died while everything around it lived. Only that counts as
-            a failed attempt, and only if the attempt had not got further than the one before it.
-        log: the last lines that the job's process logged.
+        process_died: whether only the job process died, while its worker lived. Only this counts as a failed
+            attempt, and only if the attempt did not write a checkpoint.
+        log: the last log lines of the job process.
     """
-    if to_blame and not queue.made_progress(job):
+    if process_died and not queue.made_progress(job):
         job.failures += 1
     if job.cancel_requested_at is not None:
         queue.finish_unclaimed(tx, job, "cancelled")
-        KINDS[job.kind].ended_unfinished(tx, job.dataset_id, CANCELLED)
+        KINDS[job.kind].on_failure(tx, job.dataset_id, CANCELLED)
     elif job.failures >= attempts:
         error = {
             "type": "urn:covey:problem:worker_lost",
@@ -101,13 +101,13 @@ def lost(
             "status": 500,
             "code": "worker_lost",
             "detail": (
-                f"the job's process died {job.failures} times without getting further; "
+                f"the job's process died {job.failures} times without progress; "
                 f"the last time: {reason}"
             ),
             "log": list(log),
         }
         queue.finish_unclaimed(tx, job, "failed", error)
-        KINDS[job.kind].ended_unfinished(tx, job.dataset_id, error)
+        KINDS[job.kind].on_failure(tx, job.dataset_id, error)
     else:
         queue.requeue_lost(tx, job, reason=reason)
 

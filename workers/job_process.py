@@ -1,8 +1,7 @@
-"""A job in a process of its own, forked from a process of the pool that has everything imported already.
+"""The process of one job, forked from a pool process that has already imported everything.
 
-All memory that the job takes is given back when the process ends. Whatever way it ends, the job's row
-tells: done, failed with a reason, cancelled; or it still says ``running``, and the parent or the lease
-finds out.
+The memory of the job returns to the system when the process ends. However the process ends, the job's row is
+right: it is finished, or it still says ``running``, and the parent process or the lease detects the loss.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from workers.log_tail import LogTail
 log = structlog.get_logger()
 
 EX_TEMPFAIL = 75
-"""Exit status of a job that could do nothing about it: the database or the disk was away (EX_TEMPFAIL)."""
+"""Exit status if the database or the disk is unavailable, which is not a fault of the job (sysexits.h)."""
 
 _POLL_SECONDS = 0.02
 
@@ -41,7 +40,7 @@ class JobProcess:
     """The process of one claimed job.
 
     Args:
-        ctx: the parent's environment; the child opens its own.
+        ctx: the context of the parent process; the job process opens its own.
         claim: the job.
     """
 
@@ -50,26 +49,26 @@ class JobProcess:
         parent = os.getpid()
         self.tail = LogTail()
         self._status: int | None = None
-        # No connection is inherited: a copy of one is a trap, whoever closes it.
+        # The job process must not inherit a connection: using or closing the copy would break the original.
         ctx.db.close()
         self.pid = os.fork()
         if self.pid == 0:
             status = EX_TEMPFAIL
             try:
                 _detach(parent, ctx.settings.job_niceness)
-                self.tail.keep()
-                status = _carry_out(ctx, claim)
-            except BaseException:  # nothing may run on as a second copy of the parent
-                log.exception("job.fault")
+                self.tail.record()
+                status = _run_and_report(ctx, claim)
+            except BaseException:  # the child must never continue as a copy of the parent
+                log.exception("job.internal_error")
             finally:
                 sys.stderr.flush()
                 os._exit(status)
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the end, for so long at most.
+        """Wait until the process ends, at most this long.
 
         Returns:
-            the exit status, negative for a signal; None while the process runs on.
+            the exit status, negative for a signal; None if the process is still running.
         """
         deadline = time.monotonic() + seconds
         while self._status is None:
@@ -82,41 +81,41 @@ class JobProcess:
                 time.sleep(_POLL_SECONDS)
         return self._status
 
-    def end(self) -> None:
-        """End the process, if it has not ended by itself."""
+    def kill(self) -> None:
+        """Kill the process if it is still running."""
         if self.wait(0) is None:
             os.kill(self.pid, signal.SIGKILL)
             self.wait(float("inf"))
 
     def close(self) -> None:
-        """End the process if need be, and forget what it logged."""
-        self.end()
+        """Kill the process if it is still running, and delete its log lines."""
+        self.kill()
         self.tail.close()
 
 
 def _detach(parent: int, niceness: int) -> None:
-    """Stop being a process of the pool."""
+    """Separate the job process from the pool."""
     os.setsid()
     os.nice(niceness)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A worker that is killed takes its jobs' processes with it, so that no job is ever done by two.
+    # If the worker is killed, the job process dies too, so that no job runs twice at the same time.
     if not set_parent_death_signal(signal.SIGKILL, parent):
         os._exit(EX_TEMPFAIL)
     if sys.platform == "linux":
-        # Where the machine runs out of memory, the job has to go, and not the worker or the API.
+        # If the machine runs out of memory, the kernel kills the job, not the worker or the API.
         Path("/proc/self/oom_score_adj").write_text("500")
-        # Linux may weigh sessions against each other instead of processes, and this is a session of its own.
-        # It is not told so where it does not, and only so often in a second by those who are not root.
+        # With autogroup scheduling, Linux applies niceness per session, and this process has its own session.
+        # The file does not exist without autogroup, and the kernel limits how often a user can write it.
         with suppress(OSError):
             Path("/proc/self/autogroup").write_text(str(niceness))
 
 
-def _carry_out(inherited: AppContext, claim: Claim) -> int:
-    """Do the work.
+def _run_and_report(inherited: AppContext, claim: Claim) -> int:
+    """Run the job.
 
     Returns:
-        0 when the row tells how it ended, ``EX_TEMPFAIL`` when it could not be written.
+        0 if the row contains the outcome, ``EX_TEMPFAIL`` if it could not be written.
     """
     ctx = AppContext.open(inherited.settings)
     try:
@@ -125,7 +124,7 @@ def _carry_out(inherited: AppContext, claim: Claim) -> int:
     except LostClaimError:
         log.warning("job.claim_lost")
     except (*DATABASE_UNAVAILABLE, OSError):
-        log.exception("job.cannot_go_on")
+        log.exception("job.dependency_unavailable")
         return EX_TEMPFAIL
     return 0
 
@@ -134,20 +133,20 @@ def _run(ctx: AppContext, claim: Claim) -> None:
     try:
         job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
-        job_kinds.cancelled(ctx, claim)
+        job_kinds.cancel(ctx, claim)
     except CoveyError as error:
         job_kinds.fail(ctx, claim, job_problem(error))
     except (LostClaimError, *DATABASE_UNAVAILABLE):
         raise
     except MemoryError:
-        detail = "the job needs more memory than there is; use fewer features, or a larger machine"
+        detail = "the job needs more memory than the machine has; use fewer features, or a larger machine"
         job_kinds.fail(ctx, claim, _problem("out_of_memory", detail))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in DISK_UNAVAILABLE:
             raise
-        # A fault of ours: trying again would only repeat it, so the job ends and says so.
-        log.exception("job.fault")
-        detail = f"a fault of the service; it has been logged under {claim.job_id}"
+        # A bug: a retry would only repeat it, so the job fails.
+        log.exception("job.internal_error")
+        detail = f"internal error; the worker's log contains the cause under {claim.job_id}"
         job_kinds.fail(ctx, claim, _problem("internal_error", detail))
 
 

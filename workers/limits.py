@@ -1,10 +1,9 @@
-"""What one job may use. Watched from outside, by the process that started the job's process.
+"""Limits on the time and memory of one job. The pool process that started the job process enforces them.
 
-Memory is what the job's process keeps in memory or swap and could not get back from a file: anonymous and
-shared pages. Address space (``RLIMIT_AS``) would tell something else: numerical libraries reserve
-gigabytes that they never touch, and data sets and models are mapped from files, whose pages the system
-takes back when it needs them. The watcher looks twenty times a second, so a job can be over its limit for
-that long.
+Memory means the anonymous and shared pages of the job process, in memory or swap. A limit on the address
+space (``RLIMIT_AS``) would not work: numerical libraries reserve gigabytes that they never touch, and data
+sets and models are mapped from files, whose pages the system can reclaim. The pool process checks twenty
+times a second, so a job can exceed its limit for a twentieth of a second.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class Limits:
     """The limits of one attempt at a job.
 
     Args:
-        settings: what the operator allows.
-        claim: the job; what earlier attempts left behind in a checkpoint counts as its time, too.
+        settings: contain the limits.
+        claim: the job. The time that earlier attempts took up to the checkpoint counts too.
     """
 
     def __init__(self, settings: Settings, claim: Claim) -> None:
@@ -34,11 +33,11 @@ class Limits:
         self._began = time.monotonic() - sum((claim.checkpoint or {}).get("seconds", {}).values())
 
     def exceeded(self, pid: int) -> dict[str, Any] | None:
-        """The problem with which the job has to end now, or None."""
+        """Return the problem if the process exceeds a limit, or None."""
         if self._seconds and time.monotonic() - self._began > self._seconds:
             return _problem(
                 "out_of_time",
-                f"the job took longer than {self._seconds:g} s; ask for fewer rounds or less data, "
+                f"the job took longer than {self._seconds:g} s; use fewer rounds or less data, "
                 "or raise COVEY_JOB_SECONDS",
             )
         if self._bytes and memory_of(pid) > self._bytes:
@@ -51,7 +50,7 @@ class Limits:
 
 
 def memory_of(pid: int) -> int:
-    """The memory in bytes that a process takes up; 0 where the system does not tell (not Linux)."""
+    """Return the memory of a process in bytes; 0 if the system does not report it (only Linux does)."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""The last things that a job's process logged, for whoever has to find out why it died.
+"""The last log lines of a job process, to find out why it died.
 
-Only structured lines of our own are kept, without messages of exceptions, in which a mail's text might
-stand; and what the interpreter says when it is struck down: the places in the code, and nothing else.
+Only Covey's structured events are kept, without messages of exceptions, which might quote mail; and the
+traceback that the interpreter writes on a fatal signal, which names places in the code and nothing else.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ import tempfile
 from typing import IO
 
 LINES = 20
-"""How many of the last lines are kept."""
+"""Number of log lines to keep."""
 
 FAULT_LINES = 10
-"""How many lines of what the interpreter said: what happened, and the innermost places in the code."""
+"""Number of lines to keep of the interpreter's fatal traceback."""
 
 _BYTES = 16 * 1024
 
 
 class LogTail:
-    """Two files without a name, written by the job's process and read by the one that started it."""
+    """Two unnamed files that the job process writes and the pool process reads."""
 
     def __init__(self) -> None:
         self._lines = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object
         self._fault = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object
 
-    def keep(self) -> None:
-        """In the job's process: keep what is logged from now on."""
+    def record(self) -> None:
+        """In the job process: record what is logged from now on."""
         logging.getLogger().addHandler(_TailHandler(self._lines))
         faulthandler.enable(self._fault)
 
     def lines(self) -> list[str]:
-        """The last lines, oldest first; then what the interpreter said of its end, if anything."""
+        """Return the last lines, oldest first, followed by the fatal traceback, if there is one."""
         fault = [line for line in _read(self._fault) if not line.startswith("Extension modules")]
         return [*_read(self._lines)[-LINES:], *fault[:FAULT_LINES]]
 
     def close(self) -> None:
-        """Forget them."""
+        """Close and delete the files."""
         self._lines.close()
         self._fault.close()
 
 
 class _TailHandler(logging.Handler):
-    """Writes structlog's events as JSON lines; what libraries log by themselves is not kept."""
+    """Writes structlog events as JSON lines; ignores what libraries log."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()

@@ -31,15 +31,14 @@ log = structlog.get_logger()
 
 
 class MaintenanceLoop:
-    """Two threads of the worker's main process: one for jobs, one for what is left over.
+    """Two threads of the worker's main process: one for jobs, one for retention.
 
-    The main process forks the processes of the pool. None of its transactions may be under way then: a
-    copy of a SQLite connection in mid-transaction would hold the lock for good, as far as the new process
-    can tell, and it could never write.
+    The main process forks the pool processes. It must have no open transaction at that moment: the child would
+    inherit a SQLite connection that holds a lock, and could never write.
 
     Args:
-        settings: of the service.
-        worker_id: under which this worker claims.
+        settings: settings of the service.
+        worker_id: id under which this worker claims jobs.
     """
 
     def __init__(self, settings: Settings, worker_id: str) -> None:
@@ -59,7 +58,7 @@ class MaintenanceLoop:
             before=before_fork, after_in_parent=in_transaction.release, after_in_child=in_transaction.release
         )
         self._stopping = threading.Event()
-        self._seen: float | None = None
+        self._last_tick: float | None = None
         self._extended_until = float("-inf")
         self._threads = [
             threading.Thread(target=self._tick_forever, name="maintenance", daemon=True),
@@ -67,12 +66,12 @@ class MaintenanceLoop:
         ]
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start both threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Tell the jobs' watchers to hand their jobs back, and everybody that this worker takes no more."""
+        """Let the pool processes release their jobs, and record that this worker accepts no more."""
         stopping.request()
         self._stopping.set()
         self._threads[0].join(timeout=self._settings.heartbeat_seconds + 5)
@@ -99,16 +98,16 @@ class MaintenanceLoop:
                 log.warning("retention.failed", reason=type(error).__name__)
 
     def tick(self) -> None:
-        """One round: say that we live, take back what was lost, ring for what was not heard."""
+        """Write the heartbeat, queue lost jobs again, and notify again about jobs that no worker has claimed."""
         with self._db.write() as tx:
             self._heartbeat(tx, stopping=False)
             self._extend_leases_after_outage(tx)
         with self._db.write() as tx:
             self._requeue_lost(tx)
         with self._db.write() as tx:
-            # Only for jobs that could start here at once: a ring that nobody can answer would only pile up.
-            room = self._settings.worker_concurrency - queue.count_running(tx.session, self._worker_id)
-            for job_id in queue.undelivered(tx.session, tx.now, limit=max(room, 0)):
+            # Only about jobs that can start here at once: other notifications would only pile up.
+            free_capacity = self._settings.worker_concurrency - queue.count_running(tx.session, self._worker_id)
+            for job_id in queue.undelivered(tx.session, tx.now, limit=max(free_capacity, 0)):
                 job = queue.lock(tx, job_id)
                 if job is not None and job.state == "queued":
                     job.notified_at = tx.now
@@ -130,44 +129,44 @@ class MaintenanceLoop:
         row.stopping = stopping
 
     def _extend_leases_after_outage(self, tx: Transaction) -> None:
-        """After the database was away, be patient for a lease: the others could not renew theirs either."""
+        """Extend all leases by one lease time after an outage of the database, when no worker could renew them."""
         now, lease = time.monotonic(), self._settings.lease_seconds
-        if self._seen is None:
+        if self._last_tick is None:
             others = select(func.max(tables.Worker.last_seen_at)).where(tables.Worker.id != self._worker_id)
             last = tx.session.scalar(others)
-            silence = (tx.now - last).total_seconds() if last is not None else 0.0
+            gap = (tx.now - last).total_seconds() if last is not None else 0.0
         else:
-            silence = now - self._seen
-        if silence > lease / 2:
+            gap = now - self._last_tick
+        if gap > lease / 2:
             self._extended_until = now + lease
-        self._seen = now
+        self._last_tick = now
 
     def _requeue_lost(self, tx: Transaction) -> None:
-        """Queue again, or end, the jobs of workers that are dead or fell silent."""
-        dead = self._dead(tx)
-        waiting = time.monotonic() < self._extended_until
-        for job in queue.lost(tx, dead_workers=dead, include_expired=not waiting):
-            reason = f"its worker {job.lease_owner} " + ("died" if job.lease_owner in dead else "fell silent")
+        """Handle the jobs of workers that died or stopped renewing their leases."""
+        dead = self._dead_workers(tx)
+        leases_extended = time.monotonic() < self._extended_until
+        for job in queue.lost(tx, dead_workers=dead, include_expired=not leases_extended):
+            reason = f"its worker {job.lease_owner} " + ("died" if job.lease_owner in dead else "stopped renewing its lease")
             log.warning("job.lease_expired", job_id=job.id, reason=reason)
-            job_kinds.lost(tx, job, attempts=self._settings.job_attempts, reason=reason, to_blame=False)
+            job_kinds.handle_loss(tx, job, attempts=self._settings.job_attempts, reason=reason, process_died=False)
         if dead:
             held = select(tables.Job.lease_owner).where(tables.Job.lease_owner.is_not(None))
             tx.session.execute(
                 delete(tables.Worker).where(tables.Worker.id.in_(dead), tables.Worker.id.not_in(held))
             )
 
-    def _dead(self, tx: Transaction) -> list[str]:
-        """Workers that ran where this one runs, and whose process is gone: no lease need run out for them."""
-        neighbours = tx.session.execute(
+    def _dead_workers(self, tx: Transaction) -> list[str]:
+        """Return the workers of this machine whose process is gone; their leases need not expire first."""
+        local_workers = tx.session.execute(
             select(tables.Worker.id, tables.Worker.pid).where(
                 tables.Worker.machine == self._machine, tables.Worker.id != self._worker_id
             )
         )
-        return [id_ for id_, pid in neighbours if self._machine and not _lives(pid)]
+        return [id_ for id_, pid in local_workers if self._machine and not _is_alive(pid)]
 
 
 def this_machine() -> str:
-    """The boot and the process namespace in which this process has its id; empty where unknown."""
+    """Return the boot id and process namespace in which this process id is valid; empty if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -175,11 +174,11 @@ def this_machine() -> str:
         return ""
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it lives, and is another user's
+    except PermissionError:  # it is alive and belongs to another user
         return True
     return True

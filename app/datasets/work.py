@@ -92,7 +92,7 @@ class Ingestion:
         # Everything is in the Parquet file now; the upload was only the way there.
         ctx.storage.delete(row.upload_key)
 
-    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """The data set failed, and says why; it takes other content."""
         row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
         if row is not None:

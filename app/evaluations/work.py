@@ -52,5 +52,5 @@ class EvaluateVersion:
 
         write_with_retry(ctx.db, finish)
 
-    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """Changes nothing: responses take the state and the error of an evaluation from its job."""

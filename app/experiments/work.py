@@ -11,7 +11,7 @@ from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
 from app.jobs import queue
-from app.jobs.checkpoints import Checkpoints, Kept
+from app.jobs.checkpoints import Checkpoints, Checkpoint
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
@@ -51,7 +51,7 @@ class PlanExperiment:
 
         write_with_retry(ctx.db, finish)
 
-    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
+    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
         """Ends the experiment, which has no cells."""
         completion.finish_done_on(tx, dataset_id)
 
@@ -72,7 +72,7 @@ class RunCell:
         key = shared_files.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(ctx, key, configuration.features, training, test, tree, report)
 
-        def run(kept: Kept | None) -> TrialResult:
+        def run(kept: Checkpoint | None) -> TrialResult:
             return run_trial(
                 shared,
                 configuration.learner,
@@ -123,7 +123,7 @@ class RunCell:
         if write_with_retry(ctx.db, finish):
             completion.delete_unused_files(ctx)
 
-    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
+    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
         """Ends the experiment if this is its last cell to end; other cells continue."""
         completion.finish_done_on(tx, dataset_id)
 

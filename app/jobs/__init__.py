@@ -1,1 +1,1 @@
-"""Jobs: the ledger that says who may do what, and the kinds of work there are."""
+"""The job queue and everything that a running job needs: notifications, progress, checkpoints."""

@@ -1,9 +1,8 @@
-"""Checkpoints: how far a training has come, kept in storage so that another attempt can go on from there.
+"""Checkpoints: the state of an unfinished training in storage, from which a later attempt resumes.
 
-A checkpoint is a safetensors file (arrays and their names, no code) under a key of its own, and it counts
-once the job's row names it together with its digest. Both the key and the row carry the fencing token, so
-an attempt that was overtaken can neither overwrite nor name one. A file that was written and never named is
-collected later by ``app.maintenance.retention``.
+A checkpoint is a safetensors file (named arrays, no code) under a unique key. It is valid once the job's row
+names it together with its digest. The key and the row both carry the fencing token, so an attempt that lost
+its claim can neither overwrite nor record one. ``app.maintenance.retention`` deletes files that no row names.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ log = structlog.get_logger()
 
 FOLDER = "checkpoints"
 
-LARGEST_SHARE = 0.05
-"""Of the time; where writing takes long, checkpoints become rarer."""
+MAX_TIME_SHARE = 0.05
+"""Largest share of the time to spend on checkpoints; slow writes make them less frequent."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A checkpoint that was read back.
+class Checkpoint:
+    """A checkpoint that was read from storage.
 
     Attributes:
-        state: the pipeline's snapshot.
-        seconds: what each phase had taken up to there, in all attempts that led to it.
+        state: the state of the pipeline.
+        seconds: time of each phase up to the checkpoint, summed over all attempts.
     """
 
     state: State
@@ -50,12 +49,12 @@ class Kept:
 
 
 class Checkpoints:
-    """Takes and finds the checkpoints of one attempt.
+    """Writes and reads the checkpoints of one attempt.
 
     Args:
         ctx: where to.
-        claim: the right to name them.
-        report: the job's line to its row.
+        claim: the claim on the job.
+        report: the progress reporter of the job.
     """
 
     def __init__(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
@@ -65,11 +64,14 @@ class Checkpoints:
         self._n = 0
         self._due = time.monotonic() + ctx.settings.checkpoint_seconds
 
-    def load(self) -> Kept | None:
-        """The checkpoint to go on from; one that cannot be used is told of and ignored.
+    def load(self) -> Checkpoint | None:
+        """Read the checkpoint to resume from. An unusable checkpoint is logged and ignored.
+
+        Returns:
+            None if there is no usable checkpoint.
 
         Raises:
-            LostClaimError: the job is not ours any more.
+            LostClaimError: the claim is no longer valid.
         """
         named = self._claim.checkpoint
         if named is None:
@@ -82,7 +84,7 @@ class Checkpoints:
             if hashlib.sha256(content).hexdigest() != named["sha256"]:
                 self.ignore("its content is damaged")
                 return None
-            # Copied: what is read from bytes cannot be written to, and learners go on in these arrays.
+            # Arrays that are read from bytes are read-only, and learners continue in these arrays.
             state = {name: array.copy() for name, array in safetensors.numpy.load(content).items()}
         except (OSError, SafetensorError) as error:
             self.ignore(f"it cannot be read ({type(error).__name__})")
@@ -90,10 +92,10 @@ class Checkpoints:
         queue.add_event(
             self._ctx.db, self._claim, "resumed", phase=named["phase"], completed=named["completed"]
         )
-        return Kept(state, named["seconds"])
+        return Checkpoint(state, named["seconds"])
 
     def ignore(self, reason: str) -> None:
-        """Say that the checkpoint is not used; the attempt begins at the beginning."""
+        """Record that the checkpoint is not used; the attempt starts from the beginning."""
         log.warning("checkpoint.ignored", reason=reason)
         queue.add_event(self._ctx.db, self._claim, "checkpoint_ignored", reason=reason)
 
@@ -104,30 +106,30 @@ class Checkpoints:
         snapshot: Callable[[], State],
         seconds: Callable[[], dict[str, float]],
     ) -> None:
-        """Take a checkpoint if it is time for one. A disk or database that is away costs only this one.
+        """Write a checkpoint if one is due. If the disk or the database is unavailable, skip this checkpoint.
 
         Args:
-            phase: of the training.
-            completed: steps of the phase that are in it.
-            snapshot: copies the training's state.
-            seconds: what each phase has taken up to here.
+            phase: phase of the training.
+            completed: completed steps of the phase.
+            snapshot: copies the state of the training.
+            seconds: returns the time of each phase so far.
 
         Raises:
-            LostClaimError: the job is not ours any more.
+            LostClaimError: the claim is no longer valid.
         """
         began = time.monotonic()
         if began < self._due:
             return
         try:
-            self._take(phase, completed, snapshot(), seconds())
+            self._write(phase, completed, snapshot(), seconds())
         except (OSError, *DATABASE_UNAVAILABLE) as error:
             log.warning("checkpoint.failed", reason=type(error).__name__)
         ended = time.monotonic()
         self._due = ended + max(
-            self._ctx.settings.checkpoint_seconds, (ended - began) * (1 / LARGEST_SHARE - 1)
+            self._ctx.settings.checkpoint_seconds, (ended - began) * (1 / MAX_TIME_SHARE - 1)
         )
 
-    def _take(self, phase: str, completed: int, state: State, seconds: Mapping[str, float]) -> None:
+    def _write(self, phase: str, completed: int, state: State, seconds: Mapping[str, float]) -> None:
         storage, claim = self._ctx.storage, self._claim
         self._n += 1
         key = f"{FOLDER}/{claim.job_id}.{claim.fence}.{self._n}.safetensors"
@@ -145,18 +147,18 @@ class Checkpoints:
             "software": software(),
         }
         self._report.checkpoint(named)
-        discard(storage, claim.job_id, but=key)
+        delete_all(storage, claim.job_id, keep=key)
 
 
-def discard(storage: Storage, job_id: str, *, but: str | None = None) -> None:
-    """Remove a job's checkpoints, all of them or all but the one that counts."""
-    for found in list(storage.files(FOLDER)):
-        if job_of(found.key) == job_id and found.key != but:
-            storage.delete(found.key)
+def delete_all(storage: Storage, job_id: str, *, keep: str | None = None) -> None:
+    """Delete all checkpoints of a job, or all but one."""
+    for file in list(storage.files(FOLDER)):
+        if job_of(file.key) == job_id and file.key != keep:
+            storage.delete(file.key)
 
 
 def job_of(key: str) -> str:
-    """The job whose checkpoint it is.
+    """Return the id of the job that a checkpoint belongs to.
 
     >>> job_of("checkpoints/job_01.3.12.safetensors")
     'job_01'
@@ -165,7 +167,7 @@ def job_of(key: str) -> str:
 
 
 def fence_of(key: str) -> int:
-    """The fencing token of the attempt that wrote it.
+    """Return the fencing token of the attempt that wrote a checkpoint.
 
     >>> fence_of("checkpoints/job_01.3.12.safetensors")
     3

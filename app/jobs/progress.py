@@ -1,4 +1,4 @@
-"""A running job's line to its row: how far it is, and whether it should stop."""
+"""Progress reports of a running job; each report also checks for cancellation."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from app.jobs.queue import Claim
 
 log = structlog.get_logger()
 
-EVERY_SECONDS = 0.25
-"""How often a job writes its progress and looks whether it was cancelled."""
+REPORT_SECONDS = 0.25
+"""How often a job writes its progress and checks for cancellation."""
 
 
 class CancelledError(Exception):
-    """The job was asked to stop."""
+    """Cancellation of the job was requested."""
 
 
 class ProgressReporter:
-    """Reports progress, not more often than ``EVERY_SECONDS``, and at once when a phase begins.
+    """Writes progress at most every ``REPORT_SECONDS``, and immediately when a phase begins.
 
     Args:
-        db: the ledger.
-        claim: the right to write.
+        db: the database.
+        claim: the claim on the job.
     """
 
     def __init__(self, db: Database, claim: Claim) -> None:
@@ -46,14 +46,21 @@ class ProgressReporter:
         unit: str,
         measures: dict[str, float] | None = None,
     ) -> None:
-        """Tell how far the job is.
+        """Report progress.
+
+        Args:
+            phase: what the job does, such as ``training``.
+            completed: completed units of the phase.
+            total: all units of the phase, if known.
+            unit: unit of both numbers, such as ``rounds``.
+            measures: measures of this step, for the curve.
 
         Raises:
-            CancelledError: it was asked to stop.
-            LostClaimError: it is somebody else's now.
+            CancelledError: cancellation was requested.
+            LostClaimError: the claim is no longer valid.
         """
         if measures:
-            # A measure that is no number has no value, and what has no value is left out.
+            # NaN and infinities are not valid JSON; a measure without a value is left out.
             self._curve[completed] = {name: value for name, value in measures.items() if isfinite(value)}
         progress: dict[str, Any] = {"phase": phase, "completed": completed, "unit": unit}
         if total is not None:
@@ -61,7 +68,7 @@ class ProgressReporter:
         self._progress = progress
         new_phase = phase != self._phase
         now = time.monotonic()
-        if not new_phase and now - self._last < EVERY_SECONDS and completed != total:
+        if not new_phase and now - self._last < REPORT_SECONDS and completed != total:
             return
         self._last = now
         try:
@@ -73,7 +80,7 @@ class ProgressReporter:
                 event="phase" if new_phase else None,
             )
         except DATABASE_UNAVAILABLE as error:
-            # A database that is away for a moment must not cost hours of training; the lease decides.
+            # A short outage of the database must not cost hours of training; the lease decides.
             log.warning("job.report_failed", job_id=self._claim.job_id, reason=type(error).__name__)
             return
         self._phase = phase
@@ -82,10 +89,10 @@ class ProgressReporter:
             raise CancelledError(self._claim.job_id)
 
     def checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Name a checkpoint of what was told last, with the whole curve up to there.
+        """Record a checkpoint of the latest progress, with the curve up to there.
 
         Raises:
-            LostClaimError: the job is somebody else's now.
+            LostClaimError: the claim is no longer valid.
         """
         queue.report_progress(self._db, self._claim, self._progress, curve=self._curve, checkpoint=checkpoint)
         self._curve = {}

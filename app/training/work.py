@@ -14,7 +14,7 @@ from app.db import tables
 from app.db.session import Transaction
 from app.evaluations.evaluate import evaluate_part
 from app.jobs import queue
-from app.jobs.checkpoints import Checkpoints, Kept
+from app.jobs.checkpoints import Checkpoints, Checkpoint
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
@@ -87,7 +87,7 @@ class TrainModel:
 
         write_with_retry(ctx.db, finish)
 
-    def ended_unfinished(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """Changes nothing: the job has created no version, and has not changed the data set."""
 
 
@@ -97,7 +97,7 @@ def fit(
     tree: LabelTree | None,
     report: ProgressReporter,
     checkpoints: Checkpoints,
-    checkpoint: Kept | None,
+    checkpoint: Checkpoint | None,
 ) -> tuple[Pipeline, dict[str, float]]:
     """Fits the pipeline of a request, from the beginning or from a checkpoint.
 

@@ -28,12 +28,12 @@ def test_a_traceback_has_places_and_no_messages(own: bool, capsys: pytest.Captur
         try:
             fail()
         except RuntimeError:
-            (structlog.get_logger("test") if own else logging.getLogger("library")).exception("job.fault")
+            (structlog.get_logger("test") if own else logging.getLogger("library")).exception("job.internal_error")
     finally:
         logging.getLogger().handlers = before
         structlog.reset_defaults()
     said = capsys.readouterr().err
-    assert "job.fault" in said
+    assert "job.internal_error" in said
     assert "RuntimeError at" in said
     assert "ValueError at" in said
     assert "in fail" in said

@@ -57,7 +57,7 @@ def carry_out(ctx: AppContext, job_id: str) -> str:
     try:
         job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
-        job_kinds.cancelled(ctx, claim)
+        job_kinds.cancel(ctx, claim)
     except CoveyError as error:
         job_kinds.fail(ctx, claim, job_problem(error))
     return claim.kind

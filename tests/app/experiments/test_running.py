@@ -268,7 +268,7 @@ def test_a_running_cell_stops_at_its_next_round_and_ends_the_experiment(ctx: App
     assert (waiting.counts.running, waiting.counts.cancelled) == (1, 8)
     with pytest.raises(Exception, match=claim.job_id):
         job_kinds.KINDS["cell"].run(ctx, claim, ProgressReporter(ctx.db, claim))
-    job_kinds.cancelled(ctx, claim)
+    job_kinds.cancel(ctx, claim)
     assert current(ctx, experiment).state == "cancelled"
 
 

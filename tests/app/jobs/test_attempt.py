@@ -162,7 +162,7 @@ class Double:
         Path(claim.spec["pid"]).write_text(str(os.getpid()))
         globals()[claim.spec["do"]](ctx, claim, report)
 
-    def ended_unfinished(self, _tx: Transaction, _dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, _tx: Transaction, _dataset_id: str | None, error: dict[str, Any]) -> None:
         """Remember it, where the watching process ended the job."""
         self.ended.append(error["code"])
 

@@ -92,7 +92,7 @@ def test_a_newer_checkpoint_takes_the_place_of_the_older(env_at_once: AppContext
     assert named is not None
     assert named["completed"] == 8
     assert sorted(kept(env_at_once)) == sorted([other, env_at_once.storage.local(named["key"])])
-    checkpoints.discard(env_at_once.storage, job_id)
+    checkpoints.delete_all(env_at_once.storage, job_id)
     assert kept(env_at_once) == [other]
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from app.db import tables
 from app.db.session import Database
 from app.jobs import queue
-from app.jobs.progress import EVERY_SECONDS, CancelledError, ProgressReporter
+from app.jobs.progress import REPORT_SECONDS, CancelledError, ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
 
 
@@ -54,10 +54,10 @@ def test_progress_is_written_now_and_then_and_no_point_of_the_curve_is_missed(
     report("training", 1, 10, "rounds", {"z": 0.9})
     assert progress(database, claim) == {"phase": "training", "completed": 1, "total": 10, "unit": "rounds"}
     for n in (2, 3, 4):
-        stopwatch.seconds += EVERY_SECONDS / 4
+        stopwatch.seconds += REPORT_SECONDS / 4
         report("training", n, 10, "rounds", {"z": 1 - n / 10})
     assert curve(database) == {1: {"z": 0.9}}
-    stopwatch.seconds += EVERY_SECONDS / 4
+    stopwatch.seconds += REPORT_SECONDS / 4
     report("training", 5, 10, "rounds", {"z": 0.5})
     assert curve(database) == {n: {"z": 1 - n / 10} for n in range(1, 6)}
     assert progress(database, claim) == {"phase": "training", "completed": 5, "total": 10, "unit": "rounds"}
@@ -77,7 +77,7 @@ def test_a_point_of_the_curve_is_written_once(
     report = ProgressReporter(database, claim)
     for n in range(1, 10):
         report("training", n, 10, "rounds", {"z": 1 / n})
-        stopwatch.seconds += EVERY_SECONDS / 2
+        stopwatch.seconds += REPORT_SECONDS / 2
     report("training", 10, 10, "rounds", {"z": 0.1})
     assert written == list(range(1, 11))
 
@@ -113,7 +113,7 @@ def test_a_job_that_was_asked_to_stop_stops_at_its_next_report(
         job = queue.lock(tx, claim.job_id)
         assert job is not None
         queue.request_cancel(tx, job)
-    stopwatch.seconds += EVERY_SECONDS
+    stopwatch.seconds += REPORT_SECONDS
     with pytest.raises(CancelledError):
         report("training", 1, 9, "rounds")
 
@@ -141,7 +141,7 @@ def test_a_database_that_is_away_for_a_moment_costs_no_training_and_no_point(
     with monkeypatch.context() as patch:
         patch.setattr(queue, "report_progress", away)
         report("training", 1, 9, "rounds", {"z": 0.5})
-    stopwatch.seconds += EVERY_SECONDS
+    stopwatch.seconds += REPORT_SECONDS
     report("training", 2, 9, "rounds", {"z": 0.25})
     assert curve(database) == {1: {"z": 0.5}, 2: {"z": 0.25}}
     assert rows.events(database, claim.job_id) == ["queued", "started", "phase"]

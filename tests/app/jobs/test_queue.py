@@ -29,7 +29,7 @@ def sweep(database: Database) -> list[str]:
     with database.write() as tx:
         jobs = queue.lost(tx)
         for job in jobs:
-            job_kinds.lost(tx, job, attempts=10, reason="its worker fell silent", to_blame=False)
+            job_kinds.handle_loss(tx, job, attempts=10, reason="its worker fell silent", process_died=False)
     return [job.id for job in jobs]
 
 
@@ -38,8 +38,8 @@ def die(database: Database, job_id: str, attempts: int = 10) -> None:
     with database.write() as tx:
         job = queue.lock(tx, job_id)
         assert job is not None
-        job_kinds.lost(
-            tx, job, attempts=attempts, reason="its process died", to_blame=True, log=["last words"]
+        job_kinds.handle_loss(
+            tx, job, attempts=attempts, reason="its process died", process_died=True, log=["last words"]
         )
 
 
@@ -238,7 +238,7 @@ def test_a_job_that_is_handed_back_did_not_count(
     job_id = rows.queued(database)
     claim = rows.claimed(database, job_id)
     notified.clear()
-    job_kinds.release(ctx, claim, reason="the worker was told to stop")
+    job_kinds.release(ctx, claim, reason="the worker is stopping")
     assert notified == [job_id]
     job = rows.job(database, job_id)
     assert (job.state, job.failures, job.consecutive_losses, job.lease_owner) == ("queued", 0, 0, None)
@@ -375,7 +375,7 @@ def test_a_running_job_that_is_cancelled_is_told(ctx: AppContext, database: Data
     cancel(database, claim.job_id)
     assert queue.renew_lease(database, claim, lease_seconds=10)
     assert queue.report_progress(database, claim, {}, curve={})
-    job_kinds.cancelled(ctx, claim)
+    job_kinds.cancel(ctx, claim)
     assert rows.job(database, claim.job_id).state == "cancelled"
     assert rows.events(database, claim.job_id) == ["queued", "started", "cancel_requested", "cancelled"]
 
@@ -408,7 +408,7 @@ def test_a_cancelled_job_that_is_handed_back_is_cancelled(
     claim = rows.claimed(database, rows.queued(database))
     cancel(database, claim.job_id)
     notified.clear()
-    job_kinds.release(ctx, claim, reason="the worker was told to stop")
+    job_kinds.release(ctx, claim, reason="the worker is stopping")
     assert rows.job(database, claim.job_id).state == "cancelled"
     assert notified == []
 

@@ -51,10 +51,10 @@ class Expected:
         self.state, self.owner, self.expires_at, self.checkpoint = state, None, None, None
         self.events.append(state)
 
-    def lose(self, now: datetime, *, to_blame: bool) -> None:
+    def lose(self, now: datetime, *, process_died: bool) -> None:
         """Its worker or its process died."""
         further = self.checkpoint is not None and self.checkpoint["fence"] == self.fence
-        self.failures += 1 if to_blame and not further else 0
+        self.failures += 1 if process_died and not further else 0
         self.fence += 1
         if self.cancel:
             self.end("cancelled")
@@ -182,8 +182,8 @@ class LedgerMachine(RuleBasedStateMachine):
             assert row is not None
             if row.state == "running" and row.fence == claim.fence:
                 assert job is not None
-                job_kinds.lost(tx, row, attempts=ATTEMPTS, reason="SIGKILL", to_blame=True)
-                job.lose(self.clock.now, to_blame=True)
+                job_kinds.handle_loss(tx, row, attempts=ATTEMPTS, reason="SIGKILL", process_died=True)
+                job.lose(self.clock.now, process_died=True)
 
     @rule(job_id=jobs)
     def cancel(self, job_id: str) -> None:
@@ -214,10 +214,10 @@ class LedgerMachine(RuleBasedStateMachine):
         with self.ctx.db.write() as tx:
             lost = queue.lost(tx)
             for row in lost:
-                job_kinds.lost(tx, row, attempts=ATTEMPTS, reason="silence", to_blame=False)
+                job_kinds.handle_loss(tx, row, attempts=ATTEMPTS, reason="silence", process_died=False)
         assert {row.id for row in lost} == due
         for job_id in due:
-            self.expected[job_id].lose(self.clock.now, to_blame=False)
+            self.expected[job_id].lose(self.clock.now, process_died=False)
 
     @invariant()
     def the_ledger_says_so(self) -> None:
