@@ -107,7 +107,9 @@ def _handle_exit(ctx: AppContext, claim: Claim, child: JobProcess, status: int) 
         tail = child.tail.lines()
         log.warning("job.process_lost", reason=reason, tail=tail)
         attempts = ctx.settings.job_attempts
-        job_kinds.handle_loss(tx, job, attempts=attempts, reason=reason, process_died=status != EX_TEMPFAIL, log=tail)
+        job_kinds.handle_loss(
+            tx, job, attempts=attempts, reason=reason, process_died=status != EX_TEMPFAIL, log=tail
+        )
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 

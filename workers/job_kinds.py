@@ -101,8 +101,7 @@ def handle_loss(
             "status": 500,
             "code": "worker_lost",
             "detail": (
-                f"the job's process died {job.failures} times without progress; "
-                f"the last time: {reason}"
+                f"the job's process died {job.failures} times without progress; the last time: {reason}"
             ),
             "log": list(log),
         }

@@ -33,8 +33,8 @@ log = structlog.get_logger()
 class MaintenanceLoop:
     """Two threads of the worker's main process: one for jobs, one for retention.
 
-    The main process forks the pool processes. It must have no open transaction at that moment: the child would
-    inherit a SQLite connection that holds a lock, and could never write.
+    The main process forks the pool processes. It must have no open transaction at that moment: the child
+    would inherit a SQLite connection that holds a lock, and could never write.
 
     Args:
         settings: settings of the service.
@@ -98,7 +98,7 @@ class MaintenanceLoop:
                 log.warning("retention.failed", reason=type(error).__name__)
 
     def tick(self) -> None:
-        """Write the heartbeat, queue lost jobs again, and notify again about jobs that no worker has claimed."""
+        """Write the heartbeat, queue lost jobs again, and notify again about unclaimed jobs."""
         with self._db.write() as tx:
             self._heartbeat(tx, stopping=False)
             self._extend_leases_after_outage(tx)
@@ -106,7 +106,9 @@ class MaintenanceLoop:
             self._requeue_lost(tx)
         with self._db.write() as tx:
             # Only about jobs that can start here at once: other notifications would only pile up.
-            free_capacity = self._settings.worker_concurrency - queue.count_running(tx.session, self._worker_id)
+            free_capacity = self._settings.worker_concurrency - queue.count_running(
+                tx.session, self._worker_id
+            )
             for job_id in queue.undelivered(tx.session, tx.now, limit=max(free_capacity, 0)):
                 job = queue.lock(tx, job_id)
                 if job is not None and job.state == "queued":
@@ -129,7 +131,7 @@ class MaintenanceLoop:
         row.stopping = stopping
 
     def _extend_leases_after_outage(self, tx: Transaction) -> None:
-        """Extend all leases by one lease time after an outage of the database, when no worker could renew them."""
+        """After an outage of the database, extend all leases, because no worker could renew them."""
         now, lease = time.monotonic(), self._settings.lease_seconds
         if self._last_tick is None:
             others = select(func.max(tables.Worker.last_seen_at)).where(tables.Worker.id != self._worker_id)
@@ -146,9 +148,13 @@ class MaintenanceLoop:
         dead = self._dead_workers(tx)
         leases_extended = time.monotonic() < self._extended_until
         for job in queue.lost(tx, dead_workers=dead, include_expired=not leases_extended):
-            reason = f"its worker {job.lease_owner} " + ("died" if job.lease_owner in dead else "stopped renewing its lease")
+            reason = f"its worker {job.lease_owner} " + (
+                "died" if job.lease_owner in dead else "stopped renewing its lease"
+            )
             log.warning("job.lease_expired", job_id=job.id, reason=reason)
-            job_kinds.handle_loss(tx, job, attempts=self._settings.job_attempts, reason=reason, process_died=False)
+            job_kinds.handle_loss(
+                tx, job, attempts=self._settings.job_attempts, reason=reason, process_died=False
+            )
         if dead:
             held = select(tables.Job.lease_owner).where(tables.Job.lease_owner.is_not(None))
             tx.session.execute(

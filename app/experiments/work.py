@@ -11,7 +11,7 @@ from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
 from app.jobs import queue
-from app.jobs.checkpoints import Checkpoints, Checkpoint
+from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry

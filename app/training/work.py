@@ -14,7 +14,7 @@ from app.db import tables
 from app.db.session import Transaction
 from app.evaluations.evaluate import evaluate_part
 from app.jobs import queue
-from app.jobs.checkpoints import Checkpoints, Checkpoint
+from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry

@@ -28,7 +28,9 @@ def test_a_traceback_has_places_and_no_messages(own: bool, capsys: pytest.Captur
         try:
             fail()
         except RuntimeError:
-            (structlog.get_logger("test") if own else logging.getLogger("library")).exception("job.internal_error")
+            (structlog.get_logger("test") if own else logging.getLogger("library")).exception(
+                "job.internal_error"
+            )
     finally:
         logging.getLogger().handlers = before
         structlog.reset_defaults()
