@@ -110,7 +110,7 @@ class NaiveBayes(IncrementalLearner):
         return scores
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Log ratios of the likelihoods of the features, times their values.
+        """Return the log ratios of the likelihoods of the features, times their values.
 
         In ``multilabel`` mode, a term is x_f·ln(p(f|j)/p(f|j̄)). The score is their sum plus the log-odds of
         the prior. In ``single_label`` mode, the terms x_f·ln p(f|j) of the score are all negative, so each is
@@ -182,7 +182,7 @@ class NaiveBayes(IncrementalLearner):
 
 
 def _log_likelihood(totals: Floats, alpha: float) -> Floats:
-    """Ln p(f|j), (r, k), from the totals N_jf, with the denominator over all r features."""
+    """Return (r, k) ln p(f|j) from the totals N_jf, with the denominator over all r features."""
     return np.asarray(np.log(totals + alpha) - np.log(totals.sum(axis=0) + alpha * totals.shape[0]))
 
 

@@ -149,11 +149,11 @@ class SVM(Learner):
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Terms w_f·x_f of the inner product. The score is their sum plus the intercept of the label."""
+        """Return the terms w_f·x_f of the inner product. The score is their sum plus the intercept."""
         return x.indices.astype(np.int64), x.data * self.coef_[x.indices, label]
 
     def get_state(self) -> State:
-        """Arrays of the weights and intercepts."""
+        """Return the weights and intercepts."""
         return {"coef": self.coef_, "intercept": self.intercept_}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
@@ -165,7 +165,7 @@ class SVM(Learner):
 
 
 def _with_int32_indices(X: Matrix) -> Matrix:
-    """The same matrix with 32-bit indices, which liblinear requires, if they are large enough."""
+    """Return the same matrix with 32-bit indices, which liblinear requires, if they are large enough."""
     if X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
         return X
     return csr_array(

@@ -121,7 +121,7 @@ class ConditionalGradient:
             self._optimize(batch_rows, self._weights.batch(batch_rows))
 
     def nu(self) -> Floats:
-        """(g, 4, k) ν_i = C·1[y_i] − μ_i, the coefficients of the examples in w."""
+        """Return (g, 4, k) ν_i = C·1[y_i] − μ_i, the coefficients of the examples in w."""
         return self._C * indicators(self._forest, self._truth) - self.marginals
 
     def _losses(self, rows: slice | Ints) -> Floats:
@@ -163,7 +163,7 @@ class ConditionalGradient:
 
 
 def line_searches(slopes: Floats, curvature: Floats, max_steps: Floats) -> Floats:
-    """Exact line searches along several directions, one after the other.
+    """Search exactly along several directions, one after the other.
 
     Args:
         slopes: (b,) slopes of the objective along the directions, before the first step.

@@ -17,7 +17,7 @@ OFF, ON = 0, 1
 
 
 def best_labelings(forest: Forest, potentials: Floats) -> Bools:
-    """Labeling with the largest value for each example.
+    """Return the labeling with the largest value for each example.
 
     This solves the linear program over the marginal polytope of the forest, whose vertices are the labelings
     (H-M3 paper, "Conditional Gradient Ascent", step 1).
@@ -41,7 +41,7 @@ def best_labelings(forest: Forest, potentials: Floats) -> Bools:
 
 
 def max_marginals(forest: Forest, potentials: Floats) -> Floats:
-    """Value of the best labeling with each node on, minus the value of the best labeling with it off.
+    """Return the value of the best labeling with each node on minus that of the best labeling with it off.
 
     Args:
         forest: k nodes.
@@ -75,7 +75,7 @@ def max_marginals(forest: Forest, potentials: Floats) -> Floats:
 
 
 def indicators(forest: Forest, labelings: Bools) -> Floats:
-    """Vertices of the marginal polytope, one for each labeling.
+    """Return the vertex of the marginal polytope for each labeling.
 
     Args:
         forest: k nodes.
@@ -92,7 +92,7 @@ def indicators(forest: Forest, labelings: Bools) -> Floats:
 
 
 def parent_states(forest: Forest, labelings: Bools) -> Bools:
-    """(n, k) by position: whether the parent of each node is on; true for a root."""
+    """Return (n, k) by position: whether the parent of each node is on; true for a root."""
     parent_on = np.ones_like(labelings)
     first_child = forest.levels[0].stop
     parent_on[:, first_child:] = labelings[:, forest.parent_positions[first_child:]]
@@ -100,7 +100,7 @@ def parent_states(forest: Forest, labelings: Bools) -> Bools:
 
 
 def _best_states(forest: Forest, edges: Floats) -> Bools:
-    """(n, 2, k) the best state of each node, given the state of its parent (second axis)."""
+    """Return (n, 2, k) the best state of each node, given the state of its parent (second axis)."""
     off, on = edges[:, :, OFF].copy(), edges[:, :, ON].copy()  # (n, state of the parent, k)
     best = np.empty(off.shape, dtype=np.bool_)
     for depth in range(len(forest.levels) - 1, -1, -1):

@@ -87,7 +87,7 @@ class Forest:
         return parent_of, np.add.reduceat(values, starts, axis=-1)
 
     def path_minimum(self, margins: Floats) -> Floats:
-        """Smallest margin on the path from the root to each node.
+        """Return the smallest margin on the path from the root to each node.
 
         Args:
             margins: (n, k) by label.
@@ -102,14 +102,14 @@ class Forest:
         return np.ascontiguousarray(smallest[:, self.positions])
 
     def path(self, label: int) -> list[int]:
-        """Labels on the path from a root to ``label``, both included."""
+        """Return the labels on the path from a root to ``label``, both included."""
         labels = [label]
         while (parent := int(self.parents[labels[-1]])) >= 0:
             labels.append(parent)
         return labels[::-1]
 
     def coefficients(self, scaling: Scaling) -> Floats:
-        """Cost c_j of a mistake at each label (H-M3 paper, "Scaling the loss").
+        """Return the cost c_j of a mistake at each label (H-M3 paper, "Scaling the loss").
 
         Args:
             scaling: ``uniform``: every cost is 1. ``sibling``: the cost of a parent is divided equally among

@@ -10,7 +10,7 @@ from models.hierarchy.forest import Forest
 
 
 def forest_from_context(context: Context, n_labels: int, summary: TrainingSummary) -> Forest:
-    """The label forest that a training's context describes.
+    """Return the label forest that the context of a training describes.
 
     Without a label tree, every label is a root. That is a valid forest, but there is no hierarchy to learn,
     so the function adds a warning.

@@ -208,7 +208,7 @@ class HM3(Learner):
         optimizer: ConditionalGradient,
         X: Matrix,
     ) -> Floats:
-        """Scores that a training would give if it stopped now."""
+        """Return the scores that the training would give if it stopped now."""
         self._set_weights(training, weights, optimizer)
         return self._scores(X)
 
@@ -249,7 +249,7 @@ class HM3(Learner):
         return scores
 
     def _potentials(self, X: Matrix) -> Floats:
-        """(n, 4, k) by position."""
+        """Return the (n, 4, k) potentials by position."""
         weights = self.edge_weights_.reshape(len(self.edge_weights_), -1)
         if self.support_ is None:
             flat = X @ weights
@@ -264,7 +264,7 @@ class HM3(Learner):
         return self.support_ is None
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Contribution of each feature to the score, for the linear kernel; they add up to the score.
+        """Return the contribution of each feature to the score; the contributions add up to the score.
 
         With y⁺ the best labeling that has the label and y⁻ the best labeling that does not, a feature
         contributes x_f·Σ_e (w_e^{y⁺_e} − w_e^{y⁻_e}). The two labelings depend on x, so the explanation is
@@ -285,7 +285,7 @@ class HM3(Learner):
         return x.indices.astype(np.int64), x.data * weights
 
     def get_state(self) -> State:
-        """Arrays of the forest, the edge weights and, except with the linear kernel, the support examples."""
+        """Return the forest, the edge weights and, except with the linear kernel, the support examples."""
         state: State = {"parents": self.forest_.parents, "edge_weights": self.edge_weights_}
         if self.support_ is not None:
             state |= {

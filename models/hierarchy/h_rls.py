@@ -135,12 +135,12 @@ class HRLS(Learner):
         return self.forest_.path_minimum(margins)
 
     def _margins(self, X: Matrix, family: Family) -> Floats:
-        """(n, number of children) margins of one family at a block of examples."""
+        """Return (n, number of children) margins of one family for a block of examples."""
         inputs = _inputs(X, family)
         return np.asarray(inputs @ family.solution / (1.0 + self._leverages(X, inputs, family)[:, None]))
 
     def _leverages(self, X: Matrix, inputs: Floats, family: Family) -> Floats:
-        """(n,) xᵀA⁻¹x of each example."""
+        """Return (n,) xᵀA⁻¹x of each example."""
         half = solve_triangular(family.factor, inputs.T, lower=True, check_finite=False)
         quadratic_forms = np.einsum("ij,ij->j", half, half)
         if family.support is None:
@@ -149,7 +149,7 @@ class HRLS(Learner):
         return np.asarray(np.maximum(squared_norms - quadratic_forms, 0.0) / self.ridge_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Terms w_f·x_f of the smallest margin on the path to the label; they add up to the score.
+        """Return the terms w_f·x_f of the smallest margin on the path; they add up to the score.
 
         w is the weight vector of the node with x inside the inverse, so it differs for every x. Among equal
         margins, the node nearest the root counts.
@@ -176,7 +176,7 @@ class HRLS(Learner):
         return x.indices.astype(np.int64), x.data * weights / (1.0 + leverage)
 
     def get_state(self) -> State:
-        """Arrays of the forest, and the children, factor, solution and support of each family."""
+        """Return the forest, and the children, factor, solution and support of each family."""
         return {
             "parents": self.forest_.parents,
             "ridge": np.array(self.ridge_),
@@ -223,7 +223,7 @@ class HRLS(Learner):
 
 
 def _inputs(X: Matrix, family: Family) -> Floats:
-    """What the factor of a family applies to: x itself in the primal form, Sᵀx in the dual form, as rows."""
+    """Return what the factor of a family applies to: x in the primal form, Sᵀx in the dual form, as rows."""
     return X.toarray() if family.support is None else np.asarray((X @ family.support.T).toarray())
 
 

@@ -78,7 +78,7 @@ class HSVM(SVM):
         return self.forest_.path_minimum(super()._scores(X))
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Terms w_f·x_f of the smallest margin on the path to the label.
+        """Return the terms w_f·x_f of the smallest margin on the path to the label.
 
         The score is their sum plus the intercept of that node. Among equal margins, the node nearest the root
         counts.
@@ -88,7 +88,7 @@ class HSVM(SVM):
         return super().explain(x, path[int(np.argmin(margins[path]))])
 
     def get_state(self) -> State:
-        """Arrays of the weights, the intercepts and the parents of the labels."""
+        """Return the weights, the intercepts and the parents of the labels."""
         return {**super().get_state(), "parents": self.forest_.parents}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:

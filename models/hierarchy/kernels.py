@@ -25,7 +25,7 @@ class LinearKernel(_Kernel):
     kind: Literal["linear"] = "linear"
 
     def __call__(self, X: Matrix, Z: Matrix) -> Floats:
-        """(n, p) values between the rows of X (n, r) and Z (p, r)."""
+        """Return the (n, p) values for the rows of X (n, r) and Z (p, r)."""
         return inner_products(X, Z)
 
 
@@ -37,7 +37,7 @@ class PolynomialKernel(_Kernel):
     """Degree of the polynomial."""
 
     def __call__(self, X: Matrix, Z: Matrix) -> Floats:
-        """(n, p) values between the rows of X (n, r) and Z (p, r)."""
+        """Return the (n, p) values for the rows of X (n, r) and Z (p, r)."""
         return np.asarray((inner_products(X, Z) + 1.0) ** self.degree)
 
 
@@ -49,7 +49,7 @@ class RBFKernel(_Kernel):
     """Inverse of the squared width."""
 
     def __call__(self, X: Matrix, Z: Matrix) -> Floats:
-        """(n, p) values between the rows of X (n, r) and Z (p, r)."""
+        """Return the (n, p) values for the rows of X (n, r) and Z (p, r)."""
         distances = _squared_norms(X)[:, None] + _squared_norms(Z)[None, :] - 2.0 * inner_products(X, Z)
         return np.asarray(np.exp(-self.gamma * np.maximum(distances, 0.0)))
 
@@ -59,7 +59,7 @@ KernelName: TypeAlias = Literal["linear", "polynomial", "rbf"]
 
 
 def _kernel_tag(value: Any) -> str | None:
-    """The tag of the member of ``Kernel`` that validates a value."""
+    """Return the tag of the member of ``Kernel`` that validates a value."""
     if isinstance(value, str):
         return "name"
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
@@ -77,7 +77,7 @@ Kernel: TypeAlias = Annotated[
 
 
 def default_kernel(name: KernelName) -> AnyKernel:
-    """The kernel of that name with its default parameters."""
+    """Return the kernel of that name with its default parameters."""
     kernels: dict[str, AnyKernel] = {
         "linear": LinearKernel(),
         "polynomial": PolynomialKernel(),
@@ -87,7 +87,7 @@ def default_kernel(name: KernelName) -> AnyKernel:
 
 
 def inner_products(X: Matrix, Z: Matrix) -> Floats:
-    """(n, p) inner products of the rows of X (n, r) and Z (p, r), dense."""
+    """Return the (n, p) inner products of the rows of X (n, r) and Z (p, r)."""
     return np.asarray((X @ Z.T).toarray())
 
 

@@ -14,7 +14,7 @@ EdgeLoss: TypeAlias = Literal["symmetric_difference", "simplified_hierarchical"]
 
 
 def edge_losses(forest: Forest, truth: Bools, loss: EdgeLoss, costs: Floats) -> Floats:
-    """Loss of each labeling of each edge, ℓ_e(y_e, u), such that ℓ(y, y') = Σ_e ℓ_e(y_e, y'_e).
+    """Return the loss of each labeling of each edge, ℓ_e, such that ℓ(y, y') = Σ_e ℓ_e(y_e, y'_e).
 
     Every node is the lower end of exactly one edge. That edge carries the whole loss of the node, so the sum
     is exact. Such edge losses exist for ℓ_Δ and ℓ_H̃, but not for ℓ_0/1 and ℓ_H (H-M3 paper, "Marginalizing

@@ -47,11 +47,11 @@ class Weights(Protocol):
         ...
 
     def potentials(self, rows: slice) -> Floats:
-        """(n, 4k) potentials of a range of training examples."""
+        """Return the (n, 4k) potentials of a range of training examples."""
         ...
 
     def batch(self, rows: Ints) -> Batch:
-        """The training examples with these row numbers."""
+        """Return the training examples with these row numbers as a batch."""
         ...
 
 

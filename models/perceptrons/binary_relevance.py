@@ -90,7 +90,7 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
         return scores
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Terms w_f·x_f of the label's inner product; none for a label with a constant score."""
+        """Return the terms w_f·x_f of the inner product; none for a label with a constant score."""
         if self._in_every_example()[label]:
             return np.empty(0, dtype=np.int64), np.empty(0)
         return super().explain(x, label)

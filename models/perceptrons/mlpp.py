@@ -118,7 +118,7 @@ class MLPP(IncrementalLearner):
         self.random_state = random_state
 
     def quick_top(self, X: Any, top: int) -> QuickVotes:
-        """Best labels of each example, without all votes (quick weighted voting).
+        """Return the best labels of each example without counting all votes (quick weighted voting).
 
         Quick voting always saves inner products, but it saves time only if inner products are expensive. Full
         voting reads the weights of a feature in sequence; quick voting collects single weights, which is
@@ -160,7 +160,7 @@ class MLPP(IncrementalLearner):
         return np.vstack([self._full_votes(data[start : start + block_rows]) for start in starts])
 
     def _full_votes(self, X: Matrix) -> Floats:
-        """(n, k) scores by full voting, of examples in the precision of the weights."""
+        """Return (n, k) scores by full voting, of examples in the precision of the weights."""
         result = full_votes(np.asarray(X @ self.pair_weights_), pairs_of(self.n_labels_), self.voting)
         if self.boundary_weights_.shape[1]:
             products = np.asarray(X @ self.boundary_weights_)
@@ -169,7 +169,7 @@ class MLPP(IncrementalLearner):
         return result
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Sum of the label's pair weights, signed in favor of the label, times the value of the feature.
+        """Return the sum of the label's pair weights, signed in its favor, times the value of the feature.
 
         Votes are not additive in the features. The explanation is the closest linear form: Σ_v ±w_lv·x over
         all pairs of the label, including the artificial label. It would be the votes if each pair counted w·x
@@ -256,11 +256,11 @@ class MLPP(IncrementalLearner):
         return tested, scores
 
     def _test_interval(self) -> int:
-        """The n for which the learning curve tests every n-th example."""
+        """Return the n for which the learning curve tests every n-th example."""
         return max(1, -(-len(pairs_of(self.n_labels_)) // _TEST_PRODUCTS))
 
     def _tested_rows(self, n: int) -> Ints:
-        """Those of the next n examples that the learning curve tests."""
+        """Return those of the next n examples that the learning curve tests."""
         interval = self._test_interval()
         return np.arange(-self.n_presented_ % interval, n, interval, dtype=np.int64)
 
@@ -278,7 +278,7 @@ class MLPP(IncrementalLearner):
 
 
 def weight_dtype(n_weights: int) -> type[np.float64 | np.float32]:
-    """Type of the pair weights: float64 if ``n_weights`` of them fit in 1 GiB, else float32.
+    """Return the type of the weights: float64 if ``n_weights`` of them fit in 1 GiB, else float32.
 
     >>> weight_dtype(103 * 102 // 2 * 25_000).__name__, weight_dtype(115 * 114 // 2 * 25_000).__name__
     ('float64', 'float32')

@@ -131,7 +131,7 @@ class MMP(OnePerLabelPerceptrons):
 
 
 def update_sizes(relevant: Floats, irrelevant: Floats, loss: Loss, penalty: Penalty) -> tuple[Floats, Floats]:
-    """Size δ·|τ_c|/σ of the update of each label of a wrong ranking.
+    """Return the size δ·|τ_c|/σ of the update of each label of a wrong ranking.
 
     Args:
         relevant: scores of all relevant labels, in label order.
@@ -159,7 +159,7 @@ def update_sizes(relevant: Floats, irrelevant: Floats, loss: Loss, penalty: Pena
 
 
 def _ranking_loss(wrong: Bools, loss: Loss) -> float:
-    """δ of a wrong ranking.
+    """Return δ of a wrong ranking.
 
     Args:
         wrong: (relevant labels, irrelevant labels) whether each pair is misordered. Irrelevant labels that

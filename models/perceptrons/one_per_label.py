@@ -32,7 +32,7 @@ class OnePerLabelPerceptrons(IncrementalLearner):
         return np.asarray(X @ self.weights_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
-        """Terms w_f·x_f of the label's inner product. The score is their sum."""
+        """Return the terms w_f·x_f of the label's inner product. The score is their sum."""
         return x.indices.astype(np.int64), x.data * self.weights_[x.indices, label]
 
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
@@ -60,7 +60,7 @@ class OnePerLabelPerceptrons(IncrementalLearner):
         return {**self._fitted_arrays(), "weights": weights}
 
     def _initial_weights(self, r: int, k: int, _parameters: Any, /) -> Floats:
-        """(r, k) weights before the first example."""
+        """Return the (r, k) weights before the first example."""
         return np.zeros((r, k))
 
     def _summarize(self) -> None:

@@ -52,12 +52,12 @@ class Pairs:
 
 @lru_cache(maxsize=16)
 def pairs_of(k: int) -> Pairs:
-    """The pairs of k labels, cached."""
+    """Return the pairs of k labels, which are cached."""
     return Pairs(k)
 
 
 def side_votes(products: AnyArray, is_first: Bools | np.bool_, voting: Voting) -> Floats:
-    """Votes that one label of each pair receives.
+    """Return the votes that one label of each pair receives.
 
     Args:
         products: inner products w_uv·x, any shape.
@@ -75,7 +75,7 @@ def side_votes(products: AnyArray, is_first: Bools | np.bool_, voting: Voting) -
 
 
 def full_votes(products: AnyArray, pairs: Pairs, voting: Voting) -> Floats:
-    """Full voting: (n, k) votes from the (n, pairs) inner products of all perceptrons."""
+    """Return the (n, k) votes from the (n, pairs) inner products of all perceptrons."""
     result = np.empty((products.shape[0], pairs.n_labels))
     block_rows = max(1, _BLOCK_PRODUCTS // max(1, pairs.of_label.size))
     for start in range(0, len(result), block_rows):

@@ -63,7 +63,7 @@ class VoteBounds:
                     total[block, label] += other.take(before, axis=1).sum(axis=1, dtype=np.float64)
 
     def upper_bounds(self, X: Matrix) -> Floats:
-        """(n, k) upper bounds of the weighted votes, with a margin for the rounding errors of all sums."""
+        """Return (n, k) upper bounds of the weighted votes, with a margin for all rounding errors."""
         positive, negative = X.maximum(0), (-X).maximum(0)
         votes_for = np.asarray(positive @ self.if_positive + negative @ self.if_negative)
         votes_against = np.asarray(positive @ self.if_negative + negative @ self.if_positive)
@@ -151,7 +151,7 @@ class _PartialVote:
         self.n_products += len(products)
 
     def best_label(self, priorities: Ints) -> int:
-        """The label with the most votes, among the labels whose bound the caller has not set to -inf."""
+        """Return the label with the most votes among those whose bound the caller has not set to -inf."""
         while True:
             best = int(self.bound.argmax())
             if self.complete[best]:
