@@ -277,7 +277,7 @@ def late_writes() -> dict[str, Callable[[AppContext, Claim], None]]:
         "release": release,
         "load_claim": lambda ctx, claim: void(queue.load_claim(ctx.db, claim.job_id, claim.fence)),
         "job_kinds.fail": lambda ctx, claim: job_kinds.fail(ctx, claim, ERROR),
-        "job_kinds.cancel": job_kinds.cancelled,
+        "job_kinds.cancel": job_kinds.cancel,
         "job_kinds.release": lambda ctx, claim: job_kinds.release(ctx, claim, reason="late"),
     }
 
