@@ -5,7 +5,7 @@
 First the script measures how long a job waits after ``kill -9`` of its worker, with the default settings.
 Then it sends a stream of trainings and predictions to a service with a small disk, and injects faults at
 random moments that the seed determines. Afterwards it checks everything that the service accepted
-(``tests/support/turmoil.py``). The exit status is 1 if anything is lost, done twice or wrong.
+(``tests/support/fault_injection.py``). The exit status is 1 if anything is lost, done twice or wrong.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import fault_injection
 import postgres
-import turmoil
 from stack import Stack, departments
 from waiting import wait_for
 
@@ -119,14 +119,14 @@ def main() -> int:
         folder = Path(name)
         print_recovery(folder)
         data = folder / "data"
-        with turmoil.small_disk(data / "storage", mib=16) as small:
+        with fault_injection.small_disk(data / "storage", mib=16) as small:
             if not small:
                 print("cannot mount a small disk on this system: the disk-full fault is skipped")
-            settings = {**turmoil.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
+            settings = {**fault_injection.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
             stack = Stack(data, settings).start()
             try:
                 until = time.monotonic() + 60 * arguments.minutes
-                account = turmoil.run(
+                account = fault_injection.run(
                     stack,
                     seed=arguments.seed,
                     enough=lambda faults: faults >= arguments.faults and time.monotonic() > until,

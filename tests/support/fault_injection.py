@@ -1,8 +1,8 @@
-"""Chaos: jobs and predictions go on while processes are killed and stopped and the disk fills, at random.
+"""Fault injection: processes are killed and stopped, and the disk fills, while clients train and predict.
 
-``run`` starts the traffic and deals out the faults; afterwards everything that was accepted is accounted
-for, from outside: by what the API says, by the files' checksums, and by making every prediction again with
-the very version that it named.
+``run`` starts the clients and injects faults at random. Then it checks from outside that everything that was
+accepted is accounted for: it compares the API's responses and the checksums of files, and repeats every
+prediction with the version that the response named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Self
 import httpx
 import psycopg
 from stack import Stack, departments
-from waiting import wait_for
+from waiting import LIMIT_SECONDS, wait_for
 
 from models import artifact
 from models.pipeline import Pipeline
@@ -37,7 +37,7 @@ QUICK = {
     "COVEY_ORPHAN_GRACE_SECONDS": "20",
     "COVEY_LOG_LEVEL": "warning",
 }
-"""Settings under which much happens in a short time."""
+"""Settings with short intervals, so that much happens in a short time."""
 
 TEXTS = [
     "the invoice is wrong and the card was charged twice",
@@ -51,22 +51,22 @@ IN_FLIGHT = 3
 
 @dataclass
 class Account:
-    """What became of everything.
+    """Counts of what happened.
 
     Attributes:
-        faults: by kind, how many there were.
-        accepted: jobs that were answered 202.
-        succeeded: jobs that made a version.
-        failed: by code, how many jobs failed.
-        lost: jobs that are neither, or that nobody knows.
-        done_twice: jobs with more than one version.
-        wrong_checksums: versions whose file is not what the version says.
-        broken_curves: succeeded jobs whose curve has gaps or points twice.
-        predictions: answers to requests for a prediction.
-        wrong_predictions: those that the version they named does not give.
-        refused: requests that were not answered, or with 5xx, and were made again.
+        faults: number of faults by kind.
+        accepted: jobs that the API accepted with 202.
+        succeeded: jobs that created a version.
+        failed: number of failed jobs by error code.
+        lost: jobs that have not ended, or that the API does not know.
+        done_twice: jobs that created more than one version.
+        wrong_checksums: versions whose file has another checksum than the version states.
+        broken_curves: succeeded jobs whose curve has missing or repeated points.
+        predictions: responses to prediction requests.
+        wrong_predictions: responses that differ from the prediction of the version that they name.
+        refused: requests that failed, or returned 5xx, and were sent again.
         restarts: how often jobs were started again.
-        resumed: how often they went on from a checkpoint.
+        resumed: how often jobs continued from a checkpoint.
     """
 
     faults: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,7 @@ class Account:
     resumed: int = 0
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Lines to print."""
         return [
             f"faults                                {sum(self.faults.values()):>7}  "
             + ", ".join(f"{kind} {n}" for kind, n in sorted(self.faults.items())),
@@ -113,12 +113,12 @@ class _Answer:
 
 
 class Traffic:
-    """Clients that train and predict, and come again when they are not answered.
+    """Clients that train and predict, and repeat a request that fails.
 
     Args:
-        stack: whom to ask.
-        dataset_id: what to train on.
-        seed: of what they ask for.
+        stack: the service.
+        dataset_id: data set to train on.
+        seed: seed of the requests.
     """
 
     def __init__(self, stack: Stack, dataset_id: str, seed: int) -> None:
@@ -150,11 +150,11 @@ class Traffic:
     def _go(self, do: Callable[[random.Random], None], chance: random.Random) -> None:
         try:
             do(chance)
-        except BaseException as error:  # noqa: BLE001 - raised where the traffic ends
+        except BaseException as error:  # noqa: BLE001 - raised when the traffic ends
             self._failures.append(error)
 
     def _ask(self, client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
-        """Ask until there is an answer that is not the service's fault."""
+        """Repeat a request until the response is not a server error."""
         while True:
             try:
                 response = client.request(method, path, **options)
@@ -167,7 +167,7 @@ class Traffic:
             time.sleep(0.2)
 
     def _client(self) -> httpx.Client:
-        return httpx.Client(base_url=self._stack.url, timeout=20, trust_env=False)
+        return httpx.Client(base_url=self._stack.url, timeout=LIMIT_SECONDS, trust_env=False)
 
     def _train(self, chance: random.Random) -> None:
         with self._client() as client:
@@ -221,17 +221,17 @@ class Traffic:
 
 
 class Faults:
-    """Deals out faults at random, each of them the same for the same seed and moment.
+    """Injects faults at random.
 
     Args:
-        stack: whom to hurt.
-        seed: of which and when.
-        disk: the mount of its storage, to be filled; None: the disk never fills.
-        database_url: of a PostgreSQL to hurt as well.
+        stack: the service.
+        seed: seed of the choices and pauses.
+        disk: mount point of its storage, which is filled at times; None: the disk is never full.
+        database_url: a PostgreSQL database that gets faults as well.
     """
 
     def __init__(self, stack: Stack, seed: int, disk: Path | None, database_url: str | None) -> None:
-        self.dealt: Counter[str] = Counter()
+        self.injected: Counter[str] = Counter()
         self._stack = stack
         self._disk = disk
         self._database_url = database_url
@@ -247,7 +247,7 @@ class Faults:
         for name, find in targets.items():
             self._kinds.append((f"{name} killed", self._killing(find)))
             self._kinds.append((f"{name} stopped", self._stopping(find)))
-        # Most trouble is trouble with jobs.
+        # Faults of jobs are the most frequent ones.
         self._kinds += [("job killed", self._killing(targets["job"]))] * 2
         if disk is not None:
             self._kinds.append(("disk filled", self._fill))
@@ -258,22 +258,22 @@ class Faults:
                 ("database cut off", self._cut_off),
             ]
 
-    def deal(self) -> None:
-        """One fault; kinds that find no victim do not count."""
-        kind, hurt = self._chance.choice(self._kinds)
-        if hurt():
-            self.dealt[kind] += 1
+    def inject(self) -> None:
+        """Inject one fault. A fault that finds no process does not count."""
+        kind, inject = self._chance.choice(self._kinds)
+        if inject():
+            self.injected[kind] += 1
         time.sleep(self._chance.uniform(0.1, 1.5))
 
     def _killing(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
-        def hurt() -> bool:
+        def inject() -> bool:
             victims = find()
             return bool(victims) and _signal(self._chance.choice(victims), signal.SIGKILL)
 
-        return hurt
+        return inject
 
     def _stopping(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
-        def hurt() -> bool:
+        def inject() -> bool:
             victims = find()
             if not victims:
                 return False
@@ -284,7 +284,7 @@ class Faults:
             _signal(victim, signal.SIGCONT)
             return True
 
-        return hurt
+        return inject
 
     def _fill(self) -> bool:
         assert self._disk is not None
@@ -305,13 +305,13 @@ class Faults:
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         try:
-            with psycopg.connect(self._database_url, connect_timeout=5) as connection:
+            with psycopg.connect(self._database_url, connect_timeout=int(LIMIT_SECONDS)) as connection:
                 return [pid for (pid,) in connection.execute(query)]
         except psycopg.Error:
             return []
 
     def _kill_database(self) -> bool:
-        # The server throws out everybody and recovers when one of its processes is killed.
+        # The server ends all sessions and recovers when one of its processes is killed.
         victims = self._backends()
         return bool(victims) and _signal(self._chance.choice(victims), signal.SIGKILL)
 
@@ -329,7 +329,7 @@ class Faults:
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         try:
-            with psycopg.connect(self._database_url, connect_timeout=5) as connection:
+            with psycopg.connect(self._database_url, connect_timeout=int(LIMIT_SECONDS)) as connection:
                 return bool(connection.execute(query).fetchall())
         except psycopg.Error:
             return False
@@ -338,12 +338,12 @@ class Faults:
 def run(
     stack: Stack, *, seed: int, enough: Callable[[int], bool], disk: Path | None, database_url: str | None
 ) -> Account:
-    """Traffic and faults until enough has happened; then everything is accounted for.
+    """Run the clients and inject faults until there are enough, then check everything.
 
     Args:
-        stack: a running one.
-        seed: of everything that is left to chance.
-        enough: from the number of faults, whether to end.
+        stack: a running service.
+        seed: seed of all random choices.
+        enough: receives the number of faults, and returns whether to end.
         disk: see ``Faults``.
         database_url: see ``Faults``.
     """
@@ -351,10 +351,10 @@ def run(
     faults = Faults(stack, seed, disk, database_url)
     with Traffic(stack, dataset_id, seed) as traffic:
         wait_for(lambda: True if traffic.answers else None, what="the first prediction")
-        while not enough(sum(faults.dealt.values())):
-            faults.deal()
+        while not enough(sum(faults.injected.values())):
+            faults.inject()
     wait_for(lambda: True if stack.is_ready() else None, what="the service to be ready again")
-    account = Account(faults=faults.dealt, accepted=len(traffic.accepted), refused=traffic.refused)
+    account = Account(faults=faults.injected, accepted=len(traffic.accepted), refused=traffic.refused)
     _count_jobs(stack, traffic.accepted, account)
     _check_versions(stack, traffic, account)
     return account
@@ -363,7 +363,7 @@ def run(
 def _count_jobs(stack: Stack, accepted: list[str], account: Account) -> None:
     for job_id in accepted:
         try:
-            job = stack.finished(job_id, seconds=300)
+            job = stack.finished(job_id)
         except (TimeoutError, AssertionError):
             account.lost += 1
             continue
@@ -406,7 +406,7 @@ def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
 
 @contextmanager
 def small_disk(path: Path, mib: int) -> Iterator[bool]:
-    """Make a folder a disk of its own that is quickly full; gives whether the system allows it."""
+    """Mount a small disk at a folder; yields whether the system allows it."""
     path.mkdir(parents=True, exist_ok=True)
     mounted = (
         subprocess.run(
