@@ -8,13 +8,19 @@ import threading
 from pathlib import Path
 
 import pytest
-from waiting import wait_for
+from waiting import LIMIT_SECONDS, wait_for
 
 from app.context import AppContext
 from app.db import tables
 from app.health.service import readiness
 from app.storage import LocalStorage, StorageUnavailableError, probe
 from app.storage.probe import StorageProbe
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The storage is given all the time it needs on a busy machine."""
+    monkeypatch.setattr(probe, "TIMEOUT_SECONDS", LIMIT_SECONDS)
 
 
 class Scripted(LocalStorage):
@@ -29,7 +35,7 @@ class Scripted(LocalStorage):
 
     def check(self) -> None:
         self.checks += 1
-        self.answers.wait(60)
+        self.answers.wait(LIMIT_SECONDS)
         if self.error is not None:
             raise self.error
         super().check()
@@ -58,7 +64,7 @@ def test_a_folder_that_is_gone_or_a_file_now_makes_the_service_not_ready(ctx: Ap
 
 def test_an_answer_holds_for_a_while(tmp_path: Path) -> None:
     storage = Scripted(tmp_path)
-    storage.check_seconds = 60.0
+    storage.check_seconds = LIMIT_SECONDS
     watched = StorageProbe(storage)
     assert [watched.reason() for _ in range(5)] == [None] * 5
     assert storage.checks == 1
@@ -75,7 +81,7 @@ def test_nobody_waits_for_a_storage_that_never_answers(
     assert [watched.reason() for _ in range(100)] == ["the storage does not answer"] * 100
     assert storage.checks == 1, "those who ask do not pile up before it"
     storage.answers.set()
-    monkeypatch.setattr(probe, "TIMEOUT_SECONDS", 60.0)
+    monkeypatch.setattr(probe, "TIMEOUT_SECONDS", LIMIT_SECONDS)
     wait_for(lambda: True if watched.reason() is None else None, what="the storage to answer again")
 
 

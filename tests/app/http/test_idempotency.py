@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pydantic import BaseModel
 from sqlalchemy import func, select
+from waiting import LIMIT_SECONDS
 
 from app.db import tables
 from app.db.session import Database, Transaction
@@ -89,12 +90,12 @@ def test_a_request_whose_twin_fails_while_it_waits_is_done(database: Database) -
 
     def fail_late(tx: Transaction) -> Made:
         begun.set()
-        both.wait(60)
+        both.wait(LIMIT_SECONDS)
         return fail(tx)
 
     with ThreadPoolExecutor(2) as pool:
         failing = pool.submit(Idempotency("key_1", "k", "body").run, database, Made, fail_late)
-        begun.wait(60)
+        begun.wait(LIMIT_SECONDS)
         waiting = pool.submit(Idempotency("key_1", "k", "body").run, database, Made, work)
         threading.Event().wait(0.1)
         both.set()

@@ -12,7 +12,7 @@ from pathlib import Path
 import production
 import pytest
 import redis
-from waiting import wait_for
+from waiting import LIMIT_SECONDS, wait_for
 
 from app.jobs.notifier import QUEUE, TASK, BackgroundNotifier
 
@@ -29,7 +29,7 @@ class Recording(BackgroundNotifier):
 
     def _send(self, job_id: str) -> bool:
         self.begun.set()
-        self.let_go.wait(60)
+        self.let_go.wait(LIMIT_SECONDS)
         heard = super()._send(job_id)
         self.notified.append((job_id, heard))
         return heard
@@ -48,7 +48,7 @@ def test_a_mute_broker_holds_nobody_up_and_what_came_meanwhile_is_left_to_the_wo
         notifier = Recording(f"{scheme}://{address}/")
         notifier.let_go.clear()
         notifier.notify("first")
-        assert notifier.begun.wait(60)
+        assert notifier.begun.wait(LIMIT_SECONDS)
         for n in range(1000):
             notifier.notify(f"meanwhile {n}")
         assert notifier.notified == [], "whoever rings goes on before anybody has heard"

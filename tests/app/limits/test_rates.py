@@ -10,6 +10,7 @@ import production
 import pytest
 import redis
 from structlog.testing import capture_logs
+from waiting import LIMIT_SECONDS
 
 from app.http.errors import TooMany
 from app.limits import rates
@@ -21,6 +22,12 @@ from app.settings import Settings
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with production.valkey(tmp_path_factory.mktemp("valkey")) as url:
         yield url
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redis is given all the time it needs on a busy machine."""
+    monkeypatch.setattr(rates, "SLOW_SECONDS", LIMIT_SECONDS)
 
 
 @pytest.fixture(autouse=True)

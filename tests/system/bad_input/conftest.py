@@ -1,0 +1,45 @@
+"""What all tests of bad input share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from bad_requests import Known, expect_kept, kept
+from stack import Stack, departments
+
+
+@pytest.fixture(scope="session")
+def known(stack: Stack) -> Iterator[Known]:
+    text = stack.dataset(departments(40), name="bad input")
+    rows = [
+        {"features": {"a": i - 4.0, "b": float(i % 3)}, "labels": ["odd" if i % 2 else "even"]}
+        for i in range(12)
+    ]
+    numbers = stack.dataset(rows, name="bad input numbers")
+    waiting = stack.call("POST", "/v1/datasets", 201, json={"name": "bad input waiting"})
+    for model, dataset in (("bad-input", text), ("bad-input-numeric", numbers)):
+        job = stack.finished(stack.train(dataset["id"], model=model)["id"])
+        assert job["state"] == "succeeded", job
+    router = {"model": "bad-input", "fallback": "front@example.org"}
+    stack.call("PUT", "/v1/routers/bad-input", 200, json=router)
+    yield Known(stack, text["id"], numbers["id"], waiting["id"])
+    stack.call("DELETE", "/v1/routers/bad-input", 204)
+    for model in ("bad-input", "bad-input-numeric"):
+        stack.call("DELETE", f"/v1/models/{model}", 204)
+    for dataset in (text, numbers, waiting):
+        stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
+
+
+@pytest.fixture
+def unchanged(known: Known) -> Iterator[Known]:
+    before = kept(known.stack)
+    yield known
+    expect_kept(known.stack, before)
+
+
+@pytest.fixture
+def cleared(known: Known) -> Iterator[Known]:
+    before = kept(known.stack, history=False)
+    yield known
+    expect_kept(known.stack, before, history=False)
