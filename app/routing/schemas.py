@@ -195,7 +195,7 @@ class Decision(ResponseModel):
     """An explanation of each predicted label. Absent if it was not requested, no label is predicted, or the
     learner cannot explain its scores."""
     message: MessageSummary
-    """A summary of the message."""
+    """Summary of the routed message."""
 
 
 class RecordedDecision(Decision):

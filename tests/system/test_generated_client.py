@@ -50,7 +50,7 @@ from covey_client.models import (
     NegativesNegatives,
     Positives,
     PositivesPositives,
-    PredictAnswer,
+    PredictResponse,
     PredictRequest,
     Problem,
     RulesCovering,
@@ -91,7 +91,7 @@ def train(client: Client, dataset_id: str) -> TrainingJob:
 def labels(client: Client, text: str) -> list[str]:
     body = PredictRequest(instances=[Instance(text=text)], version=1, top=3)
     answer = models_predict.sync("helpdesk", client=client, body=body)
-    if isinstance(answer, PredictAnswer):
+    if isinstance(answer, PredictResponse):
         return answer.predictions[0].labels
     if isinstance(answer, Problem):
         raise RuntimeError(answer.code)
