@@ -38,16 +38,16 @@ class HRLSParameters(LearnerParameters):
 class Family:
     """The regression of sibling nodes, which train on the same examples.
 
-    Let S be the examples that have the parent (n_S rows). The factor is the lower Cholesky factor of
-    ridge·I + Sᵀ S over the features (primal form) or of ridge·I + S Sᵀ over the examples (dual form),
+    Let the columns of S be the n_S examples that have the parent. The factor is the lower Cholesky factor of
+    ridge·I + S Sᵀ over the features (primal form) or of ridge·I + SᵀS over the examples (dual form),
     whichever is smaller.
 
     Attributes:
         children: labels of the siblings, in label order.
         factor: (f, f) lower triangular; f is r in the primal form and n_S in the dual form.
-        solution: (f, number of children) the inverse of the factored matrix times Sᵀy (primal) or y (dual),
+        solution: (f, number of children) the inverse of the factored matrix times S y (primal) or y (dual),
             with y in ±1.
-        support: the rows of S in the dual form, else None.
+        support: (n_S, r) the examples, Sᵀ, in the dual form; None in the primal form.
     """
 
     children: Ints
@@ -227,22 +227,22 @@ def _inputs(X: Matrix, family: Family) -> Floats:
     return X.toarray() if family.support is None else np.asarray((X @ family.support.T).toarray())
 
 
-def _fit_family(S: Matrix, signs: Floats, children: Ints, ridge: float) -> Family:
+def _fit_family(examples: Matrix, signs: Floats, children: Ints, ridge: float) -> Family:
     """Factor the smaller of the two regularized Gram matrices and solve for all children at once.
 
     Args:
-        S: (n_S, r) the examples that have the parent.
+        examples: (n_S, r) the examples that have the parent, Sᵀ.
         signs: (n_S, number of children) their labels as ±1.
         children: labels of the columns of ``signs``.
         ridge: weight of the identity matrix.
     """
-    dual = S.shape[1] > S.shape[0]
-    gram = np.asarray((S @ S.T if dual else S.T @ S).toarray())
+    dual = examples.shape[1] > examples.shape[0]
+    gram = np.asarray((examples @ examples.T if dual else examples.T @ examples).toarray())
     gram[np.diag_indices_from(gram)] += ridge
     factor, lower = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-    target = signs if dual else np.asarray(S.T @ signs)
+    target = signs if dual else np.asarray(examples.T @ signs)
     solution = cho_solve((factor, lower), target, check_finite=False)
-    return Family(children, np.tril(factor), solution, S if dual else None)
+    return Family(children, np.tril(factor), solution, examples if dual else None)
 
 
 def _check_memory(orders: list[int]) -> None:

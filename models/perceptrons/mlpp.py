@@ -120,8 +120,8 @@ class MLPP(IncrementalLearner):
     def quick_top(self, X: Any, top: int) -> QuickVotes:
         """Return the best labels of each example without counting all votes (quick weighted voting).
 
-        Quick voting always saves inner products, but it saves time only if inner products are expensive. Full
-        voting reads the weights of a feature in sequence; quick voting collects single weights, which is
+        Quick voting usually saves inner products, but it saves time only if inner products are expensive.
+        Full voting reads the weights of a feature in sequence; quick voting collects single weights, which is
         several times slower for each inner product. The savings depend on the example. Weighted voting takes
         2k more inner products than full voting if its bounds exclude no label. The first call after training
         or loading computes these bounds in one pass over the weights.
