@@ -95,7 +95,7 @@ def send_requests(seed: int, seconds: float) -> tuple[Fuzz, int]:
                 if passes == 0 or left > PASS_SECONDS:
                     fuzz.phases(seed + passes, EXAMPLES)
                 left = end - time.monotonic()
-                fuzz.sequences(seed + passes, int(max(1, min(SEQUENCES_SECONDS, left))))
+                fuzz.sequences(seed + passes, seconds=int(max(1, min(SEQUENCES_SECONDS, left))))
                 passes += 1
                 print(
                     f"pass {passes}: {fuzz.tally.requests():,} requests, {len(fuzz.tally.findings)} findings",

@@ -227,9 +227,16 @@ class Fuzz:
         schema = self._schema(seed, max_examples, without_edges)
         self._watch(from_schema(schema).execute())
 
-    def sequences(self, seed: int, seconds: int) -> None:
-        """Random sequences of operations that take up what earlier ones answered."""
-        self._watch(from_schema(self._schema(seed, 1)).fuzz(FuzzConfig(max_time=seconds)))
+    def sequences(self, seed: int, *, n: int | None = None, seconds: int | None = None) -> None:
+        """Send random sequences of requests that use the responses to earlier ones.
+
+        Args:
+            seed: seed of the sequences.
+            n: number of sequences after which to stop.
+            seconds: time after which to stop.
+        """
+        stream = from_schema(self._schema(seed, 1)).fuzz(FuzzConfig(max_time=seconds))
+        self._watch(stream, n)
 
     def ended_by_faults(self) -> None:
         """Note every data set, job and evaluation that came to its end by a fault of the service's own."""
@@ -247,10 +254,14 @@ class Fuzz:
                     break
                 cursor = {"cursor": page["next_cursor"]}
 
-    def _watch(self, stream: Any) -> None:
+    def _watch(self, stream: Any, n: int | None = None) -> None:
+        sequences = 0
         with self._hooked():
             for event in stream:
                 self._note(event)
+                sequences += isinstance(event, events.FuzzScenarioFinished)
+                if sequences == n:
+                    stream.stop()
 
     def _note(self, event: events.EngineEvent) -> None:
         if isinstance(event, events.ScenarioFinished | events.FuzzScenarioFinished):

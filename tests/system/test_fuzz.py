@@ -29,7 +29,7 @@ def test_no_answer_is_a_fault_undocumented_or_of_another_form(fuzz: Fuzz) -> Non
     assert fuzz.tally.served() == fuzz.operations, "each operation does what it is for"
     # The edges of these three are four times those of all others; the long run has them.
     fuzz.phases(SEED, 3, without_edges=["datasets_create", "experiments_create", "training_jobs_create"])
-    fuzz.sequences(SEED, seconds=8)
+    fuzz.sequences(SEED, n=40)
     fuzz.ended_by_faults()
     assert not fuzz.tally.findings, fuzz.tally.told()
     assert fuzz.tally.requests() > 1000
