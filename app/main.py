@@ -23,7 +23,7 @@ from app.jobs.notifier import BackgroundNotifier
 from app.keys import api as keys
 from app.keys.service import KeyAuthenticator, require_keys
 from app.learners import api as learners
-from app.limits.rates import Rates
+from app.limits.rates import RateLimiter
 from app.registry import api as registry
 from app.routing import api as routing
 from app.serving import api as predictions
@@ -55,7 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         require_servable(settings, context.db)
         app.state.context = context
         app.state.authenticator = KeyAuthenticator(context.db, settings)
-        app.state.rates = Rates(settings)
+        app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         yield
         app.state.rates.close()

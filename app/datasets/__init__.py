@@ -1,1 +1,1 @@
-"""Data sets: labelled examples, uploaded once and immutable once ready."""
+"""Data sets: labelled examples that are uploaded once and are immutable when ready."""

@@ -1,4 +1,4 @@
-"""Data sets over HTTP."""
+"""HTTP routes of data sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.http.uploads import receive
 
 router = resource("datasets")
 
-ENCODINGS = ("gzip", "zstd")
+CONTENT_ENCODINGS = ("gzip", "zstd")
 
 
 @router.post(
@@ -27,37 +27,62 @@ ENCODINGS = ("gzip", "zstd")
     status_code=201,
     dependencies=[TrainScope],
     responses={**responses(409), **response_headers(201, "Location")},
+    response_description="The data set.",
 )
 def create(ctx: Context, idempotency: IdempotencyHeader, body: DatasetCreate, response: Response) -> Dataset:
-    """Create a data set. Its content follows by `PUT …/content`, or stands in the request as `examples`."""
-    made = service.create(ctx, body, idempotency)
-    response.headers["Location"] = f"/v1/datasets/{made.id}"
-    return made
+    """Create a data set.
+
+    Either upload its content with `PUT /v1/datasets/{dataset_id}/content` afterwards, or include its examples
+    in this request.
+    """
+    dataset = service.create(ctx, body, idempotency)
+    response.headers["Location"] = f"/v1/datasets/{dataset.id}"
+    return dataset
 
 
-@router.get("/datasets", dependencies=[ReadScope])
+@router.get("/datasets", dependencies=[ReadScope], response_description="A page of data sets.")
 def list(ctx: Context, page: PageQuery) -> DatasetPage:  # noqa: A001 - the verb of the operation's id
-    """List data sets, the newest first."""
+    """List data sets, newest first."""
     return service.page(ctx.db, page)
 
 
-@router.get("/datasets/{dataset_id}", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/datasets/{dataset_id}",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The data set.",
+)
 def get(ctx: Context, dataset_id: DatasetId) -> Dataset:
-    """Read a data set: its state, and once it is ready what is in it."""
+    """Get a data set.
+
+    The response has its state and, if the data set is ready, statistics of its content.
+    """
     return service.get(ctx.db, dataset_id)
 
 
-@router.patch("/datasets/{dataset_id}", dependencies=[TrainScope], responses=responses(404))
+@router.patch(
+    "/datasets/{dataset_id}",
+    dependencies=[TrainScope],
+    responses=responses(404),
+    response_description="The changed data set.",
+)
 def update(ctx: Context, dataset_id: DatasetId, body: DatasetPatch) -> Dataset:
-    """Change a data set's name or description."""
-    return service.patch(ctx.db, dataset_id, body)
+    """Change the name or description of a data set."""
+    return service.update(ctx.db, dataset_id, body)
 
 
 @router.delete(
-    "/datasets/{dataset_id}", status_code=204, dependencies=[TrainScope], responses=responses(404, 409)
+    "/datasets/{dataset_id}",
+    status_code=204,
+    dependencies=[TrainScope],
+    responses=responses(404, 409),
+    response_description="The data set is deleted; no content.",
 )
 def delete(ctx: Context, dataset_id: DatasetId) -> None:
-    """Delete a data set and its files. Refused while a job needs it."""
+    """Delete a data set and its files.
+
+    The request is rejected with 409 while an unfinished job uses the data set.
+    """
     service.delete(ctx, dataset_id)
 
 
@@ -66,6 +91,7 @@ def delete(ctx: Context, dataset_id: DatasetId) -> None:
     status_code=202,
     dependencies=[TrainScope],
     responses=responses(404, 409, 413, 415),
+    response_description="The data set; a worker reads its content.",
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -78,20 +104,21 @@ async def upload_content(
     request: Request,
     dataset_id: DatasetId,
     content_encoding: Annotated[
-        str | None, Header(description="`gzip` or `zstd`, where the content is compressed.")
+        str | None, Header(description="`gzip` or `zstd` if the content is compressed.")
     ] = None,
 ) -> Dataset:
-    """Upload a data set's content as raw bytes, in the format the data set was created with.
+    """Upload the content of a data set.
 
-    The bytes go to storage as they arrive; a worker reads and checks them afterwards.
+    Send the raw bytes in the format of the data set. A worker reads and checks the content afterwards: get
+    the data set until its state is `ready` or `failed`. A failed data set accepts other content.
     """
     encoding = (content_encoding or "identity").strip().lower()
-    if encoding not in (*ENCODINGS, "identity"):
-        raise Unsupported(f"Content-Encoding {encoding} is not read here; send gzip, zstd or none")
+    if encoding not in (*CONTENT_ENCODINGS, "identity"):
+        raise Unsupported(f"the Content-Encoding {encoding} is not supported; send gzip, zstd or no encoding")
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
-        raise Unsupported("a form is not read here; send the content itself as the body")
-    await to_thread.run_sync(service.expect_content, ctx.db, dataset_id)
-    key = service.upload_key(dataset_id)
+        raise Unsupported("multipart forms are not supported; send the content as the body")
+    await to_thread.run_sync(service.check_accepts_content, ctx.db, dataset_id)
+    key = service.new_upload_key(dataset_id)
     await receive(
         ctx.storage,
         key,
@@ -104,13 +131,23 @@ async def upload_content(
     )
 
 
-@router.get("/datasets/{dataset_id}/examples", dependencies=[ReadScope], responses=responses(404, 409))
+@router.get(
+    "/datasets/{dataset_id}/examples",
+    dependencies=[ReadScope],
+    responses=responses(404, 409),
+    response_description="A page of examples.",
+)
 def list_examples(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
-    """List the examples of a ready data set, in their order."""
+    """List the examples of a ready data set in the order of its content."""
     return example_pages.page(ctx, dataset_id, page)
 
 
-@router.get("/datasets/{dataset_id}/labels", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/datasets/{dataset_id}/labels",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of labels.",
+)
 def list_labels(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> LabelPage:
-    """List the labels of a data set with their counts, in label order."""
-    return service.labels(ctx.db, dataset_id, page)
+    """List the labels of a data set with their numbers of examples, in label order."""
+    return service.page_labels(ctx.db, dataset_id, page)

@@ -1,4 +1,4 @@
-"""Pages of a data set's examples, read from its Parquet file."""
+"""Reads pages of the examples of a data set from its Parquet file."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from models.data.store import StoredExamples
 
 
 def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
-    """A page of examples, in the order of the file."""
-    row = service.ready(ctx, dataset_id)
-    assert row.storage_key is not None, "a ready data set has its file"  # noqa: S101
+    """Return a page of the examples of a ready data set, in the order of its content."""
+    row = service.get_ready(ctx, dataset_id)
+    assert row.storage_key is not None, "a ready data set has a file"  # noqa: S101
     stored = StoredExamples(ctx.storage.local(row.storage_key))
     first = page.after_number() + 1
-    items = _items(stored.page(first, page.limit))
+    items = _to_items(stored.page(first, page.limit))
     more = first + page.limit < stored.n_examples
     return ExamplePage(items=items, next_cursor=encode_cursor(first + page.limit - 1) if more else None)
 
 
-def _items(batch: Examples) -> list[ExampleItem]:
+def _to_items(batch: Examples) -> list[ExampleItem]:
     splits = batch.splits()
     return [
         ExampleItem(
             id=batch.ids[i],
             labels=list(batch.labels[i]),
             split=splits[i],
-            **_document(batch.documents, i),
+            **_document_fields(batch.documents, i),
         )
         for i in range(batch.n_examples)
     ]
 
 
-def _document(documents: Documents, i: int) -> dict[str, Any]:
+def _document_fields(documents: Documents, i: int) -> dict[str, Any]:
     if isinstance(documents, FeatureRows):
         start, end = documents.matrix.indptr[i : i + 2]
         columns = documents.matrix.indices[start:end]

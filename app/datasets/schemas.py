@@ -1,4 +1,4 @@
-"""What a client may say and will hear about data sets."""
+"""Request and response schemas of data sets."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length
 
 
 class EmailParts(RequestModel):
-    """An e-mail that the client has taken apart."""
+    """The parts of an e-mail, for clients that parse messages themselves."""
 
     subject: str = ""
-    """The subject line."""
+    """The decoded subject."""
     from_: str = Field(default="", alias="from")
-    """The sender, as in the `From` field."""
+    """The sender, as in the header field `From`."""
     to: str = ""
-    """The recipients, as in the `To` field."""
+    """The recipients, as in the header field `To`."""
     text: str = ""
     """The body as plain text."""
     html: str = ""
-    """The body as HTML; read where there is no plain text."""
+    """The body as HTML. It is only read if there is no plain text."""
 
 
 class Example(RequestModel):
-    """One labelled example; exactly one of text, features, email and raw_email."""
+    """A labelled example. Set exactly one of text, features, email and raw_email."""
 
     id: ExampleId | None = None
-    """The client's own name for it; by default its place in the data set."""
+    """Id of the example, chosen by the client. By default its running number."""
     text: str | None = None
-    """A plain text."""
+    """The document as plain text."""
     features: dict[str, float] | None = None
-    """Named numbers; those left out are zero."""
+    """The document as numeric features by name. Missing features are zero."""
     email: EmailParts | None = None
-    """An e-mail in parts."""
+    """The document as the parts of an e-mail."""
     raw_email: str | None = None
-    """A raw message, base64."""
+    """The document as a raw e-mail message (RFC 5322) in base64."""
     labels: list[Label]
-    """Its labels; none at all is allowed."""
+    """Labels of the example; may be empty."""
     split: ExampleSplit | None = None
-    """The part it belongs to, where the data set has its own split."""
+    """Part of the example, for a data set with a given split. By default it belongs to no part."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [
+        documents = [
             name for name in ("text", "features", "email", "raw_email") if getattr(self, name) is not None
         ]
-        if len(given) != 1:
-            raise ValueError("give exactly one of text, features, email and raw_email")
+        if len(documents) != 1:
+            raise ValueError("set exactly one of text, features, email and raw_email")
         return self
 
 
 class DatasetCreate(RequestModel):
-    """A new data set; its content follows, or stands here as ``examples``."""
+    """A new data set. Upload its content afterwards, or include its ``examples``."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -91,31 +91,33 @@ class DatasetCreate(RequestModel):
     longest: ClassVar[MaxItems] = {"label_tree": lambda settings: settings.max_labels}
 
     name: Title
-    """What people call it; need not be unique."""
+    """Name of the data set for people. It need not be unique."""
     description: Description | None = None
-    """What it is, for people."""
+    """Description of the data set for people."""
     format: DatasetFormat | None = None
-    """By default the format is told from the content; examples given inline need none."""
+    """Format of the content. By default it is detected from the content. Omit it if you set `examples`."""
     options: OptionsUnion | None = None
-    """What the file itself does not say: which column is what, how labels are separated."""
+    """Options of the format, such as the names of columns and the separator of labels."""
     label_tree: dict[Label, Label] | None = None
-    """Child to parent. Every document's labels are closed under ancestors."""
+    """Parent of each label that has one. All ancestors of a label are added to the labels of an example."""
     max_bad_records: int = Field(default=0, ge=0, le=2**31 - 1)
-    """Go on without up to so many records that cannot be read."""
+    """Maximum number of bad records that are skipped. If there are more, the data set fails."""
     examples: list[Example] | None = Field(default=None, min_length=1)
-    """A small set inline instead of an upload."""
+    """The examples of a small data set, instead of an upload."""
 
     @model_validator(mode="after")
     def _options_of_the_format(self) -> Self:
         if self.options is not None and self.format not in (None, self.options.format):
-            raise ValueError(f"the options are those of {self.options.format}, the format is {self.format}")
+            raise ValueError(
+                f"the options are for the format {self.options.format}, but the format is {self.format}"
+            )
         if self.examples is not None and self.format not in (None, "jsonl"):
-            raise ValueError("examples in the request have no other format than jsonl; leave format out")
+            raise ValueError("examples in the request always have the format jsonl; omit format")
         return self
 
 
 class DatasetPatch(RequestModel):
-    """What may change of a data set."""
+    """Changes of a data set."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -126,47 +128,47 @@ class DatasetPatch(RequestModel):
     )
 
     name: Title | None = None
-    """Its new name; left out, the name stays."""
+    """The new name. If it is absent, the name does not change."""
     description: Description | None = None
-    """Its new description; null removes it, left out it stays."""
+    """The new description; null removes the description. If it is absent, the description does not change."""
 
 
 class SplitCounts(ResponseModel):
-    """How many examples bear which split."""
+    """Number of examples of each part."""
 
     train: int
-    """Examples for training."""
+    """Number of examples for training."""
     test: int
-    """Examples held out for measuring."""
+    """Number of held-out examples."""
     none: int
-    """Examples that bear no split."""
+    """Number of examples that belong to no part."""
 
 
 class Dataset(ResponseModel):
-    """A data set."""
+    """A data set. The fields that describe its content are absent until it is ready."""
 
     id: str
-    """Begins with `ds_`."""
+    """Id of the data set; starts with `ds_`."""
     name: str
-    """What people call it."""
+    """Name of the data set for people."""
     description: str | None = None
-    """What it is, for people."""
+    """Description of the data set for people. Absent if it has none."""
     format: DatasetFormat | None = None
-    """Left out where it is to be told from the content."""
+    """Format of the content. Absent if it is detected from the content."""
     state: DatasetState
-    """Only a `ready` one can be trained from."""
+    """State of the data set. Only a `ready` data set can be used."""
     label_tree: dict[str, str] | None = None
-    """Child to parent."""
+    """Parent of each label that has one. Absent if there is no label tree."""
     created_at: Timestamp
-    """When it was created."""
+    """Time when the data set was created."""
     ready_at: Timestamp | None = None
-    """When its content had been read."""
+    """Time when the data set became ready. Absent until then."""
     kind: ExampleKind | None = None
-    """What all its examples are."""
+    """Kind of all examples."""
     sha256: str | None = None
-    """Digest of the content as uploaded."""
+    """SHA-256 of the uploaded content, in hexadecimal."""
     size_bytes: int | None = None
-    """Size of the content as uploaded."""
+    """Size of the uploaded content in bytes."""
     n_examples: int | None = None
     """Number of examples."""
     n_labels: int | None = None
@@ -174,68 +176,68 @@ class Dataset(ResponseModel):
     label_cardinality: float | None = None
     """Mean number of labels of an example."""
     label_density: float | None = None
-    """Label cardinality by number of labels."""
+    """Label cardinality divided by the number of labels."""
     n_unlabelled: int | None = None
-    """Examples without any label."""
+    """Number of examples without labels."""
     splits: SplitCounts | None = None
-    """How many examples bear which split."""
+    """Number of examples of each part."""
     n_bad_records: int | None = None
-    """Records that could not be read and were left out, as allowed."""
+    """Number of bad records that were skipped."""
     warnings: list[str] | None = None
-    """What a person should know of it, in sentences."""
+    """Warnings for people, in full sentences."""
     error: Problem | None = None
-    """Why it failed, with the first records at fault."""
+    """Reason of the failure, with the first bad records. Absent unless the data set has failed."""
 
 
 class DatasetPage(ResponseModel):
     """A page of data sets."""
 
     items: list[Dataset]
-    """The page."""
+    """Data sets of this page."""
     next_cursor: NextCursor = None
 
 
 class LabelItem(ResponseModel):
-    """A label of a data set and how many examples bear it."""
+    """A label of a data set with its number of examples."""
 
     label: str
     """The label."""
     count: int
-    """How many examples bear it."""
+    """Number of examples with the label."""
     parent: str | None = None
-    """Its parent in the label tree."""
+    """Parent in the label tree. Absent if the label has no parent."""
 
 
 class LabelPage(ResponseModel):
     """A page of labels, in label order."""
 
     items: list[LabelItem]
-    """The page."""
+    """Labels of this page."""
     next_cursor: NextCursor = None
 
 
 class ExampleItem(ResponseModel):
-    """One example of a data set."""
+    """An example of a data set. It has exactly one of text, features, email and raw_email."""
 
     id: str
-    """Its own id, or its place in the data set."""
+    """Id of the example; its running number in the data set if it was uploaded without an id."""
     text: str | None = None
-    """Its text."""
+    """The document as plain text."""
     features: dict[str, float] | None = None
-    """Its named numbers; those left out are zero."""
+    """The document as numeric features by name. Missing features are zero."""
     email: EmailParts | None = None
-    """Its e-mail in parts."""
+    """The document as the parts of an e-mail."""
     raw_email: str | None = None
-    """Its raw message, base64."""
+    """The document as a raw e-mail message (RFC 5322) in base64."""
     labels: list[str]
-    """Its labels; closed under ancestors where there is a label tree."""
+    """Labels of the example, with all their ancestors if there is a label tree."""
     split: ExampleSplit | None = None
-    """The part it belongs to."""
+    """Part of the example. Absent if it belongs to no part."""
 
 
 class ExamplePage(ResponseModel):
-    """A page of examples, in the order of the file."""
+    """A page of examples, in the order of the content."""
 
     items: list[ExampleItem]
-    """The page."""
+    """Examples of this page."""
     next_cursor: NextCursor = None

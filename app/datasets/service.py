@@ -1,4 +1,4 @@
-"""What happens to data sets."""
+"""Creates, lists, changes and deletes data sets, and enqueues the ingestion of their content."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, LabelItem, LabelPage
@@ -22,7 +23,12 @@ from models.labels import LabelTree
 
 
 def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Dataset:
-    """Make a data set that waits for its content, or is read from the examples in the request."""
+    """Create a data set that awaits its content, or that a worker reads from the examples of the request.
+
+    Raises:
+        Invalid: the label tree has a cycle.
+        Conflict: the idempotency key was used with another request.
+    """
     if body.label_tree:
         try:
             LabelTree(body.label_tree)
@@ -34,7 +40,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
             id=new_id("ds"),
             name=body.name,
             description=body.description,
-            format=_format(body),
+            format=_requested_format(body),
             state="awaiting_content",
             label_tree=body.label_tree,
             options={
@@ -46,58 +52,65 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         tx.session.add(row)
         tx.session.flush()
         if body.examples is not None:
-            key = upload_key(row.id)
+            key = new_upload_key(row.id)
             with ctx.storage.create(key) as file:
                 for example in body.examples:
                     record = example.model_dump(mode="json", exclude_none=True, by_alias=True)
                     file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-            start_ingesting(tx, row, key, encoding=None)
-        return shown(row)
+            enqueue_ingestion(tx, row, key, encoding=None)
+        return to_response(row)
 
     return idempotency.run(ctx.db, Dataset, work)
 
 
-def _format(body: DatasetCreate) -> str | None:
+def _requested_format(body: DatasetCreate) -> str | None:
     if body.options is not None:
         return body.options.format
     return "jsonl" if body.examples is not None else body.format
 
 
-def upload_key(dataset_id: str) -> str:
-    """A fresh key for content of a data set; every upload has its own."""
+def new_upload_key(dataset_id: str) -> str:
+    """Return a new storage key for content of a data set; every upload has another key."""
     return f"uploads/{dataset_id}.{new_id('req')}"
 
 
-def expect_content(db: Database, dataset_id: str) -> None:
-    """Refuse content early where the data set cannot take any.
+def check_accepts_content(db: Database, dataset_id: str) -> None:
+    """Check that a data set accepts content, before the content is received.
 
     Raises:
-        NotFound: no such data set.
-        Conflict: it has its content already.
+        NotFound: there is no such data set.
+        Conflict: the data set already has content.
     """
     with db.read() as session:
-        _open_for_content(session.get(tables.Dataset, dataset_id), dataset_id)
+        _check_accepts_content(get_or_404(session, dataset_id))
 
 
 def attach_content(ctx: AppContext, dataset_id: str, key: str, encoding: str | None) -> Dataset:
-    """Make a finished upload the content of a data set, and have a worker read it."""
+    """Set an uploaded file as the content of a data set and enqueue its ingestion.
+
+    If the data set does not accept content, the file is deleted.
+
+    Raises:
+        NotFound: there is no such data set.
+        Conflict: the data set already has content.
+    """
     try:
         with ctx.db.write() as tx:
-            row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
-            row = _open_for_content(row, dataset_id)
-            failed = row.upload_key
-            start_ingesting(tx, row, key, encoding)
-            made = shown(row)
+            row = get_or_404(tx.session, dataset_id, lock=True)
+            _check_accepts_content(row)
+            replaced_key = row.upload_key
+            enqueue_ingestion(tx, row, key, encoding)
+            dataset = to_response(row)
     except ApiError:
         ctx.storage.delete(key)
         raise
-    if failed is not None:
-        ctx.storage.delete(failed)
-    return made
+    if replaced_key is not None:  # content that could not be read
+        ctx.storage.delete(replaced_key)
+    return dataset
 
 
-def start_ingesting(tx: Transaction, row: tables.Dataset, key: str, encoding: str | None) -> None:
-    """Queue the reading of a data set's content."""
+def enqueue_ingestion(tx: Transaction, row: tables.Dataset, key: str, encoding: str | None) -> None:
+    """Enqueue a job that reads the content of a data set."""
     row.state = "ingesting"
     row.upload_key = key
     row.upload_encoding = encoding
@@ -105,53 +118,56 @@ def start_ingesting(tx: Transaction, row: tables.Dataset, key: str, encoding: st
     queue.enqueue(tx, "ingest", {}, dataset_id=row.id)
 
 
-def _open_for_content(row: tables.Dataset | None, dataset_id: str) -> tables.Dataset:
-    row = _found(row, dataset_id)
+def _check_accepts_content(row: tables.Dataset) -> None:
     if row.state not in ("awaiting_content", "failed"):
         raise Conflict(
-            f"data set {dataset_id} is {row.state}; a data set takes its content once, make another one",
+            f"data set {row.id} is {row.state} and accepts no other content; create another data set",
             code="dataset_has_content",
         )
-    return row
 
 
 def get(db: Database, dataset_id: str) -> Dataset:
-    """One data set."""
+    """Return a data set."""
     with db.read() as session:
-        return shown(_found(session.get(tables.Dataset, dataset_id), dataset_id))
+        return to_response(get_or_404(session, dataset_id))
 
 
 def page(db: Database, page: Page) -> DatasetPage:
-    """A page of data sets, the newest first."""
+    """Return a page of data sets, newest first."""
     with db.read() as session:
         rows, cursor = newest_first(session, select(tables.Dataset), tables.Dataset.id, page)
-        return DatasetPage(items=[shown(row) for row in rows], next_cursor=cursor)
+        return DatasetPage(items=[to_response(row) for row in rows], next_cursor=cursor)
 
 
-def patch(db: Database, dataset_id: str, body: DatasetPatch) -> Dataset:
-    """Change a data set's name or description."""
+def update(db: Database, dataset_id: str, body: DatasetPatch) -> Dataset:
+    """Change the name or description of a data set."""
     with db.write() as tx:
-        row = _found(tx.session.get(tables.Dataset, dataset_id, with_for_update=True), dataset_id)
+        row = get_or_404(tx.session, dataset_id, lock=True)
         if body.name is not None:
             row.name = body.name
         if "description" in body.model_fields_set:
             row.description = body.description
         tx.session.flush()
-        return shown(row)
+        return to_response(row)
 
 
 def delete(ctx: AppContext, dataset_id: str) -> None:
-    """Delete a data set and its files, unless a job needs it."""
+    """Delete a data set and its files.
+
+    Raises:
+        NotFound: there is no such data set.
+        Conflict: an unfinished job uses the data set.
+    """
     with ctx.db.write() as tx:
-        row = _found(tx.session.get(tables.Dataset, dataset_id, with_for_update=True), dataset_id)
-        needed = tx.session.scalars(
+        row = get_or_404(tx.session, dataset_id, lock=True)
+        job_id = tx.session.scalars(
             select(tables.Job.id).where(
                 tables.Job.dataset_id == dataset_id, tables.Job.state.not_in(queue.FINISHED)
             )
         ).first()
-        if needed is not None:
+        if job_id is not None:
             raise Conflict(
-                f"data set {dataset_id} is needed by job {needed}; cancel it or wait for its end",
+                f"data set {dataset_id} is used by job {job_id}; cancel the job or wait until it ends",
                 code="dataset_in_use",
             )
         for job in tx.session.scalars(select(tables.Job).where(tables.Job.dataset_id == dataset_id)):
@@ -163,10 +179,10 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
         ctx.storage.delete(key)
 
 
-def labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
-    """A page of a data set's labels, in label order."""
+def page_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
+    """Return a page of the labels of a data set, in label order."""
     with db.read() as session:
-        _found(session.get(tables.Dataset, dataset_id), dataset_id)
+        get_or_404(session, dataset_id)
         rows = session.scalars(
             select(tables.DatasetLabel)
             .where(
@@ -176,13 +192,13 @@ def labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
             .order_by(tables.DatasetLabel.position)
             .limit(page.limit + 1)
         ).all()
-        shown_rows, cursor = cut(rows, page, lambda row: row.position)
-        items = [LabelItem(label=row.label, count=row.count, parent=row.parent) for row in shown_rows]
+        page_rows, cursor = cut(rows, page, lambda row: row.position)
+        items = [LabelItem(label=row.label, count=row.count, parent=row.parent) for row in page_rows]
         return LabelPage(items=items, next_cursor=cursor)
 
 
 def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
-    """Every label of a data set with its number of examples, in label order."""
+    """Return the number of examples of every label of a data set, in label order."""
     with db.read() as session:
         rows = session.execute(
             select(tables.DatasetLabel.label, tables.DatasetLabel.count)
@@ -192,31 +208,44 @@ def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
         return dict(rows.all())
 
 
-def ready(ctx: AppContext, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
-    """A data set that can be read.
+def get_ready(ctx: AppContext, dataset_id: str, *, pointer: str | None = None) -> tables.Dataset:
+    """Return the row of a data set whose content can be read.
+
+    Args:
+        ctx: the application context.
+        dataset_id: id of the data set.
+        pointer: JSON pointer of the id in the request, for the error.
 
     Raises:
-        NotFound: no such data set.
-        Conflict: it is not ready.
+        NotFound: there is no such data set.
+        Conflict: the data set is not ready.
     """
     with ctx.db.read() as session:
-        row = _found(session.get(tables.Dataset, dataset_id), dataset_id, pointer=pointer)
+        row = get_or_404(session, dataset_id, pointer=pointer)
         if row.state != "ready":
-            remedy = "wait until it is ready" if row.state == "ingesting" else "give it content first"
+            remedy = "wait until it is ready" if row.state == "ingesting" else "upload content first"
             message = f"data set {dataset_id} is {row.state}; {remedy}"
             raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
         return row
 
 
-def _found(row: tables.Dataset | None, dataset_id: str, pointer: str | None = None) -> tables.Dataset:
+def get_or_404(
+    session: Session, dataset_id: str, *, lock: bool = False, pointer: str | None = None
+) -> tables.Dataset:
+    """Return the row of a data set, locked if requested.
+
+    Raises:
+        NotFound: there is no such data set.
+    """
+    row = session.get(tables.Dataset, dataset_id, with_for_update=lock)
     if row is None:
         message = f"there is no data set {dataset_id}"
         raise NotFound(message, errors=[(pointer, message)] if pointer else ())
     return row
 
 
-def shown(row: tables.Dataset) -> Dataset:
-    """A row as clients see it."""
+def to_response(row: tables.Dataset) -> Dataset:
+    """Convert a row to the response."""
     report: dict[str, Any] = row.report or {}
     return Dataset.model_validate(
         {
@@ -231,12 +260,12 @@ def shown(row: tables.Dataset) -> Dataset:
             "sha256": row.sha256,
             "size_bytes": row.size_bytes,
             "error": row.error,
-            **{name: report.get(name) for name in REPORTED},
+            **{name: report.get(name) for name in REPORT_FIELDS},
         }
     )
 
 
-REPORTED: Sequence[str] = (
+REPORT_FIELDS: Sequence[str] = (
     "kind",
     "n_examples",
     "n_labels",
@@ -247,4 +276,4 @@ REPORTED: Sequence[str] = (
     "n_bad_records",
     "warnings",
 )
-"""What of an ingestion's report is part of the data set."""
+"""Fields of the ingestion report that are part of the response."""

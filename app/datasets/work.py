@@ -1,4 +1,4 @@
-"""What a worker does with a data set's content: read it, check it, store it once as Parquet."""
+"""The ingestion job: reads and checks the content of a data set and stores it as a Parquet file."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ class Ingestion:
     """The job kind ``ingest``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Read the content and make the data set ready.
+        """Read the content and set the data set to ready.
 
         Raises:
-            BadDataError: the content cannot be used; the records at fault are named.
+            BadDataError: the content cannot be read; the error has the bad records.
         """
-        assert claim.dataset_id is not None, "an ingestion has its data set"  # noqa: S101
+        assert claim.dataset_id is not None, "an ingestion job has a data set"  # noqa: S101
         with ctx.db.read() as session:
             row = session.get_one(tables.Dataset, claim.dataset_id)
-        assert row.upload_key is not None, "content was attached before the job was queued"  # noqa: S101
+        assert row.upload_key is not None, "the content is attached before the job is enqueued"  # noqa: S101
         content = ctx.storage.local(row.upload_key)
         size = content.stat().st_size
         key = f"datasets/{row.id}.{claim.fence}.parquet"
         with ctx.storage.temporary_file(".parquet") as target:
             with content.open("rb") as stream:
-                _expect_compressed(stream, row.upload_encoding)
-                found = ingest(
+                _check_compression(stream, row.upload_encoding)
+                ingested = ingest(
                     stream,
                     row.format,
                     target,
                     tree=LabelTree(row.label_tree) if row.label_tree else None,
-                    options=_options(row),
-                    limits=limits_of(ctx.settings),
+                    options=_format_options(row),
+                    limits=ingest_limits(ctx.settings),
                     max_bad_records=int(row.options.get("max_bad_records", 0)),
                     progress=lambda done: report("reading", done, size, "bytes"),
                 )
             with content.open("rb") as stream:
                 sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
             ctx.storage.put(key, target)
-        summary = found.to_json()
+        summary = ingested.to_json()
         counts = summary.pop("label_counts")
         parents = summary.pop("label_tree")
 
@@ -89,24 +89,24 @@ class Ingestion:
             )
 
         write_with_retry(ctx.db, finish)
-        # Everything is in the Parquet file now; the upload was only the way there.
+        # The Parquet file has all examples, so the upload is no longer needed.
         ctx.storage.delete(row.upload_key)
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
-        """The data set failed, and says why; it takes other content."""
+        """Set the data set to failed, with the error. It accepts other content."""
         row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
         if row is not None:
             row.state = "failed"
             row.error = error
 
 
-def _options(row: tables.Dataset) -> FormatOptions | None:
-    given = row.options.get("format")
-    return None if given is None else OPTIONS.validate_python(given)
+def _format_options(row: tables.Dataset) -> FormatOptions | None:
+    options = row.options.get("format")
+    return None if options is None else OPTIONS.validate_python(options)
 
 
-def limits_of(settings: Settings) -> IngestLimits:
-    """The caps on one file, as the operator set them."""
+def ingest_limits(settings: Settings) -> IngestLimits:
+    """Return the limits on the content of a data set from the settings."""
     return IngestLimits(
         record_bytes=settings.max_record_bytes,
         examples=settings.max_examples,
@@ -117,12 +117,13 @@ def limits_of(settings: Settings) -> IngestLimits:
     )
 
 
-_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_MAGIC_BYTES = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 
 
-def _expect_compressed(stream: BufferedReader, encoding: str | None) -> None:
-    """Compression is recognised by content; a header that promised it and lied is told."""
-    if encoding is not None and not stream.peek(4).startswith(_MAGIC[encoding]):
+def _check_compression(stream: BufferedReader, encoding: str | None) -> None:
+    """Check that content has the encoding of its header. Readers detect the compression from the content."""
+    if encoding is not None and not stream.peek(4).startswith(_MAGIC_BYTES[encoding]):
         raise BadDataError(
-            f"the upload said Content-Encoding: {encoding}, and its bytes are not {encoding}; leave it out"
+            f"the upload had the header Content-Encoding: {encoding}, but its content is not {encoding}; "
+            "omit the header"
         )

@@ -43,7 +43,7 @@ def create(
         Conflict: the data set is not ready.
         Invalid: the data set does not have the part, or has another kind of examples than the version.
     """
-    dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
+    dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     splits = (dataset.report or {}).get("splits", {})
     if body.part != "all" and not splits.get(body.part):
         message = f"the data set has no {body.part} part; set part to all"
@@ -52,7 +52,7 @@ def create(
     def work(tx: Transaction) -> Evaluation:
         _check_kind(versions.resolve(tx.session, name, version), dataset)
         job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
-        limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
+        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
             id=new_id("evl"),
             model=name,

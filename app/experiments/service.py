@@ -36,7 +36,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
         Invalid: the parts of the request do not fit together.
         TooLarge: the experiment has too many cells.
     """
-    dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
+    dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
     cells = n_cells(request)
     if cells > ctx.settings.max_experiment_cells:
@@ -54,7 +54,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
         job = queue.enqueue(tx, "experiment", {"experiment_id": experiment_id}, dataset_id=dataset.id)
-        limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
+        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Experiment(
             id=experiment_id,
             name=request.name,

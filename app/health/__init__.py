@@ -1,1 +1,1 @@
-"""Whether the service lives, whether it can work, and how it does."""
+"""Liveness, readiness and metrics of the service."""

@@ -1,4 +1,4 @@
-"""Health and metrics over HTTP; open, and outside the versioned API."""
+"""HTTP routes of health and metrics. They require no API key and are not part of the versioned API."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from app.health.metrics import service_registry
-from app.health.service import readiness
+from app.health.metrics import metrics_registry
+from app.health.service import check_readiness
 from app.http.base_route import Context, StrictJSONRoute, responses
 from app.http.errors import NotReady
 from app.http.schemas import ResponseModel
@@ -21,47 +21,51 @@ router = APIRouter(
 
 
 class Live(ResponseModel):
-    """The process answers."""
+    """The process responds."""
 
     status: Literal["live"]
-    """It answers."""
+    """Always `live`."""
 
 
 class Ready(ResponseModel):
-    """The service can work."""
+    """The service is ready."""
 
     status: Literal["ready"]
-    """It can work."""
+    """Always `ready`."""
     workers: int
-    """Workers that were heard of lately."""
+    """Number of workers that have sent a heartbeat in the last 15 seconds."""
     queue_seconds: float
-    """How long the oldest waiting job has waited."""
+    """Waiting time of the oldest job that is due, in seconds; 0 if no job waits."""
 
 
-@router.get("/health/live")
+@router.get("/health/live", response_description="The process responds.")
 def live() -> Live:
-    """Tell that the process answers."""
+    """Check that the process responds."""
     return Live(status="live")
 
 
-@router.get("/health/ready", responses=responses(503))
+@router.get("/health/ready", responses=responses(503), response_description="The service is ready.")
 def ready(ctx: Context, request: Request) -> Ready:
-    """Tell whether this process goes on, database and storage answer and jobs get done."""
+    """Check that the service is ready.
+
+    The service is ready if this process does not shut down, database and storage are available, a worker
+    runs, and no job waits too long although a worker has capacity.
+    """
     if request.app.state.draining:
-        raise NotReady("this process is being stopped", headers={"Retry-After": "5"})
-    found = readiness(ctx)
-    if not found.ready:
-        raise NotReady("; ".join(found.reasons), headers={"Retry-After": "5"})
-    return Ready(status="ready", workers=found.workers, queue_seconds=found.queue_seconds)
+        raise NotReady("this process is shutting down", headers={"Retry-After": "5"})
+    state = check_readiness(ctx)
+    if not state.ready:
+        raise NotReady("; ".join(state.reasons), headers={"Retry-After": "5"})
+    return Ready(status="ready", workers=state.workers, queue_seconds=state.queue_seconds)
 
 
 @router.get(
     "/metrics",
     response_class=Response,
     responses={
-        200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+        200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
     },
 )
 def metrics(ctx: Context) -> Response:
-    """Read counters and gauges in the Prometheus text format."""
-    return Response(generate_latest(service_registry(ctx)), media_type=CONTENT_TYPE_LATEST)
+    """Get counters and gauges in the Prometheus text format."""
+    return Response(generate_latest(metrics_registry(ctx)), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Counters of this process and gauges of the ledger, for Prometheus."""
+"""Prometheus metrics: the counters of this process and gauges of the job queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from app.context import AppContext
 from app.db import tables
-from app.health.service import readiness
+from app.health.service import check_readiness
 from app.metrics import PROCESS
 
 
@@ -21,27 +21,31 @@ class _JobQueueCollector(Collector):
         self._ctx = ctx
 
     def collect(self) -> Iterable[Metric]:
-        found = readiness(self._ctx)
-        yield GaugeMetricFamily("covey_ready", "Whether the service is ready.", value=float(found.ready))
-        yield GaugeMetricFamily("covey_workers", "Workers heard of lately.", value=found.workers)
+        state = check_readiness(self._ctx)
+        yield GaugeMetricFamily("covey_ready", "Whether the service is ready.", value=float(state.ready))
         yield GaugeMetricFamily(
-            "covey_queue_seconds", "How long the oldest waiting job has waited.", value=found.queue_seconds
+            "covey_workers", "Workers that have sent a heartbeat in the last 15 seconds.", value=state.workers
         )
-        if not found.database:
+        yield GaugeMetricFamily(
+            "covey_queue_seconds",
+            "Waiting time of the oldest job that is due, in seconds.",
+            value=state.queue_seconds,
+        )
+        if not state.database:
             return
         jobs = GaugeMetricFamily("covey_jobs", "Jobs by kind and state.", labels=["kind", "state"])
         with self._ctx.db.read() as session:
-            for kind, state, count in session.execute(
+            for kind, job_state, count in session.execute(
                 select(tables.Job.kind, tables.Job.state, func.count()).group_by(
                     tables.Job.kind, tables.Job.state
                 )
             ):
-                jobs.add_metric([kind, state], count)
+                jobs.add_metric([kind, job_state], count)
         yield jobs
 
 
 @lru_cache(maxsize=1)
-def service_registry(ctx: AppContext) -> CollectorRegistry:
-    """The process's own counters, and the ledger as it is when it is asked."""
+def metrics_registry(ctx: AppContext) -> CollectorRegistry:
+    """Return the registry of this process. Its gauges read the job queue at every collection."""
     PROCESS.register(_JobQueueCollector(ctx))
     return PROCESS

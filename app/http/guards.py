@@ -74,7 +74,7 @@ def require(scope: Scope) -> Callable[..., None]:
             raise Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})
         if scope not in caller.scopes and "admin" not in caller.scopes:
             raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(caller.scopes)}")
-        request.state.release_rate_limit = request.app.state.rates.enter(caller.key_id)
+        request.state.release_rate_limit = request.app.state.rates.acquire(caller.key_id)
         request.state.key_id = caller.key_id
         request.state.scopes = caller.scopes
         request.state.authorized_scope = scope

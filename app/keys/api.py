@@ -1,4 +1,4 @@
-"""API keys over HTTP."""
+"""HTTP routes of API keys."""
 
 from __future__ import annotations
 
@@ -19,36 +19,53 @@ router = resource("api_keys")
     status_code=201,
     dependencies=[AdminScope],
     responses={**responses(409), **response_headers(201, "Location")},
+    response_description="The API key with its secret.",
 )
 def create(
     ctx: Context, idempotency: IdempotencyHeader, body: ApiKeyCreate, response: Response
 ) -> ApiKeyCreated:
-    """Create a key. Its secret is shown in this answer only; from now on every request needs a key.
+    """Create an API key.
 
-    Repeated with its `Idempotency-Key`, the request makes no second key: it is answered with 409, which
-    names the first one.
+    Only this response contains the secret. As soon as the first key exists, every request requires a key. If
+    you repeat the request with the same `Idempotency-Key`, no second key is created: the API returns 409 with
+    the id of the first key.
     """
-    made = service.create(ctx.db, body, idempotency)
-    response.headers["Location"] = f"/v1/api-keys/{made.id}"
-    return made
+    key = service.create(ctx.db, body, idempotency)
+    response.headers["Location"] = f"/v1/api-keys/{key.id}"
+    return key
 
 
-@router.get("/api-keys", dependencies=[AdminScope])
+@router.get("/api-keys", dependencies=[AdminScope], response_description="A page of API keys.")
 def list(ctx: Context, page: PageQuery) -> ApiKeyPage:  # noqa: A001 - the verb of the operation's id
-    """List keys, without their secrets."""
+    """List API keys without their secrets, newest first."""
     return service.page(ctx.db, page)
 
 
-@router.post("/api-keys/{key_id}/rotate", dependencies=[AdminScope], responses=responses(404, 409))
+@router.post(
+    "/api-keys/{key_id}/rotate",
+    dependencies=[AdminScope],
+    responses=responses(404, 409),
+    response_description="The API key with its new secret.",
+)
 def rotate(ctx: Context, idempotency: IdempotencyHeader, key_id: KeyId, body: ApiKeyRotate) -> ApiKeyCreated:
-    """Give a key a new secret, shown in this answer only. The secret until now opens for a while, too.
+    """Replace the secret of an API key.
 
-    Repeated with its `Idempotency-Key`, the request is answered with 409, and the key keeps its secrets.
+    Only this response contains the new secret. The old secret keeps working for a grace period. If you repeat
+    the request with the same `Idempotency-Key`, the API returns 409, and the secrets do not change.
     """
     return service.rotate(ctx.db, key_id, body, idempotency)
 
 
-@router.delete("/api-keys/{key_id}", status_code=204, dependencies=[AdminScope], responses=responses(404))
+@router.delete(
+    "/api-keys/{key_id}",
+    status_code=204,
+    dependencies=[AdminScope],
+    responses=responses(404),
+    response_description="The API key is deleted; no content.",
+)
 def delete(ctx: Context, key_id: KeyId) -> None:
-    """Delete a key; it opens nothing from now on."""
+    """Delete an API key.
+
+    Requests with the key are rejected from now on.
+    """
     service.delete(ctx.db, key_id)

@@ -1,4 +1,4 @@
-"""What a client may say and will hear about API keys."""
+"""Request and response schemas of API keys."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError("is not a moment of the years 1 to 9999 in UTC") from error
+        raise ValueError("must be between the years 1 and 9999 in UTC") from error
 
 
-Moment: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+UtcDatetime: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class ApiKeyCreate(RequestModel):
-    """A new key."""
+    """A new API key."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -33,52 +33,53 @@ class ApiKeyCreate(RequestModel):
     )
 
     name: Title
-    """What it is for."""
+    """Name of the key for people, such as its purpose."""
     scopes: list[Scope] = Field(min_length=1)
-    """`read` looks, `predict` predicts and routes, `train` changes data and models, `admin` does all."""
-    expires_at: Moment | None = None
-    """When it stops opening anything; never by default."""
+    """Scopes of the key: `read` reads resources, `predict` predicts and routes, `train` changes data sets,
+    models and routers, `admin` allows everything."""
+    expires_at: UtcDatetime | None = None
+    """Time when the key expires. By default it does not expire."""
 
 
 class ApiKeyRotate(RequestModel):
-    """How a key goes from its secret to a new one."""
+    """Options of a rotation."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"grace_seconds": 86400}]})
 
     grace_seconds: int = Field(default=86_400, ge=0, le=30 * 86_400)
-    """How long the secret until now opens as well, so that it can be replaced everywhere; 0 for a secret that
-    others may have seen."""
+    """Seconds for which the old secret keeps working, so that you can replace it everywhere. Set 0 if others
+    may know the old secret."""
 
 
 class ApiKey(ResponseModel):
-    """A key, without its secret."""
+    """An API key without its secret."""
 
     id: str
-    """Begins with `key_`."""
+    """Id of the key; starts with `key_`."""
     name: str
-    """What it is for."""
+    """Name of the key for people."""
     scopes: list[Scope]
-    """What it opens."""
+    """Scopes of the key, sorted."""
     created_at: Timestamp
-    """When it was made."""
+    """Time when the key was created."""
     expires_at: Timestamp | None = None
-    """When it stops opening anything."""
+    """Time when the key expires. Absent if it does not expire."""
     last_used_at: Timestamp | None = None
-    """When it was last used, to the minute."""
+    """Time of the last use, accurate to one minute. Absent if the key was never used."""
     previous_secret_expires_at: Timestamp | None = None
-    """Until when the secret before the last rotation opens as well."""
+    """Time until which the secret before the last rotation keeps working. Absent if there is none."""
 
 
 class ApiKeyCreated(ApiKey):
-    """A key with its secret, which is shown this once."""
+    """An API key with its secret. No other response contains the secret."""
 
     secret: str
-    """Send it as `Authorization: Bearer <secret>`."""
+    """The secret. Send it as `Authorization: Bearer <secret>`."""
 
 
 class ApiKeyPage(ResponseModel):
-    """A page of keys."""
+    """A page of API keys, newest first."""
 
     items: list[ApiKey]
-    """The page."""
+    """API keys of this page."""
     next_cursor: NextCursor = None

@@ -1,1 +1,1 @@
-"""What can be trained: every learner with its parameters."""
+"""The learners that can be trained, with their parameters."""

@@ -1,4 +1,4 @@
-"""The learners over HTTP."""
+"""HTTP route of the learners."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ router = resource("learners")
 
 
 class LearnerList(ResponseModel):
-    """Every learner there is."""
+    """A list of all learners."""
 
     items: list[LearnerDescription]
-    """By `algorithm`."""
+    """The learners, in order of `algorithm`."""
 
 
-@router.get("/learners", dependencies=[ReadScope])
+@router.get("/learners", dependencies=[ReadScope], response_description="All learners.")
 def list() -> LearnerList:  # noqa: A001 - the verb of the operation's id
-    """List every learner with the JSON Schema of its parameters, their defaults and its source."""
+    """List all learners.
+
+    The response has the JSON Schema of the parameters of each learner, their defaults, and the source of the
+    algorithm.
+    """
     return LearnerList(items=catalog.describe())

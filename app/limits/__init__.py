@@ -1,1 +1,1 @@
-"""What one API key may ask for in a time, and at a time."""
+"""Limits of one API key: request rate, concurrent requests, and jobs in flight."""

@@ -1,7 +1,7 @@
-"""How often one API key may ask, and how many answers it may wait for at a time; counted in Redis.
+"""Limits the request rate and the concurrent requests of an API key; counts in Redis.
 
-All API processes count in the same place. The limits are there to keep one client from crowding out the
-others, so a Redis that is away opens them: a service that cannot count still answers.
+All API processes count in the same Redis. The limits prevent one client from taking all capacity. If Redis is
+unavailable, requests are accepted without counting.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from app.settings import Settings
 
 log = structlog.get_logger()
 
-SLOW_SECONDS = 0.25
-"""How long an answer of Redis is waited for."""
+TIMEOUT_SECONDS = 0.25
+"""Timeout of a call to Redis."""
 
-AWAY_SECONDS = 5.0
-"""How long nothing is counted after an answer that did not come."""
+BACKOFF_SECONDS = 5.0
+"""Time for which nothing is counted after a call to Redis has failed."""
 
-LONGEST_SECONDS = 600
-"""A request that is answered for longer, or whose process died, frees its place."""
+SLOT_SECONDS = 600
+"""A request that takes longer, or whose process has died, no longer counts as a concurrent request."""
 
-_RATE = """
+_RATE_SCRIPT = """
 local now = redis.call('TIME')
 now = now[1] + now[2] / 1e6
 local gap, burst = 60 / ARGV[1], 60
@@ -40,9 +40,9 @@ if wait > 1e-3 then return tostring(wait) end
 redis.call('SET', KEYS[1], string.format('%.6f', free + gap), 'EX', 120)
 return '0'
 """
-"""The generic cell rate algorithm: each request moves the moment at which a key's minute is free again."""
+"""The generic cell rate algorithm (GCRA) with a burst of one minute. Returns the seconds to wait, or 0."""
 
-_PLACE = """
+_SLOT_SCRIPT = """
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
@@ -50,82 +50,84 @@ redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
-"""The places that a key's requests take, each until it is given back or too old."""
+"""Takes a slot for a concurrent request, or returns 0 if none is free. Slots that are not released expire."""
 
 
-class NotCountedError(RuntimeError):
-    """There is no Redis to count in."""
+class RedisRequiredError(RuntimeError):
+    """Limits are set, but there is no Redis to count in."""
 
 
-class Rates:
-    """Counts the requests of keys.
+class RateLimiter:
+    """Counts the requests of API keys.
 
     Args:
-        settings: the limits, and where to count.
+        settings: the limits, and the URL of Redis.
 
     Raises:
-        NotCountedError: there are limits, and no Redis is named.
+        RedisRequiredError: limits are set, but no URL of a Redis.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._rate = settings.rate_per_minute
-        self._at_once = settings.requests_at_once
-        self._away_until = 0.0
+        self._max_concurrent = settings.requests_at_once
+        self._paused_until = 0.0
         self._lock = threading.Lock()
-        if not (self._rate or self._at_once):
+        if not (self._rate or self._max_concurrent):
             return
         url = settings.limits_url or broker_url(settings)
         url = url.replace("redis+socket://", "unix://", 1)
         if not url.startswith(("redis://", "rediss://", "unix://")):
-            raise NotCountedError("limits of API keys are counted in Redis; set COVEY_LIMITS_URL to one")
+            raise RedisRequiredError(
+                "limits of API keys are counted in Redis; set COVEY_LIMITS_URL to its URL"
+            )
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=SLOW_SECONDS, socket_connect_timeout=SLOW_SECONDS, decode_responses=True
+            url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS, decode_responses=True
         )
-        self._take_turn = self._redis.register_script(_RATE)
-        self._take_place = self._redis.register_script(_PLACE)
+        self._check_rate = self._redis.register_script(_RATE_SCRIPT)
+        self._take_slot = self._redis.register_script(_SLOT_SCRIPT)
 
-    def enter(self, key_id: str) -> Callable[[], None] | None:
+    def acquire(self, key_id: str) -> Callable[[], None] | None:
         """Count a request of a key.
 
         Returns:
-            what to call when it has been answered; None where nothing is to be done then.
+            A function to call when the request has ended; None if there is nothing to do then.
 
         Raises:
-            TooMany: it is one too many.
+            TooMany: the request exceeds a limit.
         """
         if self._rate and (
-            wait := float(self._asked(self._take_turn, f"covey:rate:{key_id}", self._rate) or 0)
+            wait := float(self._call(self._check_rate, f"covey:rate:{key_id}", self._rate) or 0)
         ):
             raise TooMany(
                 f"this API key may send {self._rate} requests a minute; try again in {wait:.0f} s",
                 retry_after=wait,
             )
-        if not self._at_once:
+        if not self._max_concurrent:
             return None
-        places, place = f"covey:places:{key_id}", new_id("req")
-        if self._asked(self._take_place, places, self._at_once, place, LONGEST_SECONDS) == 0:
+        slots, slot = f"covey:slots:{key_id}", new_id("req")
+        if self._call(self._take_slot, slots, self._max_concurrent, slot, SLOT_SECONDS) == 0:
             raise TooMany(
-                f"this API key may have {self._at_once} requests answered at a time; wait for one of them",
+                f"this API key may have {self._max_concurrent} concurrent requests; wait until one ends",
                 code="too_many_at_once",
                 retry_after=1,
             )
-        return lambda: self._asked(lambda **_: self._redis.zrem(places, place), places)
+        return lambda: self._call(lambda **_: self._redis.zrem(slots, slot), slots)
 
     def close(self) -> None:
         """Close the connections."""
-        if self._rate or self._at_once:
+        if self._rate or self._max_concurrent:
             self._redis.close()
 
-    def _asked(self, question: Callable[..., Any], key: str, *arguments: Any) -> Any:
-        """An answer of Redis; None while it is away."""
-        if time.monotonic() < self._away_until:
+    def _call(self, command: Callable[..., Any], key: str, *arguments: Any) -> Any:
+        """Return the result of a call to Redis; None while Redis is unavailable."""
+        if time.monotonic() < self._paused_until:
             return None
         try:
-            return question(keys=[key], args=arguments)
+            return command(keys=[key], args=arguments)
         except redis.RedisError as error:
             with self._lock:
-                first = time.monotonic() >= self._away_until
-                self._away_until = time.monotonic() + AWAY_SECONDS
+                first = time.monotonic() >= self._paused_until
+                self._paused_until = time.monotonic() + BACKOFF_SECONDS
             if first:
                 log.warning("limits.not_counted", reason=type(error).__name__)
             return None

@@ -1,4 +1,4 @@
-"""How many jobs one API key may have in flight. The rows are counted, so that no count can be wrong."""
+"""Limits the unfinished jobs of an API key. The jobs are counted in the database, so the limit is exact."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from app.http.errors import TooMany
 from app.jobs.queue import FINISHED
 
 RETRY_SECONDS = 5.0
-"""When to ask again; nobody can know when a job ends."""
+"""Value of ``Retry-After``. The end of a job cannot be predicted."""
 
 
-def own(tx: Transaction, job: tables.Job, key_id: str | None, most: int) -> None:
-    """Make a job that was just queued a key's own.
+def assign_to_key(tx: Transaction, job: tables.Job, key_id: str | None, max_jobs: int) -> None:
+    """Assign a job that was just enqueued to an API key, and check the limit of the key.
 
     Args:
-        tx: the transaction that queued it.
+        tx: the transaction that enqueued the job.
         job: the job.
-        key_id: of the key; None where the service is open.
-        most: jobs that the key may have in flight, this one included; 0 for no limit.
+        key_id: id of the key; None for an anonymous request.
+        max_jobs: maximum number of unfinished jobs of the key, including this one; 0 for no limit.
 
     Raises:
-        TooMany: it is one too many; the transaction must not be committed.
+        TooMany: the job exceeds the limit; the transaction must not be committed.
     """
     if key_id is None:
         return
     job.key_id = key_id
-    if not most:
+    if not max_jobs:
         return
-    # Two requests of one key that come at the same moment are counted one after the other.
+    # The lock makes concurrent requests of one key count one after the other.
     tx.session.scalar(select(tables.ApiKey.id).where(tables.ApiKey.id == key_id).with_for_update())
     tx.session.flush()
-    found = tx.session.scalar(
+    unfinished = tx.session.scalar(
         select(func.count()).where(tables.Job.key_id == key_id, tables.Job.state.not_in(FINISHED))
     )
-    if (found or 0) > most:
+    if (unfinished or 0) > max_jobs:
         raise TooMany(
-            f"this API key may have {most} jobs in flight; wait for one to end, or cancel one",
+            f"this API key may have {max_jobs} jobs in flight; wait until one ends, or cancel one",
             code="too_many_jobs",
             retry_after=RETRY_SECONDS,
         )

@@ -40,7 +40,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
         Conflict: the data set is not ready.
         Invalid: the parts of the request do not fit together.
     """
-    dataset = datasets.ready(ctx, body.dataset_id, pointer="/dataset_id")
+    dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
     check_covering(ctx.db, request.learner, dataset, left_out=_left_out(request, dataset.report or {}))
 
@@ -52,7 +52,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
             dataset_id=dataset.id,
             model=request.model,
         )
-        limits.own(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
+        limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         return to_response(job)
 
     return idempotency.run(ctx.db, TrainingJob, work)

@@ -25,7 +25,7 @@ ONCE = Idempotency("test", None, "")
 def dataset(ctx: AppContext, examples: Iterable[Mapping[str, Any]], **fields: Any) -> str:
     """A data set that is ready; gives its id."""
     made = datasets.create(ctx, DatasetCreate(name="test", **fields), ONCE)
-    key = datasets.upload_key(made.id)
+    key = datasets.new_upload_key(made.id)
     with ctx.storage.create(key) as file:
         file.write("".join(json.dumps(example) + "\n" for example in examples).encode())
     datasets.attach_content(ctx, made.id, key, None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.datasets.work import limits_of
+from app.datasets.work import ingest_limits
 from app.settings import Settings
 from models.data.limits import IngestLimits
 
 
 def test_the_default_limits_equal_the_default_settings() -> None:
-    assert limits_of(Settings()) == IngestLimits()
+    assert ingest_limits(Settings()) == IngestLimits()

@@ -1,4 +1,4 @@
-"""Secrets: replaced without a gap, and nothing is learned from what a wrong one costs."""
+"""Secrets of API keys: rotation without a gap, and no information from the cost of a wrong secret."""
 
 from __future__ import annotations
 
@@ -25,76 +25,76 @@ from app.keys.service import KeyAuthenticator
 NOW = datetime.now(UTC)
 
 
-def made(db: Database, **fields: Any) -> ApiKeyCreated:
+def create_key(db: Database, **fields: Any) -> ApiKeyCreated:
     return service.create(db, ApiKeyCreate.model_validate({"name": "test", "scopes": ["read"], **fields}))
 
 
-def opens(db: Database, secret: str, at: datetime) -> bool:
+def is_valid(db: Database, secret: str, at: datetime) -> bool:
     return service.authenticate(db, secret, at) is not None
 
 
-def test_both_secrets_open_until_the_time_of_grace_is_over(database: Database) -> None:
-    key = made(database)
+def test_both_secrets_are_valid_until_the_grace_period_ends(database: Database) -> None:
+    key = create_key(database)
     fresh = service.rotate(database, key.id, ApiKeyRotate(grace_seconds=3600))
     assert fresh.id == key.id
     assert fresh.scopes == key.scopes
     assert fresh.secret != key.secret
     now = datetime.now(UTC)
     soon, late = now + timedelta(minutes=50), now + timedelta(minutes=70)
-    assert [opens(database, key.secret, at) for at in (now, soon, late)] == [True, True, False]
-    assert [opens(database, fresh.secret, at) for at in (now, soon, late)] == [True, True, True]
+    assert [is_valid(database, key.secret, at) for at in (now, soon, late)] == [True, True, False]
+    assert [is_valid(database, fresh.secret, at) for at in (now, soon, late)] == [True, True, True]
 
 
-def test_a_second_rotation_ends_the_first_secret(database: Database) -> None:
-    key = made(database)
+def test_a_second_rotation_invalidates_the_first_secret(database: Database) -> None:
+    key = create_key(database)
     second = service.rotate(database, key.id, ApiKeyRotate())
     third = service.rotate(database, key.id, ApiKeyRotate())
-    assert [opens(database, each.secret, NOW) for each in (key, second, third)] == [False, True, True]
+    assert [is_valid(database, each.secret, NOW) for each in (key, second, third)] == [False, True, True]
 
 
-def test_a_secret_that_others_have_seen_ends_at_once(database: Database) -> None:
-    key = made(database)
+def test_without_grace_the_old_secret_is_invalid_immediately(database: Database) -> None:
+    key = create_key(database)
     fresh = service.rotate(database, key.id, ApiKeyRotate(grace_seconds=0))
-    assert not opens(database, key.secret, NOW)
-    assert opens(database, fresh.secret, NOW)
+    assert not is_valid(database, key.secret, NOW)
+    assert is_valid(database, fresh.secret, NOW)
 
 
-def test_an_expired_key_is_not_revived_by_a_rotation(database: Database) -> None:
-    key = made(database, expires_at=NOW + timedelta(hours=1))
+def test_a_rotation_does_not_extend_the_life_of_a_key(database: Database) -> None:
+    key = create_key(database, expires_at=NOW + timedelta(hours=1))
     fresh = service.rotate(database, key.id, ApiKeyRotate(grace_seconds=86_400))
     late = NOW + timedelta(hours=2)
-    assert not opens(database, fresh.secret, late)
-    assert not opens(database, key.secret, late)
+    assert not is_valid(database, fresh.secret, late)
+    assert not is_valid(database, key.secret, late)
 
 
-def test_an_unknown_key_is_not_rotated(database: Database) -> None:
+def test_rotating_an_unknown_key_is_an_error(database: Database) -> None:
     with pytest.raises(NotFound):
         service.rotate(database, "key_nope", ApiKeyRotate())
 
 
-def test_only_digests_are_kept(database: Database) -> None:
-    key = made(database)
+def test_the_database_only_has_digests(database: Database) -> None:
+    key = create_key(database)
     fresh = service.rotate(database, key.id, ApiKeyRotate())
     assert len({key.secret, fresh.secret}) == 2
     with database.read() as session:
-        kept = repr(session.get_one(tables.ApiKey, key.id).__dict__)
+        stored = repr(session.get_one(tables.ApiKey, key.id).__dict__)
     for each in (key, fresh):
-        assert each.secret not in kept
-        assert each.secret.removeprefix("cov_") not in kept
+        assert each.secret not in stored
+        assert each.secret.removeprefix("cov_") not in stored
 
 
-def test_a_repeated_request_makes_no_second_key_and_shows_no_secret(database: Database) -> None:
-    def ask(fingerprint: str = "body") -> ApiKeyCreated:
+def test_a_repeated_request_creates_no_second_key_and_returns_no_secret(database: Database) -> None:
+    def send(fingerprint: str = "body") -> ApiKeyCreated:
         body = ApiKeyCreate(name="test", scopes=["read"])
         return service.create(database, body, Idempotency("key_admin", "k", fingerprint))
 
-    key = ask()
+    key = send()
     with pytest.raises(Conflict, match=f"created {key.id}.* rotate that key") as refused:
-        ask()
+        send()
     assert refused.value.code == "secret_already_shown"
     assert key.secret not in refused.value.detail
     with pytest.raises(Conflict) as refused:
-        ask("another body")
+        send("another body")
     assert refused.value.code == "idempotency_key_reused"
     with database.read() as session:
         assert session.scalars(select(tables.ApiKey.id)).all() == [key.id]
@@ -103,8 +103,8 @@ def test_a_repeated_request_makes_no_second_key_and_shows_no_secret(database: Da
     assert key.secret not in repr(record.__dict__)
 
 
-def test_a_repeated_rotation_leaves_the_secrets_as_they_are(database: Database) -> None:
-    key = made(database)
+def test_a_repeated_rotation_does_not_change_the_secrets(database: Database) -> None:
+    key = create_key(database)
 
     def rotate(idempotency_key: str) -> ApiKeyCreated:
         return service.rotate(
@@ -115,8 +115,8 @@ def test_a_repeated_rotation_leaves_the_secrets_as_they_are(database: Database) 
     with pytest.raises(Conflict, match=key.id) as refused:
         rotate("k")
     assert refused.value.code == "secret_already_shown"
-    assert [opens(database, each.secret, NOW) for each in (key, fresh)] == [True, True]
-    assert opens(database, rotate("another").secret, NOW)
+    assert [is_valid(database, each.secret, NOW) for each in (key, fresh)] == [True, True]
+    assert is_valid(database, rotate("another").secret, NOW)
 
 
 @contextmanager
@@ -132,31 +132,34 @@ def statements(db: Database) -> Iterator[list[str]]:
     event.remove(db.engine, "before_cursor_execute", see)
 
 
-def test_no_key_and_any_that_opens_nothing_take_the_same_steps(ctx: AppContext) -> None:
-    """Steps are counted, since times prove nothing on a busy machine."""
-    key = made(ctx.db)
-    ended = made(ctx.db, expires_at=NOW + timedelta(hours=1))
+def test_a_missing_secret_and_every_invalid_secret_take_the_same_steps(ctx: AppContext) -> None:
+    """The test counts SQL statements, because times prove nothing on a busy machine."""
+    key = create_key(ctx.db)
+    expired = create_key(ctx.db, expires_at=NOW + timedelta(hours=1))
     with ctx.db.write() as tx:
-        tx.session.get_one(tables.ApiKey, ended.id).expires_at = NOW - timedelta(hours=1)
+        tx.session.get_one(tables.ApiKey, expired.id).expires_at = NOW - timedelta(hours=1)
     guard: Callable[..., None] = require("read")
 
-    def asked(secret: str | None) -> list[str]:
+    def steps(secret: str | None) -> list[str]:
         state = SimpleNamespace(
-            authenticator=KeyAuthenticator(ctx.db, ctx.settings), rates=SimpleNamespace(enter=lambda _: None)
+            authenticator=KeyAuthenticator(ctx.db, ctx.settings),
+            rates=SimpleNamespace(acquire=lambda _: None),
         )
         request: Any = SimpleNamespace(app=SimpleNamespace(state=state), state=SimpleNamespace())
-        given = None if secret is None else HTTPAuthorizationCredentials(scheme="Bearer", credentials=secret)
+        credentials = (
+            None if secret is None else HTTPAuthorizationCredentials(scheme="Bearer", credentials=secret)
+        )
         with statements(ctx.db) as seen:
             try:
-                guard(request, given)
+                guard(request, credentials)
             except Unauthorized:
-                seen.append("refused")
+                seen.append("rejected")
         return seen
 
-    nothing = asked(None)
-    assert nothing[-1] == "refused"
-    assert len(nothing) == 3
-    for secret in ("", "x", "cov_" + "A" * 43, key.secret[:-1], ended.secret, "x" * 100_000):
-        assert asked(secret) == nothing
-    asked(key.secret)  # notes the use
-    assert asked(key.secret) == nothing[:1]
+    without_secret = steps(None)
+    assert without_secret[-1] == "rejected"
+    assert len(without_secret) == 3
+    for secret in ("", "x", "cov_" + "A" * 43, key.secret[:-1], expired.secret, "x" * 100_000):
+        assert steps(secret) == without_secret
+    steps(key.secret)  # writes last_used_at
+    assert steps(key.secret) == without_secret[:1]

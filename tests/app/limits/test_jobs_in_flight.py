@@ -1,4 +1,4 @@
-"""How many jobs a key may have in flight is counted in the ledger, on both databases."""
+"""The limit on the unfinished jobs of an API key is exact, on both databases."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ def key(database: Database) -> str:
     return keys.create(database, ApiKeyCreate(name="test", scopes=["train"])).id
 
 
-def enqueue(database: Database, key: str | None, most: int) -> str:
+def enqueue(database: Database, key: str | None, max_jobs: int) -> str:
     with database.write() as tx:
         job = queue.enqueue(tx, "train", {})
-        limits.own(tx, job, key, most)
+        limits.assign_to_key(tx, job, key, max_jobs)
         return job.id
 
 
-def test_one_too_many_is_refused_and_leaves_no_job(database: Database, key: str, notified: list[str]) -> None:
+def test_a_job_above_the_limit_is_rejected_and_not_enqueued(
+    database: Database, key: str, notified: list[str]
+) -> None:
     jobs = [enqueue(database, key, 2) for _ in range(2)]
     with pytest.raises(TooMany) as raised:
         enqueue(database, key, 2)
@@ -54,9 +56,7 @@ def test_a_running_job_counts(database: Database, key: str) -> None:
         enqueue(database, key, 1)
 
 
-def test_keys_do_not_count_for_each_other_and_who_needs_none_is_not_counted(
-    database: Database, key: str
-) -> None:
+def test_each_key_has_its_own_limit_and_anonymous_requests_have_none(database: Database, key: str) -> None:
     other = keys.create(database, ApiKeyCreate(name="other", scopes=["train"])).id
     for caller in (key, other, None, None):
         enqueue(database, caller, 1)
@@ -64,13 +64,13 @@ def test_keys_do_not_count_for_each_other_and_who_needs_none_is_not_counted(
         enqueue(database, key, 0)
 
 
-def test_many_at_the_same_moment_are_no_more_than_the_limit(database: Database, key: str) -> None:
-    def ask() -> str | None:
+def test_simultaneous_jobs_do_not_exceed_the_limit(database: Database, key: str) -> None:
+    def try_enqueue() -> str | None:
         try:
             return enqueue(database, key, 3)
         except TooMany:
             return None
 
     with ThreadPoolExecutor(10) as threads:
-        made = [asked.result() for asked in [threads.submit(ask) for _ in range(10)]]
-    assert len([job for job in made if job is not None]) == 3
+        jobs = [future.result() for future in [threads.submit(try_enqueue) for _ in range(10)]]
+    assert len([job for job in jobs if job is not None]) == 3
