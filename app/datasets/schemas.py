@@ -134,7 +134,7 @@ class DatasetPatch(RequestModel):
 
 
 class SplitCounts(ResponseModel):
-    """Number of examples of each part."""
+    """Counts of the examples of a data set, by part."""
 
     train: int
     """Number of examples for training."""
