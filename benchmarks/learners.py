@@ -90,12 +90,12 @@ def online(table: Table, terms: int, repeats: int) -> None:
     """Measure epochs of the perceptrons, and the scoring of a batch with linear and boosted learners."""
     title(f"perceptrons, compared with scikit-learn (Reuters-21578, {terms:,} terms)")
     X, Y, X_test, _ = perceptrons.reuters(terms)
-    found = perceptrons.training(X, Y, repeats)
-    table.at_most("mmp: time per epoch relative to one-vs-rest Perceptron(max_iter=1)", found["mmp"], 1.0)
+    ratios = perceptrons.training(X, Y, repeats)
+    table.at_most("mmp: time per epoch relative to one-vs-rest Perceptron(max_iter=1)", ratios["mmp"], 1.0)
     table.at_most(
-        "mlpp: operations per epoch relative to 2L times those of mmp (eq. 9)", found["operations"], 1.0
+        "mlpp: operations per epoch relative to 2L times those of mmp (eq. 9)", ratios["operations"], 1.0
     )
-    table.without_goal("mlpp: time per epoch relative to mmp", found["mlpp"])
+    table.without_goal("mlpp: time per epoch relative to mmp", ratios["mlpp"])
 
     title(f"scoring {X_test.shape[0]:,} documents, compared with scikit-learn's one-vs-rest linear SVM")
     with warnings.catch_warnings():

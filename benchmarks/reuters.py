@@ -95,22 +95,22 @@ def measured(pid: int) -> Iterator[Memory]:
 
 
 def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
+    descendants: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             children = [int(child) for child in task.read_text().split()]
         except OSError:
             continue
         for child in children:
-            found += [child, *_descendants(child)]
-    return found
+            descendants += [child, *_descendants(child)]
+    return descendants
 
 
 def wait(client: Client, path: str, states: tuple[str, ...]) -> dict[str, Any]:
     """Poll until the resource has one of the states."""
-    while (found := client("GET", path))["state"] not in states:
+    while (resource := client("GET", path))["state"] not in states:
         time.sleep(0.1)
-    return found
+    return resource
 
 
 def main() -> int:
@@ -127,7 +127,7 @@ def main() -> int:
         measured(os.getpid()) as memory,
     ):
         client = Client(http)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         dataset = client("POST", "/v1/datasets", json={"name": "Reuters-21578"})
         path = f"/v1/datasets/{dataset['id']}"
         headers = {"Content-Encoding": "gzip"}
@@ -136,7 +136,7 @@ def main() -> int:
         print(
             f"{dataset['n_examples']} documents ({dataset['splits']['train']} for training, "
             f"{dataset['splits']['test']} for testing), {dataset['n_labels']} labels in the file; "
-            f"uploaded and read in {time.perf_counter() - begun:.1f} s\n"
+            f"uploaded and read in {time.perf_counter() - start:.1f} s\n"
         )
         print("learner      rounds   micro F1 (paper)   macro F1 (paper)   pivots   fit [s]")
         for algorithm in ("adaboost_mh", "mp_boost"):

@@ -39,14 +39,14 @@ def peak() -> float:
 def train(name: str, examples: int) -> None:
     """Generate the documents, train, and print time and memory."""
     X, Y = generated(examples, 25_000, 103, 75)
-    before, begun = peak(), time.perf_counter()
+    before, start = peak(), time.perf_counter()
     progress: list[tuple[float, str]] = []
 
     def record(step: Step, /) -> None:
-        progress.append((time.perf_counter() - begun, f"{step.completed} {step.unit}"))
+        progress.append((time.perf_counter() - start, f"{step.completed} {step.unit}"))
 
     LEARNERS[name]().fit(X, Y, monitor=record)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     first, steps = progress[0][0], progress[-1][1]
     later = (progress[-1][0] - first) / (len(progress) - 1) if len(progress) > 1 else first
     print(
@@ -63,12 +63,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learner", choices=LEARNERS, help="train only this learner, in this process")
     parser.add_argument("--examples", type=int, default=800_000)
-    given = parser.parse_args()
-    if given.learner:
-        train(given.learner, given.examples)
+    arguments = parser.parse_args()
+    if arguments.learner:
+        train(arguments.learner, arguments.examples)
         return
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--examples", str(given.examples), "--learner"]
+    command = [sys.executable, __file__, "--examples", str(arguments.examples), "--learner"]
     for name in LEARNERS:
         subprocess.run([*command, name], env=environment, check=True)
 

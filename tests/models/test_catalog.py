@@ -1,4 +1,4 @@
-"""The catalogue: what it lists, what it refuses, and how it describes itself."""
+"""The catalog: its learners, its descriptions, and the requests that it rejects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from models.decisions import DecisionKind, DecisionUnion
 from models.errors import ParameterError
 
 
-def parameters(algorithm: str, **given: Any) -> Any:
-    return catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **given})
+def parameters(algorithm: str, **options: Any) -> Any:
+    return catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **options})
 
 
-def create_features(kind: str, **given: Any) -> Any:
-    return catalog.FEATURES_PARAMETERS.validate_python({"kind": kind, **given})
+def create_features(kind: str, **options: Any) -> Any:
+    return catalog.FEATURES_PARAMETERS.validate_python({"kind": kind, **options})
 
 
 def decision(kind: str) -> Any:
@@ -30,7 +30,7 @@ def decision(kind: str) -> Any:
     )
 
 
-def test_the_union_and_the_entries_are_the_same_learners() -> None:
+def test_the_union_and_the_entries_have_the_same_learners() -> None:
     members = get_args(get_args(catalog.LearnerUnion)[0])
     assert {entry.learner.parameters for entry in catalog.ENTRIES.values()} == set(members)
 
@@ -40,7 +40,7 @@ def _all_subclasses(base: Any) -> set[Any]:
     return below.union(*(_all_subclasses(cls) for cls in below))
 
 
-def test_no_learner_of_the_package_is_forgotten() -> None:
+def test_every_learner_of_the_package_is_in_the_catalog() -> None:
     for module in pkgutil.walk_packages(models.__path__, "models."):
         importlib.import_module(module.name)
     written = {
@@ -52,7 +52,7 @@ def test_no_learner_of_the_package_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-def test_a_learner_is_built_from_its_parameters(algorithm: str) -> None:
+def test_a_learner_is_created_from_its_parameters(algorithm: str) -> None:
     learner = catalog.create_learner(parameters(algorithm), seed=7)
     assert type(learner) is catalog.ENTRIES[algorithm].learner
     assert learner.validated_parameters() == parameters(algorithm)
@@ -66,7 +66,7 @@ def test_a_learner_and_its_parameters_have_the_same_default_decision(algorithm: 
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "given", "default"),
+    ("algorithm", "options", "default"),
     [
         ("mmp", {}, "tuned_threshold"),
         ("mlpp", {}, "tuned_threshold"),
@@ -81,12 +81,12 @@ def test_a_learner_and_its_parameters_have_the_same_default_decision(algorithm: 
         ("mp_boost", {}, "sign"),
     ],
 )
-def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) -> None:
-    assert catalog.resolve_decision(parameters(algorithm, **given), None).kind == default
+def test_default_decisions(algorithm: str, options: dict[str, Any], default: str) -> None:
+    assert catalog.resolve_decision(parameters(algorithm, **options), None).kind == default
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "given", "kind"),
+    ("algorithm", "options", "kind"),
     [
         ("svm", {}, "calibrated_label"),
         ("mmp", {}, "calibrated_label"),
@@ -100,15 +100,15 @@ def test_default_decisions(algorithm: str, given: dict[str, Any], default: str) 
         ("h_m3", {}, "single_label"),
     ],
 )
-def test_senseless_decisions_are_refused(algorithm: str, given: dict[str, Any], kind: str) -> None:
-    with pytest.raises(ParameterError, match=f"{kind} is not valid for {algorithm}") as caught:
-        catalog.resolve_decision(parameters(algorithm, **given), decision(kind))
-    assert caught.value.pointer == "/decision/kind"
+def test_invalid_decisions_are_rejected(algorithm: str, options: dict[str, Any], kind: str) -> None:
+    with pytest.raises(ParameterError, match=f"{kind} is not valid for {algorithm}") as error_info:
+        catalog.resolve_decision(parameters(algorithm, **options), decision(kind))
+    assert error_info.value.pointer == "/decision/kind"
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
 @pytest.mark.parametrize("kind", get_args(DecisionKind))
-def test_every_decision_is_either_listed_or_refused(algorithm: str, kind: str) -> None:
+def test_every_decision_is_either_listed_or_rejected(algorithm: str, kind: str) -> None:
     described = next(item for item in catalog.describe() if item.algorithm == algorithm)
     listed = next(
         rule.kinds
@@ -125,20 +125,20 @@ def test_every_decision_is_either_listed_or_refused(algorithm: str, kind: str) -
 @pytest.mark.parametrize(
     ("features", "kind"), [("numeric", "text"), ("numeric", "email"), ("text", "features")]
 )
-def test_features_of_the_wrong_kind_are_refused(features: str, kind: Kind) -> None:
-    with pytest.raises(ParameterError, match="use") as caught:
+def test_features_of_the_wrong_kind_are_rejected(features: str, kind: Kind) -> None:
+    with pytest.raises(ParameterError, match="use") as error_info:
         catalog.check_features(create_features(features), parameters("svm"), kind)
-    assert caught.value.pointer == "/features/kind"
+    assert error_info.value.pointer == "/features/kind"
 
 
-def test_local_selection_is_refused_where_it_would_be_ignored() -> None:
+def test_local_selection_is_rejected_if_the_learner_ignores_it() -> None:
     local = create_features("text", selection={"kind": "information_gain", "policy": "local"})
-    with pytest.raises(ParameterError, match="round_robin") as caught:
+    with pytest.raises(ParameterError, match="round_robin") as error_info:
         catalog.check_features(local, parameters("svm"), "text")
-    assert caught.value.pointer == "/features/selection/policy"
+    assert error_info.value.pointer == "/features/selection/policy"
 
 
-def test_own_thresholds() -> None:
+def test_default_thresholds() -> None:
     assert catalog.default_threshold(parameters("svm"), 5) == 0.0
     assert catalog.default_threshold(parameters("mlpp"), 5) == 2.0
     assert catalog.default_threshold(parameters("mlpp", calibrated=True), 5) == 0.0
@@ -149,7 +149,7 @@ def test_own_thresholds() -> None:
     assert catalog.has_zero_threshold(parameters("mlpp", calibrated=True))
 
 
-def test_the_catalogue_describes_every_learner() -> None:
+def test_the_catalog_describes_every_learner() -> None:
     described = catalog.describe()
     assert [item.algorithm for item in described] == sorted(catalog.ENTRIES)
     for item in described:
@@ -165,7 +165,7 @@ def test_the_catalogue_describes_every_learner() -> None:
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-def test_parameter_classes_have_good_names_and_refuse_the_unknown(algorithm: str) -> None:
+def test_parameter_classes_have_consistent_names_and_reject_unknown_fields(algorithm: str) -> None:
     cls: type[LearnerParameters] = catalog.ENTRIES[algorithm].learner.parameters
     assert cls.__name__ == f"{catalog.ENTRIES[algorithm].learner.__name__}Parameters"
     with pytest.raises(ValueError, match="no_such_parameter"):
@@ -173,7 +173,7 @@ def test_parameter_classes_have_good_names_and_refuse_the_unknown(algorithm: str
 
 
 @pytest.mark.parametrize("union", [catalog.LearnerUnion, catalog.FeaturesUnion, DecisionUnion])
-def test_unions_are_told_apart_by_a_required_literal(union: Any) -> None:
+def test_unions_have_a_required_discriminator(union: Any) -> None:
     members, field = get_args(union)
     for member in get_args(members):
         tag = member.model_fields[field.discriminator]

@@ -1,4 +1,4 @@
-"""The scores that a step tells are those of a training that stopped there."""
+"""The scores of a step are those of a training that stops at this step."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ TREE = Context(parents=np.array([-1, 0, 0, 2]))
 
 
 def by_step(learner: Learner) -> dict[int, Floats]:
-    """The scores of other examples after every step."""
-    told: dict[int, Floats] = {}
+    """Return the scores of other examples after every step."""
+    scores: dict[int, Floats] = {}
 
     def monitor(step: Step, /) -> None:
         assert step.scores is not None
-        told[step.completed] = step.scores(OTHERS)
+        scores[step.completed] = step.scores(OTHERS)
 
     learner.fit(X, Y, context=TREE, monitor=monitor)
-    return told
+    return scores
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH(rounds=6), MPBoost(rounds=6), AdaBoostLC(rounds=6)])
-def test_boosting_tells_what_fewer_rounds_would_give(learner: Learner) -> None:
-    told = by_step(learner)
-    assert set(told) == set(range(1, 7))
-    for rounds, scores in told.items():
+def test_boosting_reports_the_scores_of_fewer_rounds(learner: Learner) -> None:
+    scores_by_step = by_step(learner)
+    assert set(scores_by_step) == set(range(1, 7))
+    for rounds, scores in scores_by_step.items():
         shorter: Any = clone(learner).set_params(rounds=rounds)
         assert np.array_equal(scores, shorter.fit(X, Y).decision_function(OTHERS))
 
 
 @pytest.mark.parametrize("learner", [MMP(epochs=3), MLPP(epochs=3), BinaryRelevancePerceptron(epochs=3)])
-def test_perceptrons_tell_what_fewer_passes_would_give(learner: Learner) -> None:
-    told = by_step(learner)
-    for presented, scores in told.items():
+def test_perceptrons_report_the_scores_of_fewer_passes(learner: Learner) -> None:
+    scores_by_step = by_step(learner)
+    for presented, scores in scores_by_step.items():
         shorter: Any = clone(learner).set_params(epochs=presented // 60)
         assert np.array_equal(scores, shorter.fit(X, Y).decision_function(OTHERS))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial", "rbf"])
-def test_h_m3_tells_what_fewer_passes_would_give_and_ends_with_the_same_bits(kernel: str) -> None:
+def test_h_m3_reports_the_scores_of_fewer_passes_and_ends_with_an_identical_model(kernel: str) -> None:
     learner = HM3(kernel=kernel, passes=6, gap=1e-9)
-    told = by_step(learner)
-    assert set(told) == set(range(1, 7))
-    for passes, scores in told.items():
+    scores_by_step = by_step(learner)
+    assert set(scores_by_step) == set(range(1, 7))
+    for passes, scores in scores_by_step.items():
         shorter = HM3(kernel=kernel, passes=passes, gap=1e-9).fit(X, Y, context=TREE)
         assert np.array_equal(scores, shorter.decision_function(OTHERS))
     unwatched = HM3(kernel=kernel, passes=6, gap=1e-9).fit(X, Y, context=TREE)
@@ -67,15 +67,15 @@ def test_h_m3_tells_what_fewer_passes_would_give_and_ends_with_the_same_bits(ker
         assert np.array_equal(array, unwatched.get_state()[name]), name
 
 
-def test_naive_bayes_tells_nothing_before_its_end() -> None:
+def test_naive_bayes_reports_no_scores_before_its_end() -> None:
     steps: list[Step] = []
     NaiveBayes().fit(X, Y, monitor=steps.append)
     assert [step.scores for step in steps] == [None] * len(steps) != []
 
 
-def test_telling_changes_nothing() -> None:
-    told = MPBoost(rounds=5)
-    by_step(told)
+def test_computing_scores_does_not_change_the_training() -> None:
+    observed = MPBoost(rounds=5)
+    by_step(observed)
     assert np.array_equal(
-        told.decision_function(OTHERS), MPBoost(rounds=5).fit(X, Y).decision_function(OTHERS)
+        observed.decision_function(OTHERS), MPBoost(rounds=5).fit(X, Y).decision_function(OTHERS)
     )

@@ -1,4 +1,4 @@
-"""Splits: random ones, and folds that share every label out."""
+"""Random splits and stratified folds."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from models.splits import random_split, stratified_folds
 
 
 def literal_folds(Y: AnyArray, n_folds: int, seed: int) -> list[int]:
-    """Iterative stratification as Sechidis, Tsoumakas and Vlahavas write it, with sets and loops."""
+    """Iterative stratification as published by Sechidis, Tsoumakas and Vlahavas, with sets and loops."""
     rng = np.random.default_rng(seed)
     n, k = Y.shape
     c = [n / n_folds] * n_folds
     c_of = [[sum(Y[:, label]) / n_folds] * n_folds for label in range(k)]
     left, fold_of = list(range(n)), [-1] * n
 
-    def give(x: int, among: list[int]) -> None:
-        most = [j for j in among if c[j] == max(c[i] for i in among)]
+    def assign(x: int, candidates: list[int]) -> None:
+        most = [j for j in candidates if c[j] == max(c[i] for i in candidates)]
         fold = most[0] if len(most) == 1 else int(rng.choice(most))
         fold_of[x] = fold
         left.remove(x)
@@ -38,9 +38,9 @@ def literal_folds(Y: AnyArray, n_folds: int, seed: int) -> list[int]:
         rarest = min(sizes, key=lambda label: (sizes[label], label))
         for x in [x for x in left if Y[x, rarest]]:
             wanted = c_of[rarest]
-            give(x, [j for j in range(n_folds) if wanted[j] == max(wanted)])
+            assign(x, [j for j in range(n_folds) if wanted[j] == max(wanted)])
     for x in list(left):
-        give(x, list(range(n_folds)))
+        assign(x, list(range(n_folds)))
     return fold_of
 
 
@@ -53,7 +53,7 @@ def test_folds_are_those_of_the_published_algorithm(seed: int, n: int, k: int, n
     )
 
 
-def test_a_label_with_as_many_examples_as_folds_is_in_each() -> None:
+def test_a_label_with_as_many_examples_as_folds_is_in_every_fold() -> None:
     Y = np.zeros((30, 2), dtype=int)
     Y[[3, 4, 5], 0] = 1
     Y[10:25, 1] = 1
@@ -63,14 +63,14 @@ def test_a_label_with_as_many_examples_as_folds_is_in_each() -> None:
     assert np.bincount(folds).tolist() == [10, 10, 10]
 
 
-def test_the_seed_decides_alone() -> None:
+def test_folds_depend_only_on_the_seed() -> None:
     Y = as_label_matrix((np.random.default_rng(1).random((50, 4)) < 0.4).astype(int))
     assert (stratified_folds(Y, 3, seed=1) == stratified_folds(Y, 3, seed=1)).all()
     assert (stratified_folds(Y, 3, seed=1) != stratified_folds(Y, 3, seed=2)).any()
 
 
 @pytest.mark.parametrize(("n", "fraction", "size"), [(10, 0.3, 3), (3, 0.01, 1), (3, 0.99, 2), (2, 0.5, 1)])
-def test_a_random_split_leaves_something_on_both_sides(n: int, fraction: float, size: int) -> None:
+def test_both_parts_of_a_random_split_have_examples(n: int, fraction: float, size: int) -> None:
     split = random_split(n, fraction, seed=0)
     assert split.sum() == size
     assert (split == random_split(n, fraction, seed=0)).all()

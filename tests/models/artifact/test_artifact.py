@@ -65,7 +65,7 @@ def test_a_loaded_pipeline_makes_identical_predictions(algorithm: str, tmp_path:
     assert after.evaluate(evaluated) == before.evaluate(evaluated)
 
 
-def test_everything_that_is_known_of_a_pipeline_comes_back(tmp_path: Path) -> None:
+def test_loading_restores_all_attributes_of_a_pipeline(tmp_path: Path) -> None:
     before = fitted("mmp", "tuned_threshold")
     save(before, tmp_path / "model")
     after = load(tmp_path / "model")
@@ -80,7 +80,7 @@ def test_everything_that_is_known_of_a_pipeline_comes_back(tmp_path: Path) -> No
     assert after.closed_under_ancestors_ == before.closed_under_ancestors_
 
 
-def test_numeric_and_mail_models_are_saved_too(tmp_path: Path) -> None:
+def test_numeric_and_mail_models_can_be_saved(tmp_path: Path) -> None:
     rows = FeatureRows(["left", "right"], csr_array(np.eye(2)))
     numeric = pipeline(features="numeric").fit(Examples("features", rows, [("l",), ("r",)]))
     save(numeric, tmp_path / "numeric")
@@ -92,7 +92,7 @@ def test_numeric_and_mail_models_are_saved_too(tmp_path: Path) -> None:
     assert load(tmp_path / "mail").predict(mails) == mail.predict(mails)
 
 
-def test_saving_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_saving_twice_produces_identical_files(tmp_path: Path) -> None:
     first = save(fitted(), tmp_path / "first", extra={"b": 1, "a": 2})
     second = save(fitted(), tmp_path / "second", extra={"a": 2, "b": 1})
     again = save(load(tmp_path / "first"), tmp_path / "again", extra={"a": 2, "b": 1})
@@ -103,7 +103,7 @@ def test_saving_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     assert content == (tmp_path / "second").read_bytes() == (tmp_path / "again").read_bytes()
 
 
-def test_arrays_are_maps_of_the_file_and_cannot_be_written(saved: Path) -> None:
+def test_arrays_are_read_only_memory_maps_of_the_file(saved: Path) -> None:
     model = load(saved)
     arrays = [model.thresholds_, *model.learner.get_state().values()]
     assert len(arrays) == 3
@@ -113,7 +113,7 @@ def test_arrays_are_maps_of_the_file_and_cannot_be_written(saved: Path) -> None:
         assert array.ctypes.data % array.itemsize == 0
 
 
-def test_the_file_may_go_while_its_model_lives(saved: Path, tmp_path: Path) -> None:
+def test_the_file_can_be_deleted_while_its_model_is_in_use(saved: Path, tmp_path: Path) -> None:
     path = tmp_path / "model"
     shutil.copy(saved, path)
     model = load(path)

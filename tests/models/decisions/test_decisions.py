@@ -1,4 +1,4 @@
-"""Decisions, against what they say in words, label by label."""
+"""Decision rules, compared with a literal implementation for single labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def literal(kind: str, scores: list[float], thresholds: list[float], k: int) -> 
     st.integers(1, 6),
 )
 @settings(max_examples=50, deadline=None)
-def test_each_kind_does_what_it_says(
+def test_each_rule_agrees_with_the_literal_implementation(
     kind: str, scores: list[list[float]], thresholds: list[float], k: int
 ) -> None:
     decision = ANY.validate_python({"kind": kind, "k": k} if kind == "top_k" else {"kind": kind})
@@ -44,7 +44,7 @@ def test_each_kind_does_what_it_says(
     assert rows == [literal(kind, row, thresholds, k) for row in scores]
 
 
-def test_a_score_at_the_threshold_is_off() -> None:
+def test_a_score_equal_to_the_threshold_is_not_predicted() -> None:
     decision = ANY.validate_python({"kind": "sign"})
     assert decide(decision, np.array([[0.0, 5e-324]]), np.zeros(2)).toarray().tolist() == [[0, 1]]
 
@@ -61,12 +61,12 @@ def test_a_score_at_the_threshold_is_off() -> None:
         {"kind": "tuned_threshold", "fbr": float("nan")},
     ],
 )
-def test_ill_formed_decisions_are_refused(bad: dict[str, object]) -> None:
+def test_invalid_decisions_are_rejected(bad: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         ANY.validate_python(bad)
 
 
-def test_the_fallback_is_the_published_default() -> None:
+def test_the_default_of_fbr_is_the_published_value() -> None:
     assert ANY.validate_python({"kind": "tuned_threshold"}).model_dump() == {
         "kind": "tuned_threshold",
         "fbr": 0.1,

@@ -1,4 +1,4 @@
-"""Tuned thresholds, against a search that tries every candidate."""
+"""Tuned thresholds, compared with an exhaustive search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.decisions.thresholds import best_threshold, tuned_thresholds
 
 
 def literal(scores: list[float], relevant: list[bool], fbr: float) -> float:
-    """Try them all: the midpoints and one beyond each end; the best F1, then the largest."""
+    """Try all midpoints and one threshold beyond each end. Return the largest one with the best F1."""
     distinct = sorted(set(scores))
     candidates = [distinct[0] - 1, *((a + b) / 2 for a, b in pairwise(distinct))]
     candidates.append(distinct[-1] + 1)
@@ -43,34 +43,34 @@ def test_the_best_candidate_wins(problem: tuple[list[float], list[bool]], fbr: f
     assert best_threshold(np.array(scores), np.array(relevant), fbr=fbr) == literal(scores, relevant, fbr)
 
 
-def test_among_equals_the_largest_threshold_wins() -> None:
-    # Above 2.5: F1 = 2/3 (one of two, nothing wrong); above 0.5: 2·2/(4+2) = 2/3 as well.
+def test_the_largest_of_equally_good_thresholds_wins() -> None:
+    # The threshold 2.5 has F1 = 2/3 (one of two, no false positive), and 0.5 has 2·2/(4+2) = 2/3, too.
     scores, relevant = np.array([3.0, 2.0, 1.5, 1.0, 0.0]), np.array([True, False, False, True, False])
     assert best_threshold(scores, relevant, fbr=0.1) == 2.5
 
 
-def test_a_hopeless_label_gets_its_highest_score() -> None:
+def test_a_label_with_a_low_best_f1_gets_its_highest_score() -> None:
     scores = np.arange(100.0)
     relevant = scores == 0
     assert best_threshold(scores, relevant, fbr=0.1) == 99.0
     assert best_threshold(scores, relevant, fbr=0.0) == -1.0
 
 
-def test_between_neighbouring_floats_the_upper_one_stays_on() -> None:
+def test_between_adjacent_floats_the_upper_one_is_predicted() -> None:
     upper = np.nextafter(1.0, 2.0)
     for low, high in ((1.0, upper), (upper, np.nextafter(upper, 2.0))):
         threshold = best_threshold(np.array([low, high]), np.array([False, True]), fbr=0.1)
         assert low <= threshold < high
 
 
-def test_labels_that_cannot_tell_keep_the_learners_own_threshold() -> None:
+def test_labels_that_cannot_be_tuned_keep_the_default_threshold() -> None:
     scores = np.array([[3.0, 3.0], [1.0, 1.0]])
     Y = as_label_matrix([[1, 1], [0, 0]])
     tuned = tuned_thresholds(scores, Y, np.array([True, False]), default=0.5, fbr=0.1)
     assert tuned.tolist() == [2.0, 0.5]
 
 
-def test_labels_that_cannot_tell_get_their_highest_score_where_scores_are_only_an_order() -> None:
+def test_without_a_default_labels_that_cannot_be_tuned_get_their_highest_score() -> None:
     scores = np.array([[3.0, -5.0], [1.0, -7.0]])
     Y = as_label_matrix([[1, 1], [0, 0]])
     tuned = tuned_thresholds(scores, Y, np.array([True, False]), default=None, fbr=0.1)
@@ -78,7 +78,7 @@ def test_labels_that_cannot_tell_get_their_highest_score_where_scores_are_only_a
 
 
 @pytest.mark.parametrize("n_labels", [1, 5])
-def test_every_label_is_tuned_by_its_own_column(n_labels: int) -> None:
+def test_every_label_is_tuned_with_its_own_column(n_labels: int) -> None:
     rng = np.random.default_rng(n_labels)
     scores, Y = rng.normal(size=(30, n_labels)), (rng.random((30, n_labels)) < 0.4).astype(int)
     Y[0] = 1

@@ -1,4 +1,4 @@
-"""Numeric features, against versions that go cell by cell."""
+"""Numeric features, compared with an implementation that computes one cell at a time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from models.features import numeric as module
 Cells = list[dict[str, float]]
 
 
-def features(**more: Any) -> NumericFeatures:
-    return NumericFeatures(NumericFeaturesParameters.model_validate({"kind": "numeric", **more}))
+def features(**options: Any) -> NumericFeatures:
+    return NumericFeatures(NumericFeaturesParameters.model_validate({"kind": "numeric", **options}))
 
 
 def labels(n: int) -> Labels:
@@ -36,7 +36,7 @@ def rows(cells: Cells, names: list[str]) -> FeatureRows:
 
 
 def literal(training: Cells, names: list[str], others: Cells, scaling: str, interactions: int) -> Cells:
-    """The values of some rows that are not 0, by name, without products that are 0 throughout training."""
+    """Return the nonzero values of some rows by name, without products that are always 0 in training."""
 
     def scaled(row: dict[str, float]) -> dict[str, float]:
         result = {}
@@ -79,7 +79,7 @@ cells = st.lists(st.dictionaries(st.sampled_from(names), values), min_size=1, ma
 @pytest.mark.parametrize("interactions", [1, 2])
 @settings(max_examples=25, deadline=None)
 @given(cells, cells, st.integers(1, 20))
-def test_values_are_those_of_the_literal_version(
+def test_actualagree_with_the_literal_implementation(
     scaling: str, interactions: int, training: Cells, others: Cells, batch_size: int
 ) -> None:
     fitted = features(scaling=scaling, interactions=interactions)
@@ -91,16 +91,16 @@ def test_values_are_those_of_the_literal_version(
         other = fitted.transform(
             rows([{**row, "unknown": 7.0} for row in others], ["unknown", *sorted(names)])
         )
-    for matrix, asked in ((X, training), (other, others)):
-        expected = literal(training, sorted(names), asked, scaling, interactions)
+    for matrix, part in ((X, training), (other, others)):
+        expected = literal(training, sorted(names), part, scaling, interactions)
         dense: Floats = matrix.toarray()
         assert (matrix.data != 0).all()
-        for row, wanted in zip(dense, expected, strict=True):
-            found = {name: value for name, value in zip(fitted.names_, row, strict=True) if value}
-            assert found == pytest.approx(wanted, rel=1e-9, abs=1e-15)
+        for row, expected_values in zip(dense, expected, strict=True):
+            actual = {name: value for name, value in zip(fitted.names_, row, strict=True) if value}
+            assert actual == pytest.approx(expected_values, rel=1e-9, abs=1e-15)
 
 
-def test_defaults_are_the_contracts() -> None:
+def test_defaults_are_those_of_the_api_contract() -> None:
     assert NumericFeaturesParameters(kind="numeric").model_dump() == {
         "kind": "numeric",
         "scaling": "none",
@@ -108,7 +108,7 @@ def test_defaults_are_the_contracts() -> None:
     }
 
 
-def test_all_products_of_dense_rows_are_there() -> None:
+def test_dense_rows_have_all_products() -> None:
     wide = csr_array(np.random.default_rng(0).random((20, 103)) + 0.1)
     fitted = features(interactions=2)
     X = fitted.fit_transform([FeatureRows([f"Att{i}" for i in range(103)], wide)], labels(20))
@@ -124,7 +124,7 @@ def test_batches_may_name_different_columns() -> None:
 
 @pytest.mark.parametrize("scaling", ["none", "max_abs", "standard", "unit"])
 @pytest.mark.parametrize("interactions", [1, 2])
-def test_state_survives(scaling: str, interactions: int) -> None:
+def test_the_state_can_be_saved_and_restored(scaling: str, interactions: int) -> None:
     rng = np.random.default_rng(0)
     training = FeatureRows(["é", "a*", "x"], csr_array(rng.normal(size=(9, 3)) * (rng.random((9, 3)) < 0.7)))
     fitted = features(scaling=scaling, interactions=interactions)
@@ -138,12 +138,12 @@ def test_state_survives(scaling: str, interactions: int) -> None:
     np.testing.assert_array_equal(other.transform(training).toarray(), X.toarray())
 
 
-def test_a_constant_feature_is_not_scaled_and_nothing_is_centred() -> None:
+def test_constant_features_are_not_scaled_and_features_are_not_centered() -> None:
     X = features(scaling="standard").fit_transform([rows([{"a": 0.1}] * 7, ["a"])], labels(7))
     assert X.toarray().tolist() == [[0.1]] * 7
 
 
-def test_extreme_values_neither_overflow_nor_vanish() -> None:
+def test_extreme_actualneither_overflow_nor_underflow() -> None:
     training = rows([{"a": 1e200, "b": 1e-200}, {"a": -1e200}], ["a", "b"])
     for scaling in ("max_abs", "standard", "unit"):
         X = features(scaling=scaling).fit_transform([training], labels(2))
@@ -153,31 +153,31 @@ def test_extreme_values_neither_overflow_nor_vanish() -> None:
         features(interactions=2).fit_transform([training], labels(2))
 
 
-def test_names_that_would_clash_are_refused() -> None:
+def test_duplicate_names_are_rejected() -> None:
     with pytest.raises(UnsuitableDataError, match=r"'a\*b'"):
         features(interactions=2).fit_transform(
             [rows([{"a": 1, "b": 1, "a*b": 1}], ["a", "b", "a*b"])], labels(1)
         )
 
 
-def test_no_feature_is_refused() -> None:
+def test_a_training_part_without_features_is_rejected() -> None:
     with pytest.raises(UnsuitableDataError, match="no feature"):
         features().fit_transform([], labels(0))
 
 
-def test_too_many_products_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_products_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PRODUCTS", 5)
     with pytest.raises(UnsuitableDataError, match="6 products"):
         features(interactions=2).fit_transform([rows([{"a": 1, "b": 1, "c": 1}], ["a", "b", "c"])], labels(1))
 
 
-def test_unfitted_features_say_so() -> None:
+def test_unfitted_features_raise_an_error() -> None:
     with pytest.raises(NotFittedError):
         features().transform(rows([{"a": 1}], ["a"]))
 
 
-def test_nothing_is_dense() -> None:
-    """100,000 rows by 1,000,000 features would be 800 GB, and all products of them far more."""
+def test_sparse_data_stays_sparse() -> None:
+    """A dense matrix of 100,000 rows and 1,000,000 features needs 800 GB, and its products far more."""
     wide = csr_array(
         (np.ones(200_000), (np.repeat(np.arange(100_000), 2), np.arange(200_000) * 5 % 1_000_000)),
         shape=(100_000, 1_000_000),
@@ -188,7 +188,7 @@ def test_nothing_is_dense() -> None:
     assert X.nnz == 5 * 100_000
 
 
-def test_stored_zeros_are_no_values() -> None:
+def test_stored_zeros_are_ignored() -> None:
     stored = csr_array((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
     fitted = features(interactions=2)
     X = fitted.fit_transform([FeatureRows(["a", "b"], stored)], labels(1))

@@ -1,4 +1,4 @@
-"""Selection, against the papers' formulas written out."""
+"""Feature selection, compared with literal implementations of the papers' formulas."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from models.features.selection import Selection, SelectionParameters, informatio
 Rows = list[list[int]]
 
 
-def parameters(**given_: Any) -> SelectionParameters:
-    parsed: SelectionParameters = TypeAdapter(SelectionParameters).validate_python(given_)
+def parameters(**options: Any) -> SelectionParameters:
+    parsed: SelectionParameters = TypeAdapter(SelectionParameters).validate_python(options)
     return parsed
 
 
-def chosen(X: Matrix, Y: Labels, **given_: Any) -> Selection:
-    return select(parameters(**given_), X, X, Y)
+def selected(X: Matrix, Y: Labels, **options: Any) -> Selection:
+    return select(parameters(**options), X, X, Y)
 
 
 def literal_information_gain(has_term: list[bool], has_label: list[bool]) -> float:
@@ -82,11 +82,11 @@ def test_information_gain_and_its_policies(problem: tuple[Rows, Rows], v: int, b
         np.testing.assert_allclose(information_gain(X, Y), np.array(literal).T, rtol=1e-9, atol=1e-11)
         pooled = sorted({term for terms_ in best for term in terms_})
 
-        round_robin = chosen(X, Y, kind="information_gain", policy="round_robin", per_label=v)
+        round_robin = selected(X, Y, kind="information_gain", policy="round_robin", per_label=v)
         assert round_robin.kept.tolist() == pooled
         assert round_robin.candidates is None
 
-        local = chosen(X, Y, kind="information_gain", policy="local", per_label=v)
+        local = selected(X, Y, kind="information_gain", policy="local", per_label=v)
         assert local.kept.tolist() == pooled
         assert local.candidates is not None
         allowed = local.candidates.toarray()
@@ -95,7 +95,7 @@ def test_information_gain_and_its_policies(problem: tuple[Rows, Rows], v: int, b
             assert [pooled[i] for i in np.flatnonzero(allowed[:, j])] == sorted(own)
 
         highest = [max(column) for column in zip(*literal, strict=True)]
-        most = chosen(X, Y, kind="information_gain", policy="max", count=v)
+        most = selected(X, Y, kind="information_gain", policy="max", count=v)
         assert most.kept.tolist() == sorted(literal_best(highest, v))
 
 
@@ -109,7 +109,7 @@ def test_rocchio(problem: tuple[Rows, Rows], v: int) -> None:
     ]
     np.testing.assert_allclose(rocchio_scores(X, Y), np.array(literal).T, rtol=1e-9, atol=1e-12)
     pooled = {k for scores in literal for k in literal_best(scores, v) if scores[k] > 1e-12}
-    assert set(chosen(X, Y, kind="rocchio", per_label=v).kept.tolist()) == pooled
+    assert set(selected(X, Y, kind="rocchio", per_label=v).kept.tolist()) == pooled
 
 
 @settings(max_examples=25, deadline=None)
@@ -117,24 +117,24 @@ def test_rocchio(problem: tuple[Rows, Rows], v: int) -> None:
 def test_document_frequency(problem: tuple[Rows, Rows], count: int) -> None:
     X, Y = sparse_problem(problem)
     frequency = [float(sum(x > 0 for x in column)) for column in columns(problem[0])]
-    assert chosen(X, Y, kind="document_frequency", count=count).kept.tolist() == sorted(
+    assert selected(X, Y, kind="document_frequency", count=count).kept.tolist() == sorted(
         literal_best(frequency, count)
     )
 
 
-def test_rounding_does_not_choose() -> None:
-    """A term and its exact opposite tell as much of a label; the one that sorts first is taken."""
+def test_rounding_errors_do_not_affect_the_selection() -> None:
+    """A term and its complement have the same information gain; the one that sorts first is selected."""
     rng = np.random.default_rng(0)
     for g in range(3, 200, 7):
         term = rng.integers(0, 2, g)
         Y = csr_array(rng.integers(0, 2, (g, 1)).astype(np.int8))
         for pair in ((term, 1 - term), (1 - term, term)):
             X = csr_array(np.stack(pair, axis=1).astype(np.float64))
-            assert chosen(X, Y, kind="information_gain", per_label=1).kept.tolist() == [0]
+            assert selected(X, Y, kind="information_gain", per_label=1).kept.tolist() == [0]
 
 
 def test_many_equal_labels_do_not_overflow_small_integers() -> None:
-    """Labels are int8; counting 300 documents in that type would wrap around."""
+    """Labels are int8, and counts of 300 documents overflow this type."""
     X = csr_array(np.ones((600, 1)) * ([[1]] * 300 + [[0]] * 300))
     Y = csr_array(np.array([[1]] * 300 + [[0]] * 300, dtype=np.int8))
     assert information_gain(X, Y)[0, 0] == pytest.approx(log(2))
@@ -142,7 +142,7 @@ def test_many_equal_labels_do_not_overflow_small_integers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "default"),
+    ("options", "default"),
     [
         ({"kind": "information_gain"}, {"policy": "round_robin", "per_label": 48, "count": None}),
         ({"kind": "rocchio"}, {"per_label": 100}),
@@ -150,9 +150,9 @@ def test_many_equal_labels_do_not_overflow_small_integers() -> None:
         ({"kind": "none"}, {}),
     ],
 )
-def test_defaults(given_: dict[str, Any], default: dict[str, Any]) -> None:
-    filled = parameters(**given_)
-    assert filled.model_dump() == {**given_, **default}
+def test_defaults(options: dict[str, Any], default: dict[str, Any]) -> None:
+    filled = parameters(**options)
+    assert filled.model_dump() == {**options, **default}
     assert parameters(**filled.model_dump()) == filled
 
 
@@ -166,6 +166,6 @@ def test_defaults(given_: dict[str, Any], default: dict[str, Any]) -> None:
         {"kind": "none", "per_label": 3},
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
+def test_invalid_parameters_are_rejected(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         parameters(**bad)

@@ -1,4 +1,4 @@
-"""Text features as a whole: vocabulary, batches, training part only, saved state."""
+"""Text features: vocabulary, batches, independence from test documents, saved state."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from models.serialization.strings import pack_strings, unpack_strings
 ENGLISH = {"drop_numbers": True, "stop_words": "english", "stemmer": "porter"}
 
 
-def features(**more: Any) -> TextFeatures:
-    return TextFeatures(TextFeaturesParameters.model_validate({"kind": "text", **more}))
+def features(**options: Any) -> TextFeatures:
+    return TextFeatures(TextFeaturesParameters.model_validate({"kind": "text", **options}))
 
 
 def labels(n: int) -> Labels:
@@ -41,7 +41,7 @@ def corpus(n: int, seed: int = 0) -> list[str]:
     return [" ".join(rng.choice(vocabulary, size=rng.integers(0, 12))) for _ in range(n)]
 
 
-WAYS: list[dict[str, Any]] = [
+OPTIONS: list[dict[str, Any]] = [
     {},
     {"weighting": "binary", "analyzer": ENGLISH, "selection": {"kind": "information_gain", "per_label": 4}},
     {"weighting": "pivoted", "selection": {"kind": "rocchio", "per_label": 3}, "scaling": "unit"},
@@ -54,23 +54,23 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-def test_defaults_are_the_contracts() -> None:
+def test_defaults_are_those_of_the_api_contract() -> None:
     dumped = TextFeaturesParameters(kind="text").model_dump()
     assert dumped["weighting"] == "tfidf"
     assert dumped["selection"] == {"kind": "none"}
     assert dumped["scaling"] == "none"
 
 
-def test_terms_stand_in_code_point_order() -> None:
+def test_terms_are_in_code_point_order() -> None:
     fitted = features()
     fitted.fit_transform([["zebra Übel apple 10 9", "zebra éclair 東京"]], labels(2))
     assert fitted.names_ == sorted(["zebra", "übel", "apple", "10", "9", "éclair", "東京"])
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_batches_make_no_difference(way: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_batch_sizes_do_not_matter(options: dict[str, Any]) -> None:
     texts, Y = corpus(60), labels(60)
-    whole, parted = features(**way), features(**way)
+    whole, parted = features(**options), features(**options)
 
     def once() -> Iterator[Sequence[str]]:
         yield from ([], texts[:1], texts[1:20], [], texts[20:])
@@ -83,17 +83,17 @@ def test_batches_make_no_difference(way: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_training_documents_are_transformed_as_they_were_fitted(way: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_transform_agrees_with_fit_transform(options: dict[str, Any]) -> None:
     texts = corpus(50)
-    fitted = features(**way)
+    fitted = features(**options)
     assert_same(fitted.fit_transform([texts], labels(50)), fitted.transform(texts))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_other_documents_change_nothing(way: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_transforming_other_documents_has_no_effect(options: dict[str, Any]) -> None:
     texts, others = corpus(50), [*corpus(80, seed=1), "unknown words alone"]
-    fitted = features(**way)
+    fitted = features(**options)
     fitted.fit_transform([texts], labels(50))
     before = {name: array.copy() for name, array in fitted.get_state().items()}
     first = fitted.transform(others)
@@ -102,27 +102,27 @@ def test_other_documents_change_nothing(way: dict[str, Any]) -> None:
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_state_survives(way: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_state_can_be_saved_and_restored(options: dict[str, Any]) -> None:
     texts, others = corpus(50), corpus(20, seed=2)
-    fitted = features(**way)
+    fitted = features(**options)
     fitted.fit_transform([texts], labels(50))
     state = fitted.get_state()
     for array in state.values():
         assert array.dtype != np.dtype(object)
         array.flags.writeable = False
-    other = features(**way).set_state(state)
+    other = features(**options).set_state(state)
     assert other.names_ == fitted.names_
     assert_same(other.transform(others), fitted.transform(others))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
-def test_strings_survive_packing(strings: list[str]) -> None:
+def test_strings_can_be_packed_and_unpacked(strings: list[str]) -> None:
     assert unpack_strings(*pack_strings(strings)) == strings
 
 
-def test_local_selection_tells_its_candidates() -> None:
+def test_local_selection_returns_its_candidates() -> None:
     fitted = features(
         weighting="binary", selection={"kind": "information_gain", "policy": "local", "per_label": 2}
     )
@@ -143,24 +143,24 @@ def test_documents_without_known_terms_are_empty_rows() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], ["", "..."], ["the and", "42"]])
-def test_no_term_at_all_is_refused(texts: list[str]) -> None:
+def test_texts_without_terms_are_rejected(texts: list[str]) -> None:
     with pytest.raises(UnsuitableDataError, match="no training document contains a term"):
         features(analyzer=ENGLISH).fit_transform([texts], labels(len(texts)))
 
 
-def test_a_selection_that_keeps_nothing_is_refused() -> None:
+def test_a_selection_without_terms_is_rejected() -> None:
     no_label = csr_array(np.zeros((2, 1), dtype=np.int8))
     with pytest.raises(UnsuitableDataError, match="kept no term"):
         features(selection={"kind": "rocchio"}).fit_transform([["red", "blue"]], no_label)
 
 
-def test_unfitted_features_say_so() -> None:
+def test_unfitted_features_raise_an_error() -> None:
     with pytest.raises(NotFittedError):
         features().transform(["red"])
 
 
-def test_nothing_is_dense() -> None:
-    """20,000 documents by 220,000 terms would be 35 GB."""
+def test_sparse_data_stays_sparse() -> None:
+    """A dense matrix of 20,000 documents and 220,000 terms needs 35 GB."""
     texts = [f"a{10 * i} " + " ".join(f"t{10 * i + j}" for j in range(10)) for i in range(20_000)]
     Y = csr_array(
         (np.ones(20_000, dtype=np.int8), np.arange(20_000) % 60, np.arange(20_001)), shape=(20_000, 60)
@@ -170,8 +170,8 @@ def test_nothing_is_dense() -> None:
     assert X.shape == (20_000, 300)
 
 
-def test_threads_make_no_difference() -> None:
-    """Many threads meet the same new words at the same time, and the stemmer can hold only one."""
+def test_several_threads_give_the_same_result() -> None:
+    """Many threads analyze the same new words at the same time, and the stemmer is not thread-safe."""
     texts = [" ".join(f"stor{letter}{i}ings" for i in range(200)) for letter in "abcdefgh"]
     fitted = features(weighting="pivoted", analyzer=ENGLISH)
     fitted.fit_transform([texts[:4]], labels(4))
@@ -182,7 +182,7 @@ def test_threads_make_no_difference() -> None:
         for _ in range(5):
             fresh = features(weighting="pivoted", analyzer=ENGLISH).set_state(fitted.get_state())
             with ThreadPoolExecutor(8) as pool:
-                for found in pool.map(fresh.transform, [texts] * 8):
-                    assert_same(found, alone)
+                for result in pool.map(fresh.transform, [texts] * 8):
+                    assert_same(result, alone)
     finally:
         sys.setswitchinterval(before)

@@ -1,4 +1,4 @@
-"""Weights, against the papers' formulas written out."""
+"""Weights, compared with literal implementations of the papers' formulas."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from models.arrays import Floats, Labels
 from models.features import TextFeatures, TextFeaturesParameters
 
 
-def features(weighting: str, **more: Any) -> TextFeatures:
+def features(weighting: str, **options: Any) -> TextFeatures:
     return TextFeatures(
-        TextFeaturesParameters.model_validate({"kind": "text", "weighting": weighting, **more})
+        TextFeaturesParameters.model_validate({"kind": "text", "weighting": weighting, **options})
     )
 
 
@@ -53,7 +53,7 @@ def no_labels(n: int) -> Labels:
 @pytest.mark.parametrize("weighting", ["binary", "tf", "tfidf", "pivoted"])
 @settings(max_examples=30, deadline=None)
 @given(st.lists(documents, min_size=1, max_size=6).filter(any), documents)
-def test_weights_are_those_of_the_literal_version(
+def test_weights_agree_with_the_literal_implementation(
     weighting: str, training: list[list[str]], other: list[str]
 ) -> None:
     fitted = features(weighting)
@@ -72,8 +72,8 @@ def test_weights_are_those_of_the_literal_version(
     )
 
 
-def test_lengths_count_terms_that_selection_drops() -> None:
-    """The pivot of a document is measured before selection, in training and after."""
+def test_document_lengths_include_terms_that_are_not_selected() -> None:
+    """The pivot of a document is computed before the selection, in fit and in transform."""
     texts = ["a a b c d", "b", "c c"]
     Y = no_labels(3)
     whole, chosen = (
@@ -87,7 +87,7 @@ def test_lengths_count_terms_that_selection_drops() -> None:
     np.testing.assert_array_equal(chosen.transform(texts).toarray(), one_term)
 
 
-def test_light_fields_never_make_a_weight_negative() -> None:
+def test_fields_with_small_weights_do_not_cause_negative_weights() -> None:
     class Light:
         language = None
 
@@ -101,7 +101,7 @@ def test_light_fields_never_make_a_weight_negative() -> None:
     )
 
 
-def test_unit_scaling_gives_length_one_after_selection() -> None:
+def test_unit_scaling_normalizes_after_selection() -> None:
     fitted = features("tf", scaling="unit", selection={"kind": "document_frequency", "count": 2})
     X: Floats = fitted.fit_transform([["a a b c", "a b", ""]], no_labels(3)).toarray()
     np.testing.assert_allclose(X, [[2 / 5**0.5, 1 / 5**0.5], [0.5**0.5, 0.5**0.5], [0, 0]], rtol=1e-12)

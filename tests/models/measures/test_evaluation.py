@@ -1,4 +1,4 @@
-"""All measures at once: which are there, which are left out, and the rows of the labels."""
+"""Evaluations: which measures they include, and the rows of the labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN = {
 }  # fmt: skip
 
 
-def test_everything_is_measured() -> None:
+def test_an_evaluation_has_all_measures() -> None:
     Y, P = as_label_matrix([[1, 0], [0, 0]]), as_label_matrix([[1, 1], [0, 0]])
     result = evaluate(Y, P, np.array([[2.0, 1.0], [-1.0, -1.0]]), ["a", "b"])
     assert set(result.measures) == PLAIN
@@ -37,21 +37,21 @@ def test_undefined_measures_are_absent() -> None:
     assert result.measures["f1_macro"] == 1.0
 
 
-def test_of_no_examples_only_the_counts_and_label_averages_remain() -> None:
+def test_without_examples_only_counts_and_label_averages_are_defined() -> None:
     nothing = as_label_matrix(np.zeros((0, 2)))
     result = evaluate(nothing, nothing, np.zeros((0, 2)), ["a", "b"], tree=LabelTree({"b": "a"}))
     assert result.measures["n_examples"] == 0
     assert all(np.isfinite(value) for value in result.measures.values())
 
 
-def test_single_label_data_gets_a_confusion_matrix_of_the_best_labels() -> None:
+def test_single_label_data_has_a_confusion_matrix_of_the_top_labels() -> None:
     Y = as_label_matrix([[1, 0], [0, 1], [0, 1]])
     result = evaluate(Y, Y, np.array([[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]]), ["a", "b"])
     assert result.confusion is not None
     assert result.confusion.tolist() == [[1, 0], [1, 1]]
 
 
-def test_a_tree_adds_its_losses() -> None:
+def test_a_tree_adds_tree_losses() -> None:
     Y, P = as_label_matrix([[1, 1, 1]]), as_label_matrix([[1, 0, 0]])
     result = evaluate(Y, P, np.zeros((1, 3)), ["a", "b", "c"], tree=LabelTree({"b": "a", "c": "b"}))
     assert set(result.measures) - PLAIN == {
@@ -64,7 +64,7 @@ def test_a_tree_adds_its_losses() -> None:
     assert result.measures["hierarchical_subtree"] == pytest.approx(2 / 3)
 
 
-def test_a_covering_adds_its_error_and_its_loss() -> None:
+def test_a_covering_adds_covering_error_and_loss() -> None:
     Y, P = as_label_matrix([[1, 1], [0, 0]]), as_label_matrix([[1, 0], [0, 0]])
     scores = np.array([[1.0, -1.0], [-1.0, -1.0]])
     measures = evaluate(Y, P, scores, ["a", "b"], covering={"kind": "zero_one"}).measures

@@ -1,4 +1,4 @@
-"""Measures example by example, worst documents and score histograms, against loops."""
+"""Measures of examples, worst examples and score histograms, compared with loops."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.measures.worst import worst_examples
 
 LABELS = ["a", "b", "c"]
 TREE = LabelTree({"b": "a", "c": "b"})
-NO_MEANS = {"f1", "precision", "recall"}
+NOT_MEANS = {"f1", "precision", "recall"}
 Problem = tuple[AnyArray, AnyArray, Floats]
 
 
@@ -34,7 +34,7 @@ def problems(draw: Callable[..., int]) -> Problem:
 
 @settings(max_examples=40)
 @given(problems())
-def test_their_means_are_the_measures(problem: Problem) -> None:
+def test_the_means_over_examples_are_the_measures(problem: Problem) -> None:
     Y, P, scores = as_label_matrix(problem[0]), as_label_matrix(problem[1]), problem[2]
     covering = {"kind": "zero_one"}
     whole = evaluate(Y, P, scores, LABELS, tree=TREE, covering=covering).measures
@@ -47,13 +47,13 @@ def test_their_means_are_the_measures(problem: Problem) -> None:
             assert defined.mean() == pytest.approx(whole[measure], abs=1e-12), name
         else:
             assert not len(defined)
-    means = {name for name in DIRECTIONS if name.split("_")[0] not in NO_MEANS} - {"covering_loss"}
+    means = {name for name in DIRECTIONS if name.split("_")[0] not in NOT_MEANS} - {"covering_loss"}
     assert {name.removesuffix(".one") for name in each} == means
 
 
 @settings(max_examples=40)
 @given(problems(), st.integers(0, 12))
-def test_the_worst_examples_are_those_that_sorting_finds(problem: Problem, count: int) -> None:
+def test_the_worst_examples_agree_with_sorting(problem: Problem, count: int) -> None:
     Y, P, scores = problem
     badness = []
     for i in range(len(Y)):

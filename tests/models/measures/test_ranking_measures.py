@@ -1,4 +1,4 @@
-"""Measures of rankings, against literal loops over positions and against scikit-learn."""
+"""Measures of rankings, compared with literal loops over positions and with scikit-learn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def positions(scores: list[float]) -> list[int]:
-    """r(c): one more than the labels that score higher, or as high and sort first."""
+    """Return r(c): one plus the number of labels with a higher score, or an equal one and a smaller index."""
     return [
         1 + sum(b > a or (b == a and other < label) for other, b in enumerate(scores))
         for label, a in enumerate(scores)
@@ -62,7 +62,7 @@ def literal(Y: list[list[int]], S: list[list[float]]) -> dict[str, float]:
 
 @given(problems())
 @settings(max_examples=50, deadline=None)
-def test_ranking_measures_are_their_definitions(problem: Problem) -> None:
+def test_ranking_measures_agree_with_their_definitions(problem: Problem) -> None:
     Y, S = problem
     expected = literal(Y, S)
     labels, scores = as_label_matrix(Y), np.array(S)
@@ -73,7 +73,7 @@ def test_ranking_measures_are_their_definitions(problem: Problem) -> None:
 
 
 def untied(seed: int) -> tuple[AnyArray, Floats]:
-    """Labelled examples, none with all labels, and scores without ties."""
+    """Labelled examples, none of them with all labels, and scores without ties."""
     rng = np.random.default_rng(seed)
     Y = (rng.random((40, 7)) < 0.3).astype(np.int64)
     Y[np.arange(40), rng.integers(0, 7, 40)] = 1
@@ -83,7 +83,7 @@ def untied(seed: int) -> tuple[AnyArray, Floats]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_scikit_learn_agrees_on_untied_scores(seed: int) -> None:
+def test_ranking_measures_agree_with_scikit_learn_without_ties(seed: int) -> None:
     Y, scores = untied(seed)
     ours = rankings.ranking_measures(as_label_matrix(Y), scores)
     assert ours["coverage"] == pytest.approx(metrics.coverage_error(Y, scores) - 1)
@@ -95,7 +95,7 @@ def test_scikit_learn_agrees_on_untied_scores(seed: int) -> None:
     assert np.mean(each) == pytest.approx(metrics.label_ranking_loss(Y, scores))
 
 
-def test_examples_without_labels_are_left_out() -> None:
+def test_examples_without_labels_are_omitted() -> None:
     labels = as_label_matrix([[0, 0], [0, 1]])
     scores = np.array([[9.0, -9.0], [2.0, 1.0]])
     assert rankings.one_error(labels, scores) == 1.0
@@ -107,5 +107,5 @@ def test_without_any_label_ranking_measures_are_undefined() -> None:
     assert all(math.isnan(value) for value in rankings.ranking_measures(nothing, np.zeros((2, 3))).values())
 
 
-def test_ties_go_to_the_label_that_sorts_first() -> None:
+def test_of_tied_labels_the_first_one_ranks_higher() -> None:
     assert ranking(np.array([[0.0, 1.0, -0.0, 1.0]])).tolist() == [[1, 3, 0, 2]]

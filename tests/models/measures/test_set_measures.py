@@ -1,4 +1,4 @@
-"""Measures of label sets, against literal loops and against scikit-learn."""
+"""Measures of label sets, compared with literal loops and with scikit-learn."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def two_labelings(draw: st.DrawFn) -> tuple[Sets, Sets]:
     return draw(rows), draw(rows)
 
 
-def counts(true: Sets, given_: Sets, label: int) -> tuple[int, int, int, int]:
+def counts(true: Sets, predicted: Sets, label: int) -> tuple[int, int, int, int]:
     tp = fp = fn = tn = 0
-    for y, p in zip(true, given_, strict=True):
+    for y, p in zip(true, predicted, strict=True):
         if y[label] and p[label]:
             tp += 1
         elif p[label]:
@@ -47,12 +47,12 @@ def f1(tp: int, fp: int, fn: int, *, empty: float) -> float:
 
 @given(two_labelings())
 @settings(max_examples=50, deadline=None)
-def test_measures_of_sets_are_their_definitions(labelings: tuple[Sets, Sets]) -> None:
-    true, given_ = labelings
+def test_measures_of_label_sets_agree_with_their_definitions(labelings: tuple[Sets, Sets]) -> None:
+    true, predicted = labelings
     n, k = len(true), len(true[0])
-    Y, P = as_label_matrix(true), as_label_matrix(given_)
-    wrong = sum(true[i][j] != given_[i][j] for i in range(n) for j in range(k))
-    unequal = sum(true[i] != given_[i] for i in range(n))
+    Y, P = as_label_matrix(true), as_label_matrix(predicted)
+    wrong = sum(true[i][j] != predicted[i][j] for i in range(n) for j in range(k))
+    unequal = sum(true[i] != predicted[i] for i in range(n))
     assert hamming_loss(Y, P) == pytest.approx(wrong / (n * k), abs=1e-12)
     assert subset_zero_one(Y, P) == pytest.approx(unequal / n, abs=1e-12)
     assert accuracy(Y, P) == pytest.approx(1 - unequal / n, abs=1e-12)
@@ -60,11 +60,11 @@ def test_measures_of_sets_are_their_definitions(labelings: tuple[Sets, Sets]) ->
 
 @given(two_labelings())
 @settings(max_examples=50, deadline=None)
-def test_averages_of_label_tables_are_their_definitions(labelings: tuple[Sets, Sets]) -> None:
-    true, given_ = labelings
+def test_micro_and_macro_averages_agree_with_their_definitions(labelings: tuple[Sets, Sets]) -> None:
+    true, predicted = labelings
     k = len(true[0])
-    Y, P = as_label_matrix(true), as_label_matrix(given_)
-    rows = [counts(true, given_, j) for j in range(k)]
+    Y, P = as_label_matrix(true), as_label_matrix(predicted)
+    rows = [counts(true, predicted, j) for j in range(k)]
     tp, fp, fn, _ = (sum(column) for column in zip(*rows, strict=True))
     expected = {
         "f1_micro": f1(tp, fp, fn, empty=0.0),
@@ -85,13 +85,13 @@ def test_averages_of_label_tables_are_their_definitions(labelings: tuple[Sets, S
 
 @given(two_labelings())
 @settings(max_examples=40, deadline=None)
-def test_scikit_learn_agrees(labelings: tuple[Sets, Sets]) -> None:
-    # One column would be read as a binary problem there.
-    true, given_ = (np.column_stack([np.array(sets), np.ones(len(sets), dtype=int)]) for sets in labelings)
-    Y, P = as_label_matrix(true), as_label_matrix(given_)
-    assert hamming_loss(Y, P) == pytest.approx(metrics.hamming_loss(true, given_))
-    assert accuracy(Y, P) == pytest.approx(metrics.accuracy_score(true, given_))
-    assert subset_zero_one(Y, P) == pytest.approx(metrics.zero_one_loss(true, given_))
+def test_label_set_measures_agree_with_scikit_learn(labelings: tuple[Sets, Sets]) -> None:
+    # scikit-learn treats one column as a binary problem.
+    true, predicted = (np.column_stack([np.array(sets), np.ones(len(sets), dtype=int)]) for sets in labelings)
+    Y, P = as_label_matrix(true), as_label_matrix(predicted)
+    assert hamming_loss(Y, P) == pytest.approx(metrics.hamming_loss(true, predicted))
+    assert accuracy(Y, P) == pytest.approx(metrics.accuracy_score(true, predicted))
+    assert subset_zero_one(Y, P) == pytest.approx(metrics.zero_one_loss(true, predicted))
     theirs = {
         "f1": metrics.f1_score,
         "precision": metrics.precision_score,
@@ -100,23 +100,25 @@ def test_scikit_learn_agrees(labelings: tuple[Sets, Sets]) -> None:
     ours = tables.label_measures(tables.contingency(Y, P))
     for name, measure in theirs.items():
         zero = "f1_macro_zero" if name == "f1" else f"{name}_macro"
-        assert ours[f"{name}_micro"] == pytest.approx(measure(true, given_, average="micro", zero_division=0))
-        assert ours[zero] == pytest.approx(measure(true, given_, average="macro", zero_division=0))
+        assert ours[f"{name}_micro"] == pytest.approx(
+            measure(true, predicted, average="micro", zero_division=0)
+        )
+        assert ours[zero] == pytest.approx(measure(true, predicted, average="macro", zero_division=0))
 
 
-def test_both_macro_conventions_stand_side_by_side() -> None:
-    """The same predictions score .55 and .33 by the two, as nine labels in forty are never met nor given."""
+def test_both_conventions_of_macro_f1_are_available() -> None:
+    """The conventions give .55 and .33 if nine of forty labels have no true and no predicted example."""
     empty, good, bad = 9, 13, 18  # labels without a positive, with F1 = 1, with F1 = 0
     true = np.zeros((2, empty + good + bad), dtype=int)
-    given_ = true.copy()
+    predicted = true.copy()
     true[0, empty:] = 1
-    given_[0, empty : empty + good] = 1
-    Y, P = as_label_matrix(true), as_label_matrix(given_)
+    predicted[0, empty : empty + good] = 1
+    Y, P = as_label_matrix(true), as_label_matrix(predicted)
     assert tables.f1_macro(Y, P) == pytest.approx((empty + good) / 40) == pytest.approx(0.55)
     assert tables.f1_macro_zero(Y, P) == pytest.approx(good / 40) == pytest.approx(0.325)
 
 
-def test_of_no_examples_means_are_undefined() -> None:
+def test_without_examples_means_are_undefined() -> None:
     nothing = as_label_matrix(np.zeros((0, 3)))
     assert math.isnan(hamming_loss(nothing, nothing))
     assert math.isnan(subset_zero_one(nothing, nothing))
@@ -125,7 +127,7 @@ def test_of_no_examples_means_are_undefined() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
 @settings(max_examples=40, deadline=None)
-def test_confusion_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
+def test_the_confusion_matrix_agrees_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     true, guessed = (np.array(column) for column in zip(*pairs, strict=True))
     Y, P = as_label_matrix(np.eye(4, dtype=int)[true]), as_label_matrix(np.eye(4, dtype=int)[guessed])
     matrix = confusion(Y, guessed)
@@ -133,7 +135,7 @@ def test_confusion_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     assert (co_errors(Y, P).toarray() == matrix - np.diag(np.diag(matrix))).all()
 
 
-def test_confusion_wants_one_label_an_example() -> None:
+def test_a_confusion_matrix_needs_one_label_per_example() -> None:
     assert not is_single_label(as_label_matrix([[1, 1], [1, 0]]))
     assert not is_single_label(as_label_matrix([[0, 0], [1, 0]]))
     with pytest.raises(ValueError, match="co_errors"):
@@ -143,10 +145,10 @@ def test_confusion_wants_one_label_an_example() -> None:
 @given(two_labelings())
 @settings(max_examples=40, deadline=None)
 def test_co_errors_count_examples_with_both_errors(labelings: tuple[Sets, Sets]) -> None:
-    true, given_ = labelings
+    true, predicted = labelings
     k = len(true[0])
     expected = [
-        [sum(y[a] > p[a] and y[b] < p[b] for y, p in zip(true, given_, strict=True)) for b in range(k)]
+        [sum(y[a] > p[a] and y[b] < p[b] for y, p in zip(true, predicted, strict=True)) for b in range(k)]
         for a in range(k)
     ]
-    assert co_errors(as_label_matrix(true), as_label_matrix(given_)).toarray().tolist() == expected
+    assert co_errors(as_label_matrix(true), as_label_matrix(predicted)).toarray().tolist() == expected

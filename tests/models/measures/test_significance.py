@@ -1,4 +1,4 @@
-"""Paired tests between learners, against their definitions written out."""
+"""Paired tests between learners, compared with literal implementations of their definitions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SMALL = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=9)
 
 
 def literal_wilcoxon(differences: list[float]) -> tuple[float, float]:
-    """The test by its definition: every pattern of signs is as likely as any other."""
-    kept = [d for d in differences if d != 0]
-    sizes = [abs(d) for d in kept]
+    """Compute the test from its definition: all patterns of signs are equally probable."""
+    nonzero = [d for d in differences if d != 0]
+    sizes = [abs(d) for d in nonzero]
     ranks = []
     for size in sizes:
         smaller, equal = sum(s < size for s in sizes), sum(s == size for s in sizes)
         ranks.append(smaller + (equal + 1) / 2)
-    positive = sum(rank for rank, d in zip(ranks, kept, strict=True) if d > 0)
-    negative = sum(rank for rank, d in zip(ranks, kept, strict=True) if d < 0)
+    positive = sum(rank for rank, d in zip(ranks, nonzero, strict=True) if d > 0)
+    negative = sum(rank for rank, d in zip(ranks, nonzero, strict=True) if d < 0)
     statistic = min(positive, negative)
-    patterns = list(itertools.product([0, 1], repeat=len(kept)))
+    patterns = list(itertools.product([0, 1], repeat=len(nonzero)))
     tail = sum(sum(itertools.compress(ranks, signs)) <= statistic for signs in patterns)
     return statistic, min(1.0, 2 * tail / len(patterns))
 
@@ -35,63 +35,63 @@ def literal_wilcoxon(differences: list[float]) -> tuple[float, float]:
 @settings(max_examples=50)
 @given(SMALL)
 def test_the_signed_rank_test_counts_sign_patterns(differences: list[float]) -> None:
-    found = wilcoxon_signed_rank(np.array(differences), np.zeros(len(differences)))
+    result = wilcoxon_signed_rank(np.array(differences), np.zeros(len(differences)))
     statistic, p_value = literal_wilcoxon(differences)
-    assert found.statistic == statistic
-    assert found.p_value == pytest.approx(p_value, abs=1e-12)
-    assert found.n == sum(d != 0 for d in differences)
+    assert result.statistic == statistic
+    assert result.p_value == pytest.approx(p_value, abs=1e-12)
+    assert result.n == sum(d != 0 for d in differences)
 
 
 @pytest.mark.parametrize("n", [6, EXACT_UP_TO])
-def test_without_ties_it_is_scipys_exact_test(n: int) -> None:
+def test_without_ties_it_agrees_with_the_exact_test_of_scipy(n: int) -> None:
     differences = np.random.default_rng(n).normal(0.3, 1, n)
     expected = stats.wilcoxon(differences, method="exact")
-    found = wilcoxon_signed_rank(differences, np.zeros(n))
-    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+    result = wilcoxon_signed_rank(differences, np.zeros(n))
+    assert (result.statistic, result.p_value) == pytest.approx((expected.statistic, expected.pvalue))
 
 
 @pytest.mark.parametrize("values", [7, 1000])
-def test_of_many_pairs_it_is_scipys_normal_approximation_ties_and_all(values: int) -> None:
+def test_for_many_pairs_it_agrees_with_the_normal_approximation_of_scipy(values: int) -> None:
     rng = np.random.default_rng(values)
     first, second = rng.integers(0, values, 300).astype(float), rng.integers(0, values, 300).astype(float)
-    expected = stats.wilcoxon(first, second, zero_method="wilcox", method="asymptotic")  # type: ignore[call-overload]  # the stubs know its older name
-    found = wilcoxon_signed_rank(first, second)
-    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+    expected = stats.wilcoxon(first, second, zero_method="wilcox", method="asymptotic")  # type: ignore[call-overload]  # the stubs only have an older name
+    result = wilcoxon_signed_rank(first, second)
+    assert (result.statistic, result.p_value) == pytest.approx((expected.statistic, expected.pvalue))
 
 
 @settings(max_examples=50)
 @given(SMALL)
 def test_the_wald_test_is_the_mean_difference_over_its_standard_error(differences: list[float]) -> None:
-    found = paired_wald(np.array(differences), np.zeros(len(differences)))
+    result = paired_wald(np.array(differences), np.zeros(len(differences)))
     n = len(differences)
     mean = sum(differences) / n
     variance = sum((d - mean) ** 2 for d in differences) / n
     if mean == 0:
-        assert (found.statistic, found.p_value) == (0.0, 1.0)
+        assert (result.statistic, result.p_value) == (0.0, 1.0)
     elif variance == 0:
-        assert (abs(found.statistic), found.p_value) == (math.inf, 0.0)
+        assert (abs(result.statistic), result.p_value) == (math.inf, 0.0)
     else:
         statistic = mean / math.sqrt(variance / n)
-        assert found.statistic == pytest.approx(statistic, rel=1e-9)
-        assert found.p_value == pytest.approx(math.erfc(abs(statistic) / math.sqrt(2)), rel=1e-9, abs=1e-15)
+        assert result.statistic == pytest.approx(statistic, rel=1e-9)
+        assert result.p_value == pytest.approx(math.erfc(abs(statistic) / math.sqrt(2)), rel=1e-9, abs=1e-15)
 
 
 @settings(max_examples=50)
 @given(SMALL)
-def test_whoever_is_named_first_makes_no_difference(differences: list[float]) -> None:
+def test_the_order_of_the_learners_does_not_matter(differences: list[float]) -> None:
     first, second = np.array(differences), np.zeros(len(differences))
     for test in (paired_wald, wilcoxon_signed_rank):
         assert test(first, second).p_value == pytest.approx(test(second, first).p_value)
 
 
-def test_pairs_must_be_pairs() -> None:
+def test_arrays_of_different_lengths_are_rejected() -> None:
     with pytest.raises(ValueError, match="same length"):
         paired_wald(np.zeros(3), np.zeros(2))
 
 
 @settings(max_examples=50)
 @given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_rejects_what_his_procedure_rejects(p_values: list[float]) -> None:
+def test_holm_agrees_with_the_step_down_procedure(p_values: list[float]) -> None:
     corrected = holm(p_values)
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     for alpha in (0.01, 0.05, 0.3):

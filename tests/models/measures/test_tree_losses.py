@@ -1,4 +1,4 @@
-"""The four tree losses against the paper's sums, written out."""
+"""The tree losses, compared with literal implementations of the paper's sums."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ancestors(parents: list[int], j: int) -> list[int]:
 
 @given(forests(), st.integers(0, 2**32 - 1), st.sampled_from(SCALINGS))
 @settings(max_examples=50, deadline=None)
-def test_losses_are_the_papers_sums(parents: list[int], seed: int, scaling: Scaling) -> None:
+def test_losses_agree_with_the_sums_of_the_paper(parents: list[int], seed: int, scaling: Scaling) -> None:
     rng = np.random.default_rng(seed)
     true, predicted = rng.integers(0, 2, (2, 5, len(parents)))
     zero_one = symmetric = hierarchical = simplified = 0.0
@@ -74,19 +74,19 @@ def test_losses_are_the_papers_sums(parents: list[int], seed: int, scaling: Scal
     )
 
 
-def test_subtree_scaling_measures_what_is_out_of_reach() -> None:
+def test_subtree_scaling_measures_the_unreachable_part_of_the_tree() -> None:
     """ "The proportion of the tree not reachable from the root when we stop before the first mistake"."""
-    # 0 has the children 1 and 2; 1 has the children 3 and 4. The mistake at 1 hides three of five nodes.
+    # 0 has the children 1 and 2; 1 has the children 3 and 4. The mistake at 1 cuts off three of five nodes.
     parents = [-1, 0, 0, 1, 1]
     assert hierarchical_loss([[1, 1, 0, 1, 0]], [[1, 0, 0, 1, 1]], parents, "subtree") == pytest.approx(3 / 5)
-    # The mistake at 4 under the mistake at 1 costs nothing in either hierarchical loss.
+    # The mistake at 4 below the mistake at 1 has no cost in either hierarchical loss.
     assert simplified_hierarchical_loss(
         [[1, 1, 0, 1, 0]], [[1, 0, 0, 1, 1]], parents, "subtree"
     ) == pytest.approx(3 / 5)
     assert symmetric_difference_loss([[1, 1, 0, 1, 0]], [[1, 0, 0, 1, 1]]) == 2
 
 
-def test_simplified_loss_charges_again_below_a_corrected_node() -> None:
+def test_the_simplified_loss_counts_mistakes_below_a_correct_node_again() -> None:
     chain = [-1, 0, 1]
     assert hierarchical_loss([[1, 1, 1]], [[0, 1, 0]], chain) == 1
     assert simplified_hierarchical_loss([[1, 1, 1]], [[0, 1, 0]], chain) == 2
@@ -112,7 +112,7 @@ def test_losses_are_ordered(parents: list[int], seed: int, scaling: Scaling) -> 
     assert zero_one_loss(true, predicted) <= symmetric_difference_loss(true, predicted)
 
 
-def test_the_loss_of_no_examples_is_undefined() -> None:
+def test_without_examples_the_loss_is_undefined() -> None:
     assert np.isnan(zero_one_loss(np.zeros((0, 2)), np.zeros((0, 2))))
 
 
@@ -122,6 +122,6 @@ def test_different_shapes_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("parents", [[1, 0], [0], [2, -1], [-2]])
-def test_what_is_no_forest_is_refused(parents: list[int]) -> None:
+def test_parents_that_are_not_a_forest_are_rejected(parents: list[int]) -> None:
     with pytest.raises(ParameterError):
         Forest(np.array(parents))

@@ -36,18 +36,18 @@ def examples() -> Examples:
 
 
 def pipeline(
-    learner: str = "svm", decision: str | None = None, features: str = "text", **given: Any
+    learner: str = "svm", decision: str | None = None, features: str = "text", **options: Any
 ) -> Pipeline:
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": features}),
-        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **given}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **options}),
         catalog.DECISION_PARAMETERS.validate_python({"kind": decision}) if decision else None,
     )
 
 
 @dataclass(frozen=True)
-class InTwos:
-    """A source that gives its examples two at a time."""
+class BatchesOfTwo:
+    """A source that returns its examples in batches of two."""
 
     whole: Examples
 
@@ -70,8 +70,8 @@ class InTwos:
     def splits(self) -> list[Split | None]:
         return self.whole.splits()
 
-    def where(self, keep: Bools) -> InTwos:
-        return InTwos(self.whole.where(keep))
+    def where(self, keep: Bools) -> BatchesOfTwo:
+        return BatchesOfTwo(self.whole.where(keep))
 
 
 class CountsParameters(LearnerParameters):
@@ -81,7 +81,7 @@ class CountsParameters(LearnerParameters):
 
 
 class Counts(Learner):
-    """A learner that is in no catalogue: a label scores how often it was met, less a half."""
+    """A learner that is not in the catalog. The score of a label is its number of examples minus 1/2."""
 
     parameters = CountsParameters
     algorithm: ClassVar[str] = "counts"
@@ -109,7 +109,7 @@ class Counts(Learner):
         return self
 
 
-def counting() -> Pipeline:
+def fitted_counts() -> Pipeline:
     return Pipeline(TextFeatures(TextFeaturesParameters(kind="text")), Counts())
 
 
@@ -117,13 +117,13 @@ def test_labels_are_those_with_a_training_example_in_label_order() -> None:
     assert pipeline().fit(examples()).labels_ == ["blue", "flower", "green", "red"]
 
 
-def test_text_is_learned() -> None:
+def test_a_pipeline_learns_from_text() -> None:
     fitted = pipeline().fit(examples())
     predictions = fitted.predict(["a red rose", "the blue sky"])
     assert [set(p.labels) for p in predictions] == [{"red", "flower"}, {"blue"}]
 
 
-def test_predictions_are_the_scores_sorted() -> None:
+def test_rankings_are_sorted_by_score() -> None:
     fitted = pipeline().fit(examples())
     scores = fitted.scores(TEXTS)
     for row, prediction in zip(scores, fitted.predict(TEXTS), strict=True):
@@ -134,13 +134,13 @@ def test_predictions_are_the_scores_sorted() -> None:
 
 
 def test_equal_scores_rank_by_label_order() -> None:
-    fitted = counting().fit(Examples("text", ["x", "x", "x"], [("b", "c"), ("c", "a", "b"), ("c",)]))
+    fitted = fitted_counts().fit(Examples("text", ["x", "x", "x"], [("b", "c"), ("c", "a", "b"), ("c",)]))
     assert fitted.predict(["y"])[0].ranking == [("c", 2.5), ("b", 1.5), ("a", 0.5)]
-    fitted = counting().fit(Examples("text", ["x", "x"], [("b", "a"), ("c",)]))
+    fitted = fitted_counts().fit(Examples("text", ["x", "x"], [("b", "a"), ("c",)]))
     assert [label for label, _ in fitted.predict(["y"])[0].ranking] == ["a", "b", "c"]
 
 
-def test_top_shortens_the_ranking_and_not_the_set() -> None:
+def test_top_limits_the_ranking_but_not_the_label_set() -> None:
     fitted = pipeline().fit(examples())
     whole, short = fitted.predict(TEXTS), fitted.predict(TEXTS, top=1)
     assert [p.ranking for p in short] == [p.ranking[:1] for p in whole]
@@ -148,7 +148,7 @@ def test_top_shortens_the_ranking_and_not_the_set() -> None:
     assert fitted.predict(TEXTS, top=99) == whole
 
 
-def test_a_batch_and_its_documents_one_by_one_get_the_same_answers() -> None:
+def test_a_batch_has_the_predictions_of_its_documents() -> None:
     fitted = pipeline().fit(examples())
     assert fitted.predict(TEXTS, explain=True) == [fitted.predict([text], explain=True)[0] for text in TEXTS]
     assert fitted.predict([]) == []
@@ -175,12 +175,12 @@ def test_any_label_can_be_explained() -> None:
     (explanation,) = fitted.explain(["red rose"], "blue", terms=1)
     assert explanation.label == "blue"
     assert len(explanation.terms) == 1
-    with pytest.raises(ParameterError, match="'mauve'") as caught:
+    with pytest.raises(ParameterError, match="'mauve'") as error_info:
         fitted.explain(["red rose"], "mauve")
-    assert caught.value.pointer == "/label"
+    assert error_info.value.pointer == "/label"
 
 
-def test_numbers_are_learned_with_columns_matched_by_name() -> None:
+def test_numeric_columns_are_matched_by_name() -> None:
     matrix = csr_array(np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 2.0]]))
     source = Examples("features", FeatureRows(["left", "right"], matrix), [("l",), ("r",), ("l",), ("r",)])
     fitted = pipeline(features="numeric").fit(source)
@@ -188,13 +188,13 @@ def test_numbers_are_learned_with_columns_matched_by_name() -> None:
     assert fitted.predict(swapped)[0].labels == ["l"]
 
 
-def test_mail_is_read_in_training_and_in_serving() -> None:
+def test_mail_is_parsed_in_training_and_in_prediction() -> None:
     mails = [Email(subject=text, text="Hello,\n") for text in TEXTS]
     fitted = pipeline().fit(Examples("email", mails, SETS))
     assert fitted.mail_version_ == MAIL_VERSION
     raw = Email(raw=b"Subject: red rose\r\n\r\nHello,\r\n")
     assert fitted.predict([raw])[0].labels == ["flower", "red"]
-    # What has been read already is not read again.
+    # A parsed message is not parsed again.
     assert fitted.predict([read_email(raw)]) == fitted.predict([raw])
 
 
@@ -202,34 +202,34 @@ def test_only_mail_has_a_mail_version() -> None:
     assert pipeline().fit(examples()).mail_version_ is None
 
 
-def test_batches_do_not_matter() -> None:
-    whole, parts = pipeline().fit(examples()), pipeline().fit(InTwos(examples()))
-    assert (whole.scores(TEXTS) == parts.scores(InTwos(examples()))).all()
-    assert whole.evaluate(examples()) == parts.evaluate(InTwos(examples()))
+def test_batch_sizes_do_not_matter() -> None:
+    whole, parts = pipeline().fit(examples()), pipeline().fit(BatchesOfTwo(examples()))
+    assert (whole.scores(TEXTS) == parts.scores(BatchesOfTwo(examples()))).all()
+    assert whole.evaluate(examples()) == parts.evaluate(BatchesOfTwo(examples()))
 
 
-def test_a_tree_closes_training_sets_under_ancestors() -> None:
+def test_with_a_tree_training_sets_include_ancestors() -> None:
     tree = LabelTree({"red": "colour", "green": "colour", "unmet": "colour"})
     fitted = pipeline("h_svm").fit(examples(), tree=tree)
     assert fitted.labels_ == ["blue", "colour", "flower", "green", "red"]
     assert fitted.closed_under_ancestors_
     for prediction in fitted.predict(TEXTS):
         assert set(tree.closure(prediction.labels)) == set(prediction.labels)
-    # The sets of the examples are closed for measuring, too.
+    # Evaluation adds the ancestors, too.
     rows = {row.label: row for row in fitted.evaluate(examples()).labels}
     assert rows["colour"].tp + rows["colour"].fn == 4
     assert "hierarchical" in fitted.evaluate(examples()).measures
 
 
-def test_nothing_promises_closed_sets_but_a_tree_learner_and_the_sign() -> None:
+def test_only_a_tree_learner_with_the_sign_decision_guarantees_closed_sets() -> None:
     tree = LabelTree({"red": "colour"})
     assert not pipeline("h_svm").fit(examples()).closed_under_ancestors_
     assert not pipeline("svm").fit(examples(), tree=tree).closed_under_ancestors_
     assert not pipeline("h_svm", "tuned_threshold").fit(examples(), tree=tree).closed_under_ancestors_
 
 
-def test_the_learner_is_told_of_names_tree_and_kind() -> None:
-    own = counting().fit(examples(), tree=LabelTree({"red": "colour"}))
+def test_the_learner_receives_names_tree_and_kind() -> None:
+    own = fitted_counts().fit(examples(), tree=LabelTree({"red": "colour"}))
     assert isinstance(own.learner, Counts)
     context = own.learner.context_
     assert context.labels == ["blue", "colour", "flower", "green", "red"]
@@ -239,7 +239,7 @@ def test_the_learner_is_told_of_names_tree_and_kind() -> None:
     assert not context.numeric_features
 
 
-def test_decisions_make_sets_of_the_same_scores() -> None:
+def test_different_decisions_use_the_same_scores() -> None:
     one = pipeline(decision="single_label").fit(examples())
     assert [len(p.labels) for p in one.predict([*TEXTS, "undelivered of"])] == [1] * 7
     some = pipeline(decision="at_least_one").fit(examples())
@@ -247,25 +247,25 @@ def test_decisions_make_sets_of_the_same_scores() -> None:
     assert pipeline().fit(examples()).predict(["undelivered of"])[0].labels == []
 
 
-def test_the_default_decision_is_the_learners_own() -> None:
+def test_the_default_decision_is_that_of_the_learner() -> None:
     assert pipeline("svm").fit(examples()).decision_.kind == "sign"
     assert pipeline("mmp").fit(examples()).decision_.kind == "tuned_threshold"
 
 
-def test_senseless_requests_are_refused_before_anything_is_read() -> None:
-    with pytest.raises(ParameterError) as caught:
+def test_invalid_requests_are_rejected_before_documents_are_read() -> None:
+    with pytest.raises(ParameterError) as error_info:
         pipeline(decision="calibrated_label").fit(examples())
-    assert caught.value.pointer == "/decision/kind"
-    with pytest.raises(ParameterError) as caught:
+    assert error_info.value.pointer == "/decision/kind"
+    with pytest.raises(ParameterError) as error_info:
         pipeline(features="numeric").fit(examples())
-    assert caught.value.pointer == "/features/kind"
+    assert error_info.value.pointer == "/features/kind"
     with pytest.raises(UnsuitableDataError, match="no training example has a label"):
         pipeline().fit(Examples("text", TEXTS, [()] * 6))
     with pytest.raises(UnsuitableDataError):
         pipeline().fit(Examples("text", [], []))
 
 
-def test_documents_of_the_wrong_kind_are_refused() -> None:
+def test_documents_of_the_wrong_kind_are_rejected() -> None:
     rows = FeatureRows(["a"], csr_array(np.ones((1, 1))))
     with pytest.raises(ParameterError, match="text"):
         pipeline().fit(examples()).predict(rows)
@@ -275,7 +275,7 @@ def test_documents_of_the_wrong_kind_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "use",
     [
         lambda p: p.predict(["x"]),
         lambda p: p.scores(["x"]),
@@ -284,12 +284,12 @@ def test_documents_of_the_wrong_kind_are_refused() -> None:
         lambda p: p.get_state(),
     ],
 )
-def test_nothing_is_predicted_before_fit(ask: Callable[[Pipeline], object]) -> None:
+def test_an_unfitted_pipeline_cannot_predict(use: Callable[[Pipeline], object]) -> None:
     with pytest.raises(NotFittedError):
-        ask(pipeline())
+        use(pipeline())
 
 
-def test_warnings_tell_of_labels_always_on_and_of_empty_documents() -> None:
+def test_constant_labels_and_empty_documents_cause_warnings() -> None:
     source = Examples("text", ["red", "blue", "", "!"], [("all", "r"), ("all",), ("all",), ("all",)])
     notes = pipeline().fit(source).summary_
     assert "labels that every training example has: all" in notes.warnings
@@ -299,7 +299,7 @@ def test_warnings_tell_of_labels_always_on_and_of_empty_documents() -> None:
     assert pipeline().fit(examples()).summary_.facts["unlabelled"] == 1
 
 
-def test_labels_of_the_test_part_alone_are_warned_of_and_not_measured() -> None:
+def test_labels_that_only_the_test_part_has_cause_a_warning_and_are_not_measured() -> None:
     fitted = pipeline().fit(examples())
     evaluation = fitted.evaluate(Examples("text", ["red rose", "?"], [("red", "flower"), ("mauve", "ochre")]))
     assert evaluation.warnings == ["labels without a training example are not measured: mauve, ochre"]
@@ -327,14 +327,14 @@ def test_every_kind_of_label_and_document_trains_and_predicts() -> None:
         assert np.isfinite(list(fitted.evaluate(Examples("text", texts, sets)).measures.values())).all()
 
 
-def test_progress_is_told_phase_by_phase() -> None:
-    told: list[Progress] = []
+def test_progress_is_reported_for_every_phase() -> None:
+    steps_reported: list[Progress] = []
     pipeline(decision="tuned_threshold").fit(
-        InTwos(Examples("text", TEXTS * 3, SETS * 3)), monitor=told.append
+        BatchesOfTwo(Examples("text", TEXTS * 3, SETS * 3)), monitor=steps_reported.append
     )
-    assert [p.phase for p in told] == ["features"] * 9 + ["training"] * 4 + ["thresholds"] * 12
+    assert [p.phase for p in steps_reported] == ["features"] * 9 + ["training"] * 4 + ["thresholds"] * 12
     for phase in ("features", "training", "thresholds"):
-        steps = [p for p in told if p.phase == phase]
+        steps = [p for p in steps_reported if p.phase == phase]
         counts = [p.completed for p in steps]
         assert counts == sorted(set(counts))
         assert counts[-1] == steps[-1].total
@@ -359,26 +359,26 @@ def test_quick_voting_finds_the_same_top_labels(voting: str, calibrated: bool) -
         assert best.dot_products is not None
         if (
             voting == "max_wins"
-        ):  # (the bounds of weighted voting cost products, too, which few labels do not repay)
+        ):  # The bounds of weighted voting need dot products too, which do not pay off for few labels.
             assert best.dot_products <= (4 * 5 // 2 if calibrated else 4 * 3 // 2)
         assert whole.dot_products is None
     assert fitted.predict([], top=2, quick=True) == []
 
 
-def test_quick_voting_needs_a_vote_and_a_number() -> None:
+def test_quick_voting_needs_a_voting_learner_and_top() -> None:
     for algorithm, top, pointer in (("svm", 2, "/quick"), ("mlpp", None, "/top")):
-        with pytest.raises(ParameterError) as caught:
+        with pytest.raises(ParameterError) as error_info:
             pipeline(algorithm).fit(examples()).predict(TEXTS, top=top, quick=True)
-        assert caught.value.pointer == pointer
+        assert error_info.value.pointer == pointer
 
 
-def test_a_top_k_set_stays_within_the_labels_of_quick_voting() -> None:
+def test_with_quick_voting_a_top_k_set_only_has_the_best_labels() -> None:
     fitted = pipeline("mlpp").fit(examples())
     fitted.decision_ = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
     assert [len(p.labels) for p in fitted.predict(TEXTS, top=2, quick=True)] == [2] * 6
 
 
-def test_a_learner_with_a_covering_is_measured_by_it() -> None:
+def test_a_learner_with_a_covering_is_evaluated_with_it() -> None:
     fitted = pipeline("adaboost_lc", covering={"kind": "zero_one"}).fit(examples())
     measures = fitted.evaluate(examples()).measures
     assert measures["covering_error"] == measures["subset_zero_one"]

@@ -1,4 +1,4 @@
-"""A training that is interrupted at any step and taken up again ends with the same bits."""
+"""A training that is interrupted at any step and resumed produces an identical model."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def pipeline(algorithm: str, seed: int = 3) -> Pipeline:
 
 
 class StopAt:
-    """A monitor that ends the training at its n-th step, and keeps that step's snapshot."""
+    """A monitor that ends the training at the n-th step and stores the snapshot of this step."""
 
     def __init__(self, step: int) -> None:
         self.step = step
         self.taken: State | None = None
-        self.told: list[tuple[str, int, int]] = []
+        self.steps: list[tuple[str, int, int]] = []
 
     def __call__(self, progress: Progress, /) -> None:
-        self.told.append((progress.phase, progress.completed, progress.total))
-        if len(self.told) == self.step:
+        self.steps.append((progress.phase, progress.completed, progress.total))
+        if len(self.steps) == self.step:
             self.taken = {name: array.copy() for name, array in progress.snapshot().items()}
             raise StopTraining
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-def test_interrupted_and_resumed_is_as_if_nothing_had_happened(algorithm: str) -> None:
-    never = StopAt(-1)
-    whole = pipeline(algorithm).fit(SOURCE, monitor=never)
-    for step in range(1, len(never.told) + 1):
+def test_a_resumed_training_gives_an_identical_pipeline(algorithm: str) -> None:
+    uninterrupted = StopAt(-1)
+    whole = pipeline(algorithm).fit(SOURCE, monitor=uninterrupted)
+    for step in range(1, len(uninterrupted.steps) + 1):
         stopped = StopAt(step)
         with pytest.raises(StopTraining):
             pipeline(algorithm).fit(SOURCE, monitor=stopped)
@@ -65,19 +65,19 @@ def test_interrupted_and_resumed_is_as_if_nothing_had_happened(algorithm: str) -
         rest = StopAt(-1)
         resumed = pipeline(algorithm).fit(SOURCE, monitor=rest, resume=stopped.taken)
         expected = whole.get_state()
-        found = resumed.get_state()
-        assert expected.keys() == found.keys()
+        state = resumed.get_state()
+        assert expected.keys() == state.keys()
         for name, array in expected.items():
-            assert array.dtype == found[name].dtype, name
-            assert np.array_equal(array, found[name]), f"{name}, stopped after {stopped.told[-1]}"
+            assert array.dtype == state[name].dtype, name
+            assert np.array_equal(array, state[name]), f"{name}, stopped after {stopped.steps[-1]}"
         assert resumed.summary_ == whole.summary_
-        # What was done is not done again, but for the features.
-        assert [t for t in rest.told if t[0] != "features"] == [
-            t for t in never.told[step:] if t[0] != "features"
+        # Only the features are computed again.
+        assert [t for t in rest.steps if t[0] != "features"] == [
+            t for t in uninterrupted.steps[step:] if t[0] != "features"
         ]
 
 
-def test_a_snapshot_of_another_training_is_refused() -> None:
+def test_a_snapshot_of_another_training_is_rejected() -> None:
     stopped = StopAt(3)
     with pytest.raises(StopTraining):
         pipeline("svm").fit(SOURCE, monitor=stopped)

@@ -20,8 +20,8 @@ from models.splits import stratified_folds
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "oak"]
 
 
-def drawn(seed: int, n: int = 40) -> Examples:
-    """Short texts whose labels have to do with their words, one label twice, one label everywhere."""
+def random_texts(seed: int, n: int = 40) -> Examples:
+    """Short texts with labels that depend on their words; one label has two examples, another one all."""
     rng = np.random.default_rng(seed)
     texts, sets = [], []
     for i in range(n):
@@ -32,17 +32,17 @@ def drawn(seed: int, n: int = 40) -> Examples:
     return Examples("text", texts, sets)
 
 
-def pipeline(learner: str, seed: int = 0, fbr: float = 0.1, **given: Any) -> Pipeline:
+def pipeline(learner: str, seed: int = 0, fbr: float = 0.1, **options: Any) -> Pipeline:
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
-        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **given}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **options}),
         catalog.DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold", "fbr": fbr}),
         seed=seed,
     )
 
 
 def held_out_scores(fitted: Pipeline, source: Examples) -> Floats:
-    """Each document's scores by a learner trained on the folds it is not in."""
+    """Return the scores of each document by a learner that was trained on the other folds."""
     documents: Any = source.documents
     X = fitted.features.transform(documents)
     Y = indicator_matrix(source.labels, fitted.labels_)
@@ -69,8 +69,8 @@ def best_f1_threshold(scores: Floats, relevant: Floats, fbr: float) -> float:
 
 @pytest.mark.parametrize("fbr", [0.1, 0.9])
 @pytest.mark.parametrize("learner", ["svm", "mmp", "mlpp", "binary_relevance_perceptron"])
-def test_thresholds_maximise_f1_on_held_out_scores(learner: str, fbr: float) -> None:
-    source = drawn(seed=3)
+def test_thresholds_maximize_f1_on_held_out_scores(learner: str, fbr: float) -> None:
+    source = random_texts(seed=3)
     fitted = pipeline(learner, seed=2, fbr=fbr).fit(source)
     assert fitted.labels_ == ["ash", "birch", "cedar", "rare", "wood"]
     scores, Y = held_out_scores(fitted, source), indicator_matrix(source.labels, fitted.labels_).toarray()
@@ -85,11 +85,11 @@ def test_thresholds_maximise_f1_on_held_out_scores(learner: str, fbr: float) -> 
 @pytest.mark.parametrize(
     ("learner", "parameters"), [("mmp", {}), ("mlpp", {}), ("mlpp", {"calibrated": True}), ("svm", {})]
 )
-def test_a_label_too_rare_to_tune_is_given_where_its_scores_say_so(
+def test_a_label_that_is_too_rare_to_tune_keeps_a_meaningful_default_threshold(
     learner: str, parameters: dict[str, Any]
 ) -> None:
-    """Without a zero that means something, no document that was held out gets the label."""
-    source = drawn(seed=6)
+    """If zero has no meaning, the label is not predicted for any held-out document."""
+    source = random_texts(seed=6)
     fitted = pipeline(learner, **parameters).fit(source)
     rare = fitted.labels_.index("rare")
     highest = held_out_scores(fitted, source)[:, rare].max()
@@ -98,11 +98,11 @@ def test_a_label_too_rare_to_tune_is_given_where_its_scores_say_so(
 
 
 class Drifting(SVM):
-    """Its scores of the first label lie elsewhere once it has seen all 40 documents."""
+    """A learner whose scores of the first label are shifted if it is trained on all 40 documents."""
 
-    def fit(self, X: Any, Y: Any, **given: Any) -> Self:
+    def fit(self, X: Any, Y: Any, **options: Any) -> Self:
         self.drift_ = 100.0 * (X.shape[0] == 40)
-        return super().fit(X, Y, **given)
+        return super().fit(X, Y, **options)
 
     def decision_function(self, X: Any) -> Floats:
         scores = super().decision_function(X)
@@ -111,7 +111,7 @@ class Drifting(SVM):
 
 
 def test_a_threshold_that_is_not_valid_for_the_final_learner_is_reset_to_the_default() -> None:
-    source = drawn(seed=3)
+    source = random_texts(seed=3)
     usual = pipeline("svm").fit(source)
     drifting = pipeline("svm")
     drifting.learner = Drifting()
@@ -123,8 +123,8 @@ def test_a_threshold_that_is_not_valid_for_the_final_learner_is_reset_to_the_def
     assert not any("carry over" in text for text in usual.summary_.warnings)
 
 
-def test_the_learner_in_use_was_trained_on_everything() -> None:
-    source = drawn(seed=1)
+def test_the_final_learner_is_trained_on_all_documents() -> None:
+    source = random_texts(seed=1)
     tuned, plain = pipeline("svm").fit(source), pipeline("svm")
     plain.decision = catalog.DECISION_PARAMETERS.validate_python({"kind": "sign"})
     plain.fit(source)
@@ -133,13 +133,13 @@ def test_the_learner_in_use_was_trained_on_everything() -> None:
 
 
 def test_predicted_sets_are_the_labels_above_their_thresholds() -> None:
-    source = drawn(seed=1)
+    source = random_texts(seed=1)
     fitted = pipeline("mmp").fit(source)
     on = fitted.scores(source) > fitted.thresholds_
     assert (fitted.decide(fitted.scores(source)).toarray() == on).all()
 
 
-def test_where_every_label_is_rare_nothing_is_held_out() -> None:
+def test_if_every_label_is_rare_no_fold_is_trained() -> None:
     phases = set()
     source = Examples("text", ["ash", "oak", "fir"], [("a",), ("a", "b"), ()])
     fitted = pipeline("mlpp").fit(source, monitor=lambda progress: phases.add(progress.phase))
@@ -148,16 +148,18 @@ def test_where_every_label_is_rare_nothing_is_held_out() -> None:
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-def test_every_learner_that_can_is_tuned_and_stays_deterministic(algorithm: str) -> None:
-    source = drawn(seed=4)
+def test_every_learner_with_tuned_thresholds_is_deterministic(algorithm: str) -> None:
+    source = random_texts(seed=4)
     one, two = (pipeline(algorithm, seed=5).fit(source) for _ in range(2))
     assert np.isfinite(one.thresholds_).all()
     assert (one.thresholds_ == two.thresholds_).all()
     assert (one.scores(source) == two.scores(source)).all()
 
 
-def test_coverings_by_name_can_be_tuned() -> None:
-    """The folds' learners know the same labels as the whole, though one of them may lack examples of one."""
+def test_thresholds_can_be_tuned_with_a_covering_of_named_labels() -> None:
+    """The learners of all folds have the same labels, even if a fold lacks examples of a label."""
     groups = [{"labels": ["ash", "birch", "cedar", "rare", "wood"], "weight": 1}]
-    fitted = pipeline("adaboost_lc", covering={"kind": "groups", "groups": groups}, rounds=3).fit(drawn(0))
+    fitted = pipeline("adaboost_lc", covering={"kind": "groups", "groups": groups}, rounds=3).fit(
+        random_texts(0)
+    )
     assert np.isfinite(fitted.thresholds_).all()

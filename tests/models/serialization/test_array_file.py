@@ -1,4 +1,4 @@
-"""Arrays come back from a file as they were; a disk that is full is told as one."""
+"""Files of arrays: reading returns the written arrays, and a full disk raises OSError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import safetensors.numpy
 from models.serialization.array_file import write_arrays
 
 
-def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
+def test_reading_returns_the_written_arrays(tmp_path: Path) -> None:
     arrays = {
         "turned": np.arange(6.0).reshape(2, 3).T,
         "number": np.array(7),
@@ -28,7 +28,7 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
         assert np.array_equal(again[name], array)
 
 
-def test_what_the_disk_does_not_take_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_full_disk_raises_os_error(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
     try:

@@ -1,4 +1,4 @@
-"""The analyzer, against a version that handles one document and one word at a time."""
+"""The analyzer, compared with an implementation that processes one word at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from models.text.tokens import words
 
 @dataclass(frozen=True)
 class Fields:
-    """A document of weighted fields."""
+    """A document with weighted fields."""
 
     parts: tuple[tuple[str, float], ...]
     language: str | None = None
@@ -43,7 +43,7 @@ def literal_count(parameters: AnalyzerParameters, document: Fields) -> dict[str,
     for text, weight in document.parts:
         if weight <= 0:
             continue
-        kept = []
+        remaining = []
         for word in words(text, lowercase=parameters.lowercase):
             if len(word) < parameters.min_length:
                 continue
@@ -51,17 +51,17 @@ def literal_count(parameters: AnalyzerParameters, document: Fields) -> dict[str,
                 continue
             if parameters.stop_words == "english" and word.lower() in {"the", "a", "not", "is"}:
                 continue
-            kept.append(
+            remaining.append(
                 snowballstemmer.stemmer("porter").stemWord(word) if parameters.stemmer == "porter" else word
             )
-        units = [kept] if parameters.unit == "word" else [list(f" {word} ") for word in kept]
+        units = [remaining] if parameters.unit == "word" else [list(f" {word} ") for word in remaining]
         between = " " if parameters.unit == "word" else ""
         for unit in units:
             for n in range(low, high + 1):
                 for start in range(len(unit) - n + 1):
                     term = between.join(unit[start : start + n])
                     if term != " ":
-                        counts[term] += weight  # type: ignore[assignment]  # weights are no whole numbers
+                        counts[term] += weight  # type: ignore[assignment]  # weights are not integers
     return dict(counts)
 
 
@@ -89,13 +89,13 @@ fields = st.builds(
         ngrams=st.sampled_from([(1, 1), (1, 3), (2, 2), (2, 4)]),
     ),
 )
-def test_counts_are_those_of_the_literal_version(
+def test_counts_agree_with_the_literal_implementation(
     documents: list[Fields], parameters: AnalyzerParameters
 ) -> None:
     assert counted(parameters, list(documents)) == [literal_count(parameters, one) for one in documents]
 
 
-def test_defaults_are_the_contracts() -> None:
+def test_defaults_are_those_of_the_api_contract() -> None:
     assert AnalyzerParameters().model_dump() == {
         "unit": "word",
         "lowercase": True,
@@ -117,24 +117,24 @@ def test_defaults_are_the_contracts() -> None:
         {"stem": "porter"},
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
+def test_invalid_parameters_are_rejected(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         AnalyzerParameters.model_validate(bad)
 
 
-def test_stop_words_go_before_stemming() -> None:
-    """A word that only its stem makes a stop word is no stop word."""
+def test_stop_words_are_dropped_before_stemming() -> None:
+    """A word is not a stop word if only its stem is one."""
     analysis = WordAnalysis(AnalyzerParameters(stop_words="english", stemmer="porter"))
     assert analysis("the") is None
     assert analysis("thes") == "the"
 
 
-def test_stop_words_with_apostrophes_lose_their_pieces() -> None:
+def test_the_parts_of_stop_words_with_apostrophes_are_dropped() -> None:
     parameters = AnalyzerParameters(stop_words="english")
     assert counted(parameters, ["It isn't, shan’t, won't: INVOICE"]) == [{"invoice": 1.0}]
 
 
-def test_stop_words_are_dropped_in_any_case() -> None:
+def test_stop_words_are_dropped_regardless_of_case() -> None:
     parameters = AnalyzerParameters(stop_words="english", lowercase=False)
     assert counted(parameters, ["The THE the Invoice"]) == [{"Invoice": 1.0}]
 
@@ -144,7 +144,7 @@ def test_numbers_are_tokens_of_digits_only() -> None:
     assert counted(parameters, ["42 4th ٤٢ ４２ x2"]) == [{"4th": 1.0, "x2": 1.0}]
 
 
-def test_ngrams_do_not_reach_over_fields_or_documents() -> None:
+def test_ngrams_do_not_cross_fields_or_documents() -> None:
     parameters = AnalyzerParameters(ngrams=(2, 2))
     document = Fields((("red rose", 1.0), ("blue sky", 0.5)))
     assert counted(parameters, [document, "one two"]) == [
@@ -153,12 +153,12 @@ def test_ngrams_do_not_reach_over_fields_or_documents() -> None:
     ]
 
 
-def test_a_mail_counts_its_quoted_text_less() -> None:
+def test_quoted_text_of_a_mail_has_a_smaller_weight() -> None:
     mail = MailDocument(subject="invoice", new_text="invoice wrong", quoted_text="wrong")
     assert counted(AnalyzerParameters(), [mail]) == [{"invoice": 2.0, "wrong": 1.5}]
 
 
-def test_each_document_is_analysed_in_its_own_language() -> None:
+def test_each_document_is_analyzed_in_its_language() -> None:
     parameters = AnalyzerParameters(stop_words="auto", stemmer="auto")
     documents: list[TextDocument] = [
         Fields((("die Rechnungen", 1.0),), language="de"),
@@ -175,37 +175,37 @@ def test_each_document_is_analysed_in_its_own_language() -> None:
     assert "die" not in guessed
 
 
-def test_a_word_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_a_word_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    analyzed: list[str] = []
     analyse = WordAnalysis.__call__
 
     def spy(self: WordAnalysis, word: str) -> str | None:
-        asked.append(word)
+        analyzed.append(word)
         return analyse(self, word)
 
     monkeypatch.setattr(WordAnalysis, "__call__", spy)
     analyzer = Analyzer(AnalyzerParameters(stemmer="porter"))
     for _ in range(3):
         analyzer.count(["houses houses house", "Houses"])
-    assert asked == ["houses", "house"]
+    assert analyzed == ["houses", "house"]
 
 
-@pytest.mark.parametrize("more", [{}, {"ngrams": (1, 2)}, {"unit": "character"}])
-def test_memory_is_bounded_where_asked(more: dict[str, Any]) -> None:
-    analyzer = Analyzer(AnalyzerParameters(**more), terms=["word1"], cache_size=10)
+@pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"unit": "character"}])
+def test_the_cache_size_can_be_limited(options: dict[str, Any]) -> None:
+    analyzer = Analyzer(AnalyzerParameters(**options), terms=["word1"], cache_size=10)
     for i in range(100):
         analyzer.count([f"word{i} another{i}"])
     assert len(analyzer.terms) < 50
     assert analyzer.terms[0] == "word1"
 
 
-def test_given_terms_keep_their_numbers() -> None:
+def test_initial_terms_keep_their_numbers() -> None:
     analyzer = Analyzer(AnalyzerParameters(ngrams=(1, 2)), terms=["red rose", "red"])
     counts = analyzer.count(["red rose", "a red rose red"])
     assert counts.toarray()[:, :2].tolist() == [[1, 1], [1, 2]]
 
 
-def test_languages_are_those_that_the_libraries_bring() -> None:
+def test_languages_are_those_of_the_libraries() -> None:
     assert set(get_args(StopWords)) == {"none", "auto", *stop_words.AVAILABLE_LANGUAGES}
     assert set(get_args(Stemmer)) == {"none", "auto", *snowballstemmer.algorithms()}
     assert language_name("nb") == language_name("no") == "norwegian"

@@ -1,4 +1,4 @@
-"""What a token is, against a version that looks at one character at a time."""
+"""Tokens, compared with an implementation that reads one character at a time."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ any_text = st.text(
 
 
 def literal_words(text: str, *, lowercase: bool) -> list[str]:
-    """Runs of letters and digits and the marks after them, read off one character at a time."""
+    """Return runs of letters and digits with their marks, one character at a time."""
     text = "".join(c for c in unicodedata.normalize("NFKC", text) if c not in INVISIBLE)
     text = text.lower() if lowercase else text
-    found: list[str] = []
+    result: list[str] = []
     inside = False
     for character in text:
         mark = unicodedata.category(character) in ("Mn", "Mc")
         if character.isalnum() or (inside and mark):
             if inside:
-                found[-1] += character
+                result[-1] += character
             else:
-                found.append(character)
+                result.append(character)
             inside = True
         else:
             inside = False
-    return found
+    return result
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(any_text, max_size=6), st.booleans())
-def test_many_texts_split_as_each_alone(texts: list[str], lowercase: bool) -> None:
-    found = split(texts, lowercase=lowercase)
+def test_many_texts_are_split_like_single_texts(texts: list[str], lowercase: bool) -> None:
+    result = split(texts, lowercase=lowercase)
     apart = [
-        [found.distinct[code] for code in found.codes[a:b]]
-        for a, b in zip(found.bounds[:-1], found.bounds[1:], strict=True)
+        [result.distinct[code] for code in result.codes[a:b]]
+        for a, b in zip(result.bounds[:-1], result.bounds[1:], strict=True)
     ]
     assert apart == [words(text, lowercase=lowercase) for text in texts]
-    assert len(set(found.distinct)) == len(found.distinct)
+    assert len(set(result.distinct)) == len(result.distinct)
 
 
 @settings(max_examples=50, deadline=None)
@@ -87,11 +87,11 @@ def test_words_of_many_scripts_and_mailers(text: str, expected: list[str]) -> No
     assert sorted(split([text]).distinct) == sorted(set(expected))
 
 
-def test_case_is_kept_where_asked() -> None:
+def test_lowercasing_is_optional() -> None:
     assert words("Ärger Re", lowercase=False) == ["Ärger", "Re"]
     assert sorted(split(["Re", "Ärger Re"], lowercase=False).distinct) == ["Re", "Ärger"]
 
 
 def test_no_texts() -> None:
-    found = split([])
-    assert (found.distinct, found.codes.tolist(), found.bounds.tolist()) == ([], [], [0])
+    result = split([])
+    assert (result.distinct, result.codes.tolist(), result.bounds.tolist()) == ([], [], [0])

@@ -1,4 +1,4 @@
-"""Learners tried out on shared features: the same as each on its own."""
+"""Trials on precomputed features give the same results as separate pipelines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEASURES = ["f1_micro", "one_error", "hamming_loss"]
 
 
 class Unreadable(Examples):
-    """Examples whose documents must not be read any more."""
+    """Examples whose documents must not be read."""
 
     def batches(self) -> Any:
         raise AssertionError("a document was read")
@@ -60,19 +60,19 @@ def saved(shared: PrecomputedFeatures, path: Path) -> PrecomputedFeatures:
         (LOCAL, {"algorithm": "mp_boost", "rounds": 8}, None),
     ],
 )
-def test_shared_features_give_the_bits_of_features_of_ones_own(
+def test_precomputed_features_give_the_same_model_as_a_pipeline(
     features: Any, learner: Any, decision: Any, tmp_path: Path
 ) -> None:
     training, test = texts(60, 0), texts(30, 1)
     parameters = FEATURES_PARAMETERS.validate_python(features)
-    asked = LEARNER_PARAMETERS.validate_python(learner)
+    learner_parameters = LEARNER_PARAMETERS.validate_python(learner)
     how = None if decision is None else DECISION_PARAMETERS.validate_python(decision)
     shared = saved(PrecomputedFeatures.fit(parameters, training, test), tmp_path / "features")
     unread: list[ExampleSource] = [
         Unreadable(part.kind, part.documents, part.labels) for part in (training, test)
     ]
-    trial = run_trial(shared, asked, how, *unread, seed=3, measures=MEASURES)
-    alone = Pipeline.from_parameters(parameters, asked, how, seed=3).fit(training)
+    trial = run_trial(shared, learner_parameters, how, *unread, seed=3, measures=MEASURES)
+    alone = Pipeline.from_parameters(parameters, learner_parameters, how, seed=3).fit(training)
     assert trial.train.measures == alone.evaluate(training).measures
     assert trial.test.measures == alone.evaluate(test).measures
     assert np.array_equal(trial.pipeline.scores(test), alone.scores(test))
@@ -81,7 +81,7 @@ def test_shared_features_give_the_bits_of_features_of_ones_own(
         assert np.nanmean(trial.examples[name]) == pytest.approx(trial.test.measures[name])
 
 
-def test_numeric_features_are_shared_too(tmp_path: Path) -> None:
+def test_numeric_features_can_be_precomputed(tmp_path: Path) -> None:
     values, labels = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]], [("a",), ("b",), ("a", "b")]
     part = numbers(values, labels)
     parameters = FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2})
@@ -92,7 +92,7 @@ def test_numeric_features_are_shared_too(tmp_path: Path) -> None:
     assert np.array_equal(trial.pipeline.scores(part), alone.scores(part))
 
 
-def test_the_curve_ends_where_the_training_does() -> None:
+def test_the_curve_ends_with_the_training() -> None:
     training, test = texts(60, 0), texts(30, 1)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
@@ -115,7 +115,7 @@ def test_the_curve_ends_where_the_training_does() -> None:
         assert curve[last][f"test.{name}"] == pytest.approx(trial.test.measures[name])
 
 
-def test_with_tuned_thresholds_the_curve_is_of_rankings_only() -> None:
+def test_with_tuned_thresholds_the_curve_only_has_ranking_measures() -> None:
     training, test = texts(40, 0), texts(20, 1)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 3})
@@ -140,7 +140,7 @@ def test_coverings_are_measures_of_every_learner() -> None:
     assert measures["covering_error.each"] == pytest.approx(3 * measures["hamming_loss"])
 
 
-def test_a_learner_that_cannot_learn_from_the_data_says_so() -> None:
+def test_unsuitable_data_is_rejected() -> None:
     part = numbers([[1.0, -2.0], [0.0, 1.0]], [("a",), ("b",)])
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python({"kind": "numeric"}), part, part)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "naive_bayes"})
@@ -148,7 +148,7 @@ def test_a_learner_that_cannot_learn_from_the_data_says_so() -> None:
         run_trial(shared, learner, None, part, part)
 
 
-def test_a_monitor_ends_it() -> None:
+def test_a_monitor_can_end_a_trial() -> None:
     part = texts(30, 0)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), part, part)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
@@ -169,14 +169,14 @@ def test_a_monitor_ends_it() -> None:
         ({"algorithm": "mlpp", "epochs": 3}, {"kind": "tuned_threshold"}, "training", 60),
     ],
 )
-def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
+def test_a_resumed_trial_gives_an_identical_model_and_curve(
     learner: Any, decision: Any, phase: str, stop: int
 ) -> None:
     training, test = texts(60, 0), texts(30, 1)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     left: dict[str, State] = {}
 
-    def tried(
+    def run(
         curve: dict[int, dict[str, float]], at: int | None, resume: State | None, spent: float
     ) -> TrialResult:
         def monitor(step: TrialStep, /) -> None:
@@ -201,10 +201,10 @@ def test_an_interrupted_try_goes_on_with_the_same_bits_and_the_same_curve(
 
     whole: dict[int, dict[str, float]] = {}
     broken: dict[int, dict[str, float]] = {}
-    expected = tried(whole, None, None, 0.0)
+    expected = run(whole, None, None, 0.0)
     with pytest.raises(StopTraining):
-        tried(broken, stop, None, 0.0)
-    resumed = tried(broken, None, left["state"], 100.0)
+        run(broken, stop, None, 0.0)
+    resumed = run(broken, None, left["state"], 100.0)
     assert broken == whole
     assert resumed.curve_unit == expected.curve_unit is not None
     assert resumed.fit_seconds > 100.0

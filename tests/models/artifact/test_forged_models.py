@@ -1,7 +1,4 @@
-"""Saved models that someone made up: whatever the arrays hold, they are refused, or predict sensibly.
-
-The checksums of these files are right, as anybody can compute them.
-"""
+"""Forged models with correct checksums: they are rejected, or their predictions are valid."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ def trained(name: str) -> Pipeline:
 
 
 def written(name: str, state: State, path: Path) -> Path:
-    """A file that says to be this model, with other arrays."""
+    """Write a file with the manifest of a model and other arrays."""
     forger = Pipeline(trained(name).features, trained(name).learner)
     vars(forger).update(vars(trained(name)), get_state=lambda: state)
     save(forger, path)
@@ -79,7 +76,7 @@ def written(name: str, state: State, path: Path) -> Path:
 
 
 def use(name: str, model: Pipeline) -> None:
-    """Ask for all that can be asked of a model; it may say that its scores would be infinite."""
+    """Use all functions of a model. It may raise the error that its scores are not finite."""
     some = documents(name)
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
@@ -90,14 +87,14 @@ def use(name: str, model: Pipeline) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where to write thousands of small files, which need not outlast a power cut."""
+    """A folder for thousands of small files, which are not flushed to disk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield tmp_path_factory.mktemp("crafted")
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_arrays_are_the_same_model(name: str, folder: Path) -> None:
+def test_the_same_arrays_give_the_same_model(name: str, folder: Path) -> None:
     model = load(written(name, trained(name).get_state(), folder / "same"))
     some = documents(name)
     assert model.scores(some).tobytes() == trained(name).scores(some).tobytes()
@@ -117,7 +114,7 @@ REFUSED: dict[str, Callable[[AnyArray], AnyArray]] = {
 
 @pytest.mark.parametrize("change", sorted(REFUSED))
 @pytest.mark.parametrize("name", MODELS)
-def test_arrays_of_another_form_are_refused(name: str, change: str, folder: Path) -> None:
+def test_arrays_of_other_types_and_shapes_are_rejected(name: str, change: str, folder: Path) -> None:
     state = trained(name).get_state()
     for array in state:
         changed = {**state, array: REFUSED[change](state[array])}
@@ -126,9 +123,9 @@ def test_arrays_of_another_form_are_refused(name: str, change: str, folder: Path
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_missing_and_unknown_arrays_are_refused(name: str, folder: Path) -> None:
+def test_missing_and_unknown_arrays_are_rejected(name: str, folder: Path) -> None:
     state = trained(name).get_state()
-    names = {"learner.label_ends", "learner.label_bytes"}  # a learner may have no names for its labels
+    names = {"learner.label_ends", "learner.label_bytes"}  # label names are optional
     for array in state.keys() - names:
         changed = {other: value for other, value in state.items() if other != array}
         with pytest.raises(ArtifactError):
@@ -139,7 +136,7 @@ def test_missing_and_unknown_arrays_are_refused(name: str, folder: Path) -> None
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_no_number_is_refused(name: str, value: float, folder: Path) -> None:
+def test_nan_and_infinity_are_rejected(name: str, value: float, folder: Path) -> None:
     state = trained(name).get_state()
     for array, content in state.items():
         if content.dtype.kind != "f" or not content.size:
@@ -155,9 +152,7 @@ INDICES = ("indices", "indptr", "labels", "features", "children", "parents", "of
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("value", [-2, 10**6, 2**31 - 1, 2**62])
-def test_indices_out_of_range_are_refused_before_anything_is_read(
-    name: str, value: int, folder: Path
-) -> None:
+def test_indices_out_of_range_are_rejected_before_use(name: str, value: int, folder: Path) -> None:
     state = trained(name).get_state()
     for array, content in state.items():
         if not array.endswith(INDICES) or not content.size or value > np.iinfo(content.dtype).max:
@@ -171,7 +166,7 @@ def test_indices_out_of_range_are_refused_before_anything_is_read(
 
 @st.composite
 def changed_arrays(draw: st.DrawFn, state: State) -> State:
-    """A state with one array changed somehow."""
+    """A state with a random change of one array."""
     name = draw(st.sampled_from(sorted(state)))
     array = state[name].copy()
     ways = ["values"] * bool(array.size) + ["rows"] * bool(array.ndim) + ["order"] * bool(array.size)
@@ -196,7 +191,7 @@ def changed_arrays(draw: st.DrawFn, state: State) -> State:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_any_other_change_is_refused_or_harmless(name: str, folder: Path) -> None:
+def test_other_changes_are_rejected_or_harmless(name: str, folder: Path) -> None:
     @given(changed_arrays(trained(name).get_state()))
     @settings(max_examples=settings().max_examples // 4)
     def check(state: State) -> None:
