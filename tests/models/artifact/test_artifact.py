@@ -57,7 +57,7 @@ def test_a_loaded_pipeline_makes_identical_predictions(algorithm: str, tmp_path:
     before = fitted(algorithm)
     save(before, tmp_path / "model")
     after = load(tmp_path / "model")
-    documents = [*TEXTS, "", "undelivered of"]
+    documents = [*TEXTS, "", "unknown words"]
     assert after.scores(documents).tobytes() == before.scores(documents).tobytes()
     assert after.predict(documents) == before.predict(documents)
     assert after.predict(documents, explain=True) == before.predict(documents, explain=True)

@@ -53,7 +53,7 @@ def measurements() -> FeatureRows:
 
 
 def documents(name: str) -> Any:
-    return [*TEXTS, "", "undelivered of", " ".join(TEXTS)] if name in TEXT_MODELS else measurements()
+    return [*TEXTS, "", "unknown words", " ".join(TEXTS)] if name in TEXT_MODELS else measurements()
 
 
 @cache
