@@ -26,6 +26,7 @@ from app.learners import api as learners
 from app.limits.rates import RateLimiter
 from app.registry import api as registry
 from app.routing import api as routing
+from app.routing.schemas import MessageJson
 from app.serving import api as predictions
 from app.serving.loaded_models import LoadedModels
 from app.settings import Settings, get_settings
@@ -90,5 +91,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(router)
     docs_page.install(app)
-    openapi.install(app)
+    openapi.install(app, manual_bodies=[MessageJson])
     return app

@@ -1,6 +1,6 @@
 """The catalog of all learners: their parameters, sources and valid decision rules.
 
-To add a learner, add its parameters to ``LearnerUnion`` and an entry to ``ENTRIES``. The HTTP API, the
+To add a learner, add its parameters to ``LearnerConfig`` and an entry to ``ENTRIES``. The HTTP API, the
 documentation and the test suite ``tests/models/test_every_learner.py`` use the catalog.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from typing_extensions import TypeAliasType
 
 from models.base import Learner, LearnerParameters
 from models.baselines.naive_bayes import NaiveBayes, NaiveBayesParameters
@@ -19,7 +20,7 @@ from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
 from models.boosting.adaboost_mh import AdaBoostMH, AdaBoostMHParameters
 from models.boosting.mp_boost import MPBoost, MPBoostParameters
 from models.data.examples import Kind
-from models.decisions import DecisionKind, DecisionUnion
+from models.decisions import DecisionKind, DecisionRule
 from models.decisions.interpretation import (
     CALIBRATED_VOTES,
     ORDER_ONLY,
@@ -45,30 +46,42 @@ from models.perceptrons import (
     MMPParameters,
 )
 
-LearnerUnion: TypeAlias = Annotated[
-    AdaBoostMHParameters
-    | MPBoostParameters
-    | AdaBoostLCParameters
-    | MMPParameters
-    | MLPPParameters
-    | BinaryRelevancePerceptronParameters
-    | NaiveBayesParameters
-    | SVMParameters
-    | HSVMParameters
-    | HRLSParameters
-    | HM3Parameters,
-    Field(discriminator="algorithm"),
-]
+LearnerConfig = TypeAliasType(
+    "LearnerConfig",
+    Annotated[
+        AdaBoostMHParameters
+        | MPBoostParameters
+        | AdaBoostLCParameters
+        | MMPParameters
+        | MLPPParameters
+        | BinaryRelevancePerceptronParameters
+        | NaiveBayesParameters
+        | SVMParameters
+        | HSVMParameters
+        | HRLSParameters
+        | HM3Parameters,
+        Field(
+            discriminator="algorithm",
+            description="A learner with its parameters, discriminated by `algorithm`.",
+        ),
+    ],
+)
 """The parameters of any learner; ``algorithm`` selects which."""
 
-FeaturesUnion: TypeAlias = Annotated[
-    TextFeaturesParameters | NumericFeaturesParameters, Field(discriminator="kind")
-]
+FeaturesConfig = TypeAliasType(
+    "FeaturesConfig",
+    Annotated[
+        TextFeaturesParameters | NumericFeaturesParameters,
+        Field(
+            discriminator="kind", description="How documents become feature vectors, discriminated by `kind`."
+        ),
+    ],
+)
 """The parameters of text or numeric features; ``kind`` selects which."""
 
-LEARNER_PARAMETERS: TypeAdapter[LearnerUnion] = TypeAdapter(LearnerUnion)
-FEATURES_PARAMETERS: TypeAdapter[FeaturesUnion] = TypeAdapter(FeaturesUnion)
-DECISION_PARAMETERS: TypeAdapter[DecisionUnion] = TypeAdapter(DecisionUnion)
+LEARNER_PARAMETERS: TypeAdapter[LearnerConfig] = TypeAdapter(LearnerConfig)
+FEATURES_PARAMETERS: TypeAdapter[FeaturesConfig] = TypeAdapter(FeaturesConfig)
+DECISION_PARAMETERS: TypeAdapter[DecisionRule] = TypeAdapter(DecisionRule)
 
 
 @dataclass(frozen=True)
@@ -233,14 +246,14 @@ def create_learner(parameters: LearnerParameters, *, seed: int = 0) -> Learner:
     return entry.learner.from_parameters(parameters, random_state=seed)
 
 
-def create_features(parameters: FeaturesUnion) -> TextFeatures | NumericFeatures:
+def create_features(parameters: FeaturesConfig) -> TextFeatures | NumericFeatures:
     """Create unfitted features."""
     if isinstance(parameters, TextFeaturesParameters):
         return TextFeatures(parameters)
     return NumericFeatures(parameters)
 
 
-def check_features(features: FeaturesUnion, learner: Learner | LearnerParameters, kind: Kind) -> None:
+def check_features(features: FeaturesConfig, learner: Learner | LearnerParameters, kind: Kind) -> None:
     """Check that features suit the documents and the learner.
 
     Args:
@@ -269,7 +282,7 @@ def check_features(features: FeaturesUnion, learner: Learner | LearnerParameters
         )
 
 
-def resolve_decision(learner: Learner | LearnerParameters, decision: DecisionUnion | None) -> DecisionUnion:
+def resolve_decision(learner: Learner | LearnerParameters, decision: DecisionRule | None) -> DecisionRule:
     """Return the decision rule to use.
 
     Args:
@@ -304,7 +317,7 @@ def has_zero_threshold(learner: Learner | LearnerParameters) -> bool:
     return _interpretation(learner).scale == "zero"
 
 
-def predicts_closed_sets(learner: Learner, decision: DecisionUnion) -> bool:
+def predicts_closed_sets(learner: Learner, decision: DecisionRule) -> bool:
     """Whether every predicted label set is guaranteed to include the ancestors of its labels."""
     entry = ENTRIES.get(learner.algorithm)
     return entry is not None and entry.predicts_closed_sets and decision.kind == "sign"

@@ -13,14 +13,14 @@ from app.cli.errors import CommandError
 from models.data.ingestion.inspect import inspect
 from models.data.ingestion.report import DatasetReport
 from models.data.readers.label_tree import read_label_tree
-from models.data.readers.options import FormatOptions
-from models.data.readers.registry import OptionsUnion
+from models.data.readers.options import FormatOptionsBase
+from models.data.readers.registry import FormatOptions
 from models.errors import BadDataError, BadRecord, CoveyError
 from models.labels import LabelTree
 from models.mail import read_message
 from models.mail.inspect import describe
 
-_OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(OptionsUnion)
+_OPTIONS: TypeAdapter[FormatOptionsBase] = TypeAdapter(FormatOptions)
 _LABELS_SHOWN = 30
 
 

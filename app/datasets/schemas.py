@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import (
@@ -17,15 +18,43 @@ from app.http.schemas import (
     Title,
     WithoutNul,
 )
-from models.data.readers.registry import OptionsUnion
+from models.data.readers.registry import FormatOptions
 
-DatasetFormat: TypeAlias = Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"]
-DatasetState: TypeAlias = Literal["awaiting_content", "ingesting", "ready", "failed"]
-ExampleKind: TypeAlias = Literal["text", "features", "email"]
-ExampleSplit: TypeAlias = Literal["train", "test"]
+DatasetFormat = TypeAliasType(
+    "DatasetFormat",
+    Annotated[
+        Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"],
+        Field(description="File format of the content of a data set."),
+    ],
+)
+DatasetState = TypeAliasType(
+    "DatasetState",
+    Annotated[
+        Literal["awaiting_content", "ingesting", "ready", "failed"],
+        Field(description="`awaiting_content`, then `ingesting`, then `ready` or `failed`."),
+    ],
+)
+ExampleKind = TypeAliasType(
+    "ExampleKind",
+    Annotated[Literal["text", "features", "email"], Field(description="Kind of all examples of a data set.")],
+)
+ExampleSplit = TypeAliasType(
+    "ExampleSplit",
+    Annotated[Literal["train", "test"], Field(description="The part that an example belongs to.")],
+)
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
 
 ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
+
+FeatureValues = TypeAliasType(
+    "FeatureValues",
+    Annotated[
+        dict[str, float], Field(description="Numbers by name. A name that is left out has the value 0.")
+    ],
+)
+LabelTree = TypeAliasType(
+    "LabelTree", Annotated[dict[Label, Label], Field(description="Parent by child label.")]
+)
 
 
 class EmailParts(RequestModel):
@@ -50,7 +79,7 @@ class Example(RequestModel):
     """Id of the example, chosen by the client. By default its running number."""
     text: str | None = None
     """The document as plain text."""
-    features: dict[str, float] | None = None
+    features: FeatureValues | None = None
     """The document as numeric features by name. Missing features are zero."""
     email: EmailParts | None = None
     """The document as the parts of an e-mail."""
@@ -88,7 +117,7 @@ class DatasetCreate(RequestModel):
             ]
         }
     )
-    longest: ClassVar[MaxItems] = {"label_tree": lambda settings: settings.max_labels}
+    max_items: ClassVar[MaxItems] = {"label_tree": lambda settings: settings.max_labels}
 
     name: Title
     """Name of the data set for people. It need not be unique."""
@@ -96,9 +125,9 @@ class DatasetCreate(RequestModel):
     """Description of the data set for people."""
     format: DatasetFormat | None = None
     """Format of the content. By default it is detected from the content. Omit it if you set `examples`."""
-    options: OptionsUnion | None = None
+    options: FormatOptions | None = None
     """Options of the format, such as the names of columns and the separator of labels."""
-    label_tree: dict[Label, Label] | None = None
+    label_tree: LabelTree | None = None
     """Parent of each label that has one. All ancestors of a label are added to the labels of an example."""
     max_bad_records: int = Field(default=0, ge=0, le=2**31 - 1)
     """Maximum number of bad records that are skipped. If there are more, the data set fails."""
@@ -157,7 +186,7 @@ class Dataset(ResponseModel):
     """Format of the content. Absent if it is detected from the content."""
     state: DatasetState
     """State of the data set. Only a `ready` data set can be used."""
-    label_tree: dict[str, str] | None = None
+    label_tree: LabelTree | None = None
     """Parent of each label that has one. Absent if there is no label tree."""
     created_at: Timestamp
     """Time when the data set was created."""
@@ -223,7 +252,7 @@ class ExampleItem(ResponseModel):
     """Id of the example; its running number in the data set if it was uploaded without an id."""
     text: str | None = None
     """The document as plain text."""
-    features: dict[str, float] | None = None
+    features: FeatureValues | None = None
     """The document as numeric features by name. Missing features are zero."""
     email: EmailParts | None = None
     """The document as the parts of an e-mail."""

@@ -19,12 +19,11 @@ from app.jobs.retry import write_with_retry
 from app.settings import Settings
 from models.data.ingestion.ingest import ingest
 from models.data.limits import IngestLimits
-from models.data.readers.options import FormatOptions
-from models.data.readers.registry import OptionsUnion
+from models.data.readers.registry import FormatOptions
 from models.errors import BadDataError
 from models.labels import LabelTree
 
-OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(OptionsUnion)
+OPTIONS: TypeAdapter[FormatOptions] = TypeAdapter(FormatOptions)
 
 
 class Ingestion:

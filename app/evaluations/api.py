@@ -31,7 +31,10 @@ Texts = Annotated[
 
 
 @router.get(
-    "/models/{name}/versions/{version}/evaluation", dependencies=[ReadScope], responses=responses(404)
+    "/models/{name}/versions/{version}/evaluation",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The evaluation.",
 )
 def get_of_training(
     ctx: Context, request: Request, name: ModelName, version: Number, texts: Texts = False
@@ -45,6 +48,7 @@ def get_of_training(
     status_code=202,
     dependencies=[TrainScope],
     responses={**responses(404, 409), **response_headers(202, "Location")},
+    response_description="The queued evaluation.",
 )
 def create(
     ctx: Context,
@@ -61,7 +65,10 @@ def create(
 
 
 @router.get(
-    "/models/{name}/versions/{version}/evaluations", dependencies=[ReadScope], responses=responses(404)
+    "/models/{name}/versions/{version}/evaluations",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of evaluations.",
 )
 def list(ctx: Context, name: ModelName, version: Number, page: PageQuery) -> EvaluationPage:  # noqa: A001 - the verb of the operation's id
     """List the evaluations of a version on data sets, newest first."""
@@ -72,6 +79,7 @@ def list(ctx: Context, name: ModelName, version: Number, page: PageQuery) -> Eva
     "/models/{name}/versions/{version}/evaluations/{evaluation_id}",
     dependencies=[ReadScope],
     responses=responses(404),
+    response_description="The evaluation.",
 )
 def get(
     ctx: Context,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Path
 from pydantic import ConfigDict, Field
+from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp
@@ -13,7 +14,12 @@ from app.jobs.schemas import JobState
 from app.serving.schemas import LabelExplanation
 
 EvaluationId: TypeAlias = Annotated[str, Path(description="Id of the evaluation.")]
-EvaluatedPart: TypeAlias = Literal["all", "train", "test"]
+EvaluatedPart = TypeAliasType(
+    "EvaluatedPart",
+    Annotated[
+        Literal["all", "train", "test"], Field(description="Which examples of a data set are evaluated.")
+    ],
+)
 
 
 class EvaluationCreate(RequestModel):

@@ -32,6 +32,7 @@ MEDIA_TYPES: Mapping[ReportFormat, str] = {
     status_code=202,
     dependencies=[TrainScope],
     responses={**responses(404, 409), **response_headers(202, "Location")},
+    response_description="The queued experiment.",
 )
 def create(
     ctx: Context, idempotency: IdempotencyHeader, body: ExperimentCreate, response: Response
@@ -45,13 +46,22 @@ def create(
     return experiment
 
 
-@router.get("/experiments", dependencies=[ReadScope])
+@router.get(
+    "/experiments",
+    dependencies=[ReadScope],
+    response_description="A page of experiments.",
+)
 def list(ctx: Context, page: PageQuery) -> ExperimentPage:  # noqa: A001 - the verb of the operation's id
     """List experiments, newest first."""
     return service.page(ctx.db, page)
 
 
-@router.get("/experiments/{experiment_id}", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/experiments/{experiment_id}",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The experiment with its cells.",
+)
 def get(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     """Get an experiment and the state of each cell."""
     return service.get(ctx.db, experiment_id)
@@ -62,6 +72,7 @@ def get(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     status_code=202,
     dependencies=[TrainScope],
     responses=responses(404),
+    response_description="The experiment; its state changes when the running cells stop.",
 )
 def cancel(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     """Cancel an experiment. Finished cells keep their results; running cells stop after the current step."""
@@ -80,6 +91,7 @@ def cancel(ctx: Context, experiment_id: ExperimentId) -> Experiment:
             }
         },
     },
+    response_description="The report.",
 )
 def get_report(
     ctx: Context,

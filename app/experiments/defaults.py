@@ -12,8 +12,8 @@ from app.experiments.schemas import Configuration, ExperimentCreate, FoldsSplit
 from app.http.errors import ApiError, Invalid, from_learning
 from app.training.schemas import GivenSplit
 from models import catalog
-from models.catalog import FeaturesUnion
-from models.decisions import DecisionUnion
+from models.catalog import FeaturesConfig
+from models.decisions import DecisionRule
 from models.errors import ParameterError
 from models.measures.directions import DIRECTIONS
 from models.measures.tree import TREE_LOSSES
@@ -68,8 +68,8 @@ def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:
     if body.grid is None:
         return [(f"/configurations/{i}", c) for i, c in enumerate(body.configurations or [])]
     grid = body.grid
-    features: Sequence[FeaturesUnion | None] = grid.features or [None]
-    decisions: Sequence[DecisionUnion | None] = grid.decision or [None]
+    features: Sequence[FeaturesConfig | None] = grid.features or [None]
+    decisions: Sequence[DecisionRule | None] = grid.decision or [None]
     return [
         ("/grid", Configuration(features=f, learner=learner, decision=decision))
         for learner, f, decision in itertools.product(grid.learner, features, decisions)

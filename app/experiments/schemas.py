@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from fastapi import Path
 from pydantic import ConfigDict, Field, field_validator, model_validator
+from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
@@ -14,8 +15,8 @@ from app.jobs.schemas import JobState, Progress
 from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, RandomSplit
 from models.boosting.covering import Covering
-from models.catalog import FeaturesUnion, LearnerUnion
-from models.decisions import DecisionUnion
+from models.catalog import FeaturesConfig, LearnerConfig
+from models.decisions import DecisionRule
 
 ExperimentId: TypeAlias = Annotated[str, Path(description="Id of the experiment.")]
 
@@ -38,7 +39,16 @@ class FoldsSplit(RequestModel):
     """Number of folds."""
 
 
-ExperimentSplit: TypeAlias = Annotated[GivenSplit | RandomSplit | FoldsSplit, Field(discriminator="kind")]
+ExperimentSplit = TypeAliasType(
+    "ExperimentSplit",
+    Annotated[
+        GivenSplit | RandomSplit | FoldsSplit,
+        Field(
+            discriminator="kind",
+            description="Which examples are held out, and how often, discriminated by `kind`.",
+        ),
+    ],
+)
 
 
 class Configuration(RequestModel):
@@ -46,22 +56,22 @@ class Configuration(RequestModel):
 
     name: Title | None = None
     """Name in reports. Defaults to the algorithm and the parameters that differ between configurations."""
-    features: FeaturesUnion | None = None
+    features: FeaturesConfig | None = None
     """Feature extraction. Defaults to text features for text and e-mail, otherwise to numeric features."""
-    learner: LearnerUnion
+    learner: LearnerConfig
     """Learner and its parameters."""
-    decision: DecisionUnion | None = None
+    decision: DecisionRule | None = None
     """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
 
 
 class ConfigurationGrid(RequestModel):
     """Lists of features, learners and decision rules; every combination of them is a configuration."""
 
-    features: list[FeaturesUnion] | None = Field(default=None, min_length=1)
+    features: list[FeaturesConfig] | None = Field(default=None, min_length=1)
     """Feature extractions. Defaults to text features for text and e-mail, otherwise to numeric features."""
-    learner: list[LearnerUnion] = Field(min_length=1)
+    learner: list[LearnerConfig] = Field(min_length=1)
     """Learners and their parameters."""
-    decision: list[DecisionUnion] | None = Field(default=None, min_length=1)
+    decision: list[DecisionRule] | None = Field(default=None, min_length=1)
     """Decision rules that turn scores into label sets. Defaults to the rule of each learner."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.context import AppContext
 from app.experiments.folds import Folds
-from models.catalog import FeaturesUnion
+from models.catalog import FeaturesConfig
 
 FOLDER = "shared"
 
@@ -39,7 +39,7 @@ def load_folds(ctx: AppContext, experiment_id: str) -> Folds | None:
     return Folds(np.load(path, allow_pickle=False))
 
 
-def features_key(experiment_id: str, features: FeaturesUnion, fold: int) -> str:
+def features_key(experiment_id: str, features: FeaturesConfig, fold: int) -> str:
     """Returns the storage key of the features that are fitted on the training part of a fold."""
     digest = hashlib.sha256(features.model_dump_json().encode()).hexdigest()[:16]
     return f"{FOLDER}/{experiment_id}.{digest}.{fold}.safetensors"

@@ -51,7 +51,7 @@ class StrictJSONRoute(APIRoute):
         if self.body_field is None:
             return handler
         body_type: Any = self.body_field.field_info.annotation
-        longest = getattr(body_type, "longest", {})
+        max_items = getattr(body_type, "max_items", {})
         strictly = TypeAdapter[Any](body_type)
 
         async def strict(request: Request) -> Response:
@@ -63,15 +63,15 @@ class StrictJSONRoute(APIRoute):
             parsed = await expect_json(request)
             if body := await parsed.body():
                 given = await parsed.json()
-                _check_lengths(given, longest, request)
+                _check_lengths(given, max_items, request)
                 _check_types(body, given, strictly)
             return await handler(parsed)
 
         return strict
 
 
-def _check_lengths(body: Any, longest: Mapping[str, Callable[[Settings], int]], request: Request) -> None:
-    for field, limit in longest.items():
+def _check_lengths(body: Any, max_items: Mapping[str, Callable[[Settings], int]], request: Request) -> None:
+    for field, limit in max_items.items():
         given = body.get(field) if isinstance(body, dict) else None
         most = limit(_context(request).settings)
         if isinstance(given, list | dict) and len(given) > most:

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol
 
 from anyio import to_thread
 from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from app.http.errors import Forbidden, Unauthorized
 
-Scope: TypeAlias = Literal["read", "predict", "train", "admin"]
+Scope = TypeAliasType(
+    "Scope",
+    Annotated[
+        Literal["read", "predict", "train", "admin"],
+        Field(description="What a key permits; `admin` permits everything."),
+    ],
+)
 
 bearer = HTTPBearer(
     auto_error=False,

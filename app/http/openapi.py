@@ -9,36 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
-from pydantic import TypeAdapter
+from pydantic import BaseModel
 
-from app.datasets.schemas import DatasetFormat, DatasetState, ExampleKind, ExampleSplit
-from app.evaluations.schemas import EvaluatedPart
-from app.experiments.schemas import ExperimentSplit
 from app.http.base_route import SCOPES
 from app.http.errors import ERRORS
-from app.http.guards import Scope
 from app.http.problem_handlers import header_name
-from app.jobs.schemas import JobState
-from app.registry.schemas import PromotionRule, VersionRef
-from app.routing.schemas import Disposition, MessageJson
-from app.training.schemas import SplitUnion
 from app.version import __version__
-from models.boosting.covering import CoverElement, Covering, When
-from models.boosting.variants import Variant
-from models.catalog import FeaturesUnion, LearnerUnion
-from models.data.readers.registry import OptionsUnion
-from models.decisions import DecisionKind, DecisionUnion
-from models.features.selection import SelectionParameters
-from models.features.weighting import Weights
-from models.hierarchy.kernels import Kernel, KernelName
-from models.measures.directions import Direction
-from models.text.languages import Stemmer, StopWords
 
 _DESCRIPTION = """\
 Covey trains multilabel classifiers over HTTP and serves the label sets and rankings they predict.
@@ -69,44 +51,6 @@ _SERVERS = [
     {"url": "http://127.0.0.1:8000", "description": "`covey serve`, as it starts by default."},
 ]
 
-NAMED: Mapping[str, tuple[Any, str]] = {
-    "DatasetFormat": (DatasetFormat, "How the content of a data set is written."),
-    "FormatOptions": (OptionsUnion, "What a file does not say of itself, told apart by `format`."),
-    "DatasetState": (DatasetState, "`awaiting_content`, then `ingesting`, then `ready` or `failed`."),
-    "ExampleKind": (ExampleKind, "What all examples of a data set are."),
-    "ExampleSplit": (ExampleSplit, "The part that an example belongs to."),
-    "JobState": (JobState, "`queued`, then `running`, then `succeeded`, `failed` or `cancelled`."),
-    "Scope": (Scope, "What a key opens; `admin` opens everything."),
-    "Disposition": (Disposition, "Whether a message was routed, needs a person's eye, or fell back."),
-    "Split": (SplitUnion, "Which examples are held out of training, told apart by `kind`."),
-    "ExperimentSplit": (ExperimentSplit, "Which examples are held out, and how often, told apart by `kind`."),
-    "EvaluatedPart": (EvaluatedPart, "Which examples of a data set are measured."),
-    "Direction": (Direction, "Which way a measure is better."),
-    "Promotion": (PromotionRule, "When the alias `live` moves, whatever the measures say."),
-    "VersionRef": (VersionRef, "A version's number, or an alias."),
-    "Features": (FeaturesUnion, "How documents become numbers, told apart by `kind`."),
-    "Learner": (LearnerUnion, "A learner with its parameters, told apart by `algorithm`."),
-    "DecisionRule": (DecisionUnion, "How scores become label sets, told apart by `kind`."),
-    "DecisionKind": (DecisionKind, "The word that picks a decision rule."),
-    "Selection": (SelectionParameters, "Which terms become features, told apart by `kind`."),
-    "Weighting": (Weights, "How occurrences of a term become a number."),
-    "Stemmer": (Stemmer, "How words are cut to their stems."),
-    "StopWords": (StopWords, "The list of words that are left out."),
-    "BoostingVariant": (Variant, "How a rule of one term votes."),
-    "KernelName": (KernelName, "A kernel with its default parameters."),
-    "Kernel": (Kernel, "A kernel by name with its default parameters, or in full."),
-    "Covering": (Covering, "Which labels are judged together, told apart by `kind`."),
-    "CoverCondition": (When, 'What an example\'s label set must meet, or `"otherwise"`.'),
-    "CoverElement": (CoverElement, "A part of a cover: labels by name, or an example's own."),
-}
-"""Unions and enumerations that get a name of their own, so that clients have one type for each."""
-
-NAMED_MAPS = {
-    "FeatureValues": ("features", "Numbers by name; those left out are zero."),
-    "LabelTree": ("label_tree", "Child to parent."),
-}
-"""The same for maps, by the name of their fields."""
-
 HEADERS = {
     "X-Request-ID": "The request's id, as in the service's log and in the problem.",
     "Location": "The path of what was made.",
@@ -120,12 +64,17 @@ _ERROR_HEADERS = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry
 _COMPONENTS = "#/components/schemas/"
 
 
-def install(app: FastAPI) -> None:
-    """Make the app serve the finished document."""
+def install(app: FastAPI, *, manual_bodies: Sequence[type[BaseModel]] = ()) -> None:
+    """Make the app serve the finished document.
+
+    Args:
+        app: the application.
+        manual_bodies: body models of routes that parse their bodies themselves; FastAPI does not know them.
+    """
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = finished(app)
+            app.openapi_schema = _build(app, manual_bodies)
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
@@ -136,8 +85,7 @@ def to_json(app: FastAPI) -> str:
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
-def finished(app: FastAPI) -> dict[str, Any]:
-    """The document, made anew."""
+def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:
     document = get_openapi(
         title="Covey",
         version=__version__,
@@ -151,10 +99,11 @@ def finished(app: FastAPI) -> dict[str, Any]:
     schemas: dict[str, Any] = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    _add(schemas, "MessageJson", TypeAdapter(MessageJson))  # its route reads the body itself
+    for model in manual_bodies:
+        schemas[model.__name__] = model.model_json_schema(ref_template=_COMPONENTS + "{model}")
+        schemas[model.__name__].pop("$defs", None)
     for schema in _walk(document):
         _tidy(schema)
-    _name(document)
     sent = _sent(document)
     for name, schema in schemas.items():
         _require_literals(schema)
@@ -197,12 +146,6 @@ def _walk(part: Any) -> Iterator[dict[str, Any]]:
             yield from _walk(inner)
 
 
-def _add(schemas: dict[str, Any], name: str, adapter: TypeAdapter[Any]) -> None:
-    schema = adapter.json_schema(ref_template=_COMPONENTS + "{model}")
-    schema.pop("$defs", None)
-    schemas[name] = schema
-
-
 def _tidy(schema: dict[str, Any]) -> None:
     """Without invented titles, with whole numbers written whole, and with bytes as generators know them."""
     for properties in (schema.get("properties"), schema.get("$defs")):
@@ -237,43 +180,6 @@ def _tidy_default(schema: dict[str, Any]) -> None:
         schema.pop("default")
         told = f"By default `{json.dumps(default)}`." if len(default) < 3 else "By default all its defaults."
         schema["description"] = f"{schema.get('description', '')}\n\n{told}".strip()
-
-
-def _name(document: dict[str, Any]) -> None:
-    """Give unions and enumerations names, and refer to them wherever they stand inline."""
-    schemas = document["components"]["schemas"]
-    named: dict[str, dict[str, Any]] = {}
-    for name, (alias, description) in NAMED.items():
-        inline = TypeAdapter(alias).json_schema(ref_template=_COMPONENTS + "{model}")
-        inline.pop("$defs", None)
-        for schema in _walk(inline):
-            _tidy(schema)
-        for earlier, shape in named.items():
-            _refer(inline, earlier, shape)
-        named[name] = _shape(inline)
-        _refer(document, name, named[name])
-        schemas[name] = {"description": description, **named[name]}
-    for name, (field_name, description) in NAMED_MAPS.items():
-        for owner in list(schemas.values()):
-            field = owner.get("properties", {}).get(field_name, {})
-            for branch in (field, *field.get("anyOf", ())):
-                # A field of the same name that takes any object is another thing.
-                if branch.get("type") == "object" and branch["additionalProperties"] is not True:
-                    shape = {key: branch.pop(key) for key in list(branch) if key != "description"}
-                    schemas.setdefault(name, {"description": description, **shape})
-                    branch["$ref"] = _COMPONENTS + name
-
-
-def _refer(part: dict[str, Any], name: str, shape: dict[str, Any]) -> None:
-    for schema in _walk(part):
-        if _shape(schema) == shape:
-            for key in shape:
-                schema.pop(key)
-            schema["$ref"] = _COMPONENTS + name
-
-
-def _shape(schema: dict[str, Any]) -> dict[str, Any]:
-    return {key: schema[key] for key in ("type", "enum", "oneOf", "anyOf", "discriminator") if key in schema}
 
 
 def _sent(document: dict[str, Any]) -> set[str]:
@@ -390,8 +296,6 @@ def _responses(operation: dict[str, Any], shared: dict[str, Any]) -> None:
         if status < "400":
             names = ["X-Request-ID", *response.get("headers", {})]
             response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-            if response["description"] == "Successful Response":
-                response["description"] = _DONE[status]
             responses[status] = response
             continue
         name = ERRORS[int(status)].__name__
@@ -403,11 +307,3 @@ def _responses(operation: dict[str, Any], shared: dict[str, Any]) -> None:
             "content": {"application/problem+json": {"schema": {"$ref": f"{_COMPONENTS}Problem"}}},
         }
     operation["responses"] = responses
-
-
-_DONE = {
-    "200": "Done.",
-    "201": "Made.",
-    "202": "Accepted; a worker does it.",
-    "204": "Done; there is nothing to say.",
-}

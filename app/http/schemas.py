@@ -20,7 +20,7 @@ class RequestModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
-    longest: ClassVar[MaxItems] = {}
+    max_items: ClassVar[MaxItems] = {}
     """Checked before the entries are validated."""
 
 

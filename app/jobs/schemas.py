@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from app.http.schemas import JsonObject, NextCursor, ResponseModel, Timestamp
 
-JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+JobState = TypeAliasType(
+    "JobState",
+    Annotated[
+        Literal["queued", "running", "succeeded", "failed", "cancelled"],
+        Field(description="`queued`, then `running`, then `succeeded`, `failed` or `cancelled`."),
+    ],
+)
 
 
 class Progress(ResponseModel):

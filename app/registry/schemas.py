@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
+from typing_extensions import TypeAliasType
 
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 
 VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
-VersionRef: TypeAlias = VersionNumber | Name
+VersionRef = TypeAliasType(
+    "VersionRef", Annotated[VersionNumber | Name, Field(description="The number of a version, or an alias.")]
+)
 """The number of a version, or the name of an alias."""
 
 
-PromotionRule: TypeAlias = Literal["if_first", "always", "never"]
+PromotionRule = TypeAliasType(
+    "PromotionRule",
+    Annotated[
+        Literal["if_first", "always", "never"],
+        Field(description="When the alias `live` moves to a new version, regardless of its measures."),
+    ],
+)
 
 
 class IfBetter(RequestModel):

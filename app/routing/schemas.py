@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from typing_extensions import TypeAliasType
 
 from app.datasets.schemas import EmailParts, Label
 from app.http.schemas import (
@@ -23,7 +24,13 @@ from app.serving.schemas import LabelExplanation, RankedLabel
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), WithoutNul]
 """Destination of messages, such as an address or the name of a queue; Covey does not interpret it."""
 
-Disposition: TypeAlias = Literal["routed", "review", "fallback"]
+Disposition = TypeAliasType(
+    "Disposition",
+    Annotated[
+        Literal["routed", "review", "fallback"],
+        Field(description="Whether a message was routed, needs a review, or went to the fallback."),
+    ],
+)
 
 
 class RouterPut(RequestModel):
@@ -43,7 +50,7 @@ class RouterPut(RequestModel):
             ]
         }
     )
-    longest: ClassVar[MaxItems] = {"destinations": lambda settings: settings.max_labels}
+    max_items: ClassVar[MaxItems] = {"destinations": lambda settings: settings.max_labels}
 
     model: Name
     """Name of an existing model."""
@@ -230,7 +237,7 @@ class Feedback(RequestModel):
             ]
         }
     )
-    longest: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
+    max_items: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
 
     labels: list[Label]
     """The correct labels. An empty list states that no department is correct."""

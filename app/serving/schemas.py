@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.datasets.schemas import EmailParts
+from app.datasets.schemas import EmailParts, FeatureValues
 from app.http.schemas import Count, MaxItems, RequestModel, ResponseModel
 from app.registry.schemas import VersionRef
 
@@ -16,7 +16,7 @@ class Instance(RequestModel):
 
     text: str | None = None
     """The document as plain text."""
-    features: dict[str, float] | None = None
+    features: FeatureValues | None = None
     """The document as numeric features by name. Missing features are zero. Features that are unknown to the
     model are ignored."""
     email: EmailParts | None = None
@@ -47,7 +47,7 @@ class PredictRequest(RequestModel):
         }
     )
 
-    longest: ClassVar[MaxItems] = {"instances": lambda settings: settings.max_instances}
+    max_items: ClassVar[MaxItems] = {"instances": lambda settings: settings.max_instances}
 
     instances: list[Instance] = Field(min_length=1)
     """The documents. The predictions have the same order."""

@@ -23,6 +23,7 @@ router = resource("training_jobs")
     status_code=202,
     dependencies=[TrainScope],
     responses={**responses(404, 409), **response_headers(202, "Location")},
+    response_description="The queued training job.",
 )
 def create(
     ctx: Context, idempotency: IdempotencyHeader, body: TrainingJobCreate, response: Response
@@ -33,20 +34,33 @@ def create(
     return job
 
 
-@router.get("/training-jobs", dependencies=[ReadScope])
+@router.get(
+    "/training-jobs",
+    dependencies=[ReadScope],
+    response_description="A page of training jobs.",
+)
 def list(ctx: Context, page: PageQuery) -> TrainingJobPage:  # noqa: A001 - the verb of the operation's id
     """List training jobs, newest first."""
     return service.page(ctx.db, page)
 
 
-@router.get("/training-jobs/{job_id}", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/training-jobs/{job_id}",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The training job.",
+)
 def get(ctx: Context, job_id: JobId) -> TrainingJob:
     """Get a training job: its state and progress, and its result or error once it has ended."""
     return service.get(ctx.db, job_id)
 
 
 @router.post(
-    "/training-jobs/{job_id}/cancel", status_code=202, dependencies=[TrainScope], responses=responses(404)
+    "/training-jobs/{job_id}/cancel",
+    status_code=202,
+    dependencies=[TrainScope],
+    responses=responses(404),
+    response_description="The training job; its state changes when the worker stops.",
 )
 def cancel(ctx: Context, job_id: JobId) -> TrainingJob:
     """Cancel a training job. A queued job never starts; a running job stops after the current step."""
@@ -61,6 +75,7 @@ def cancel(ctx: Context, job_id: JobId) -> TrainingJob:
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
     },
     response_model=JobEventPage,
+    response_description="A page of events, or a stream of events.",
 )
 def list_events(
     ctx: Context,
@@ -90,7 +105,12 @@ def list_events(
     return service.events(ctx.db, job_id, page)
 
 
-@router.get("/training-jobs/{job_id}/curve", dependencies=[ReadScope], responses=responses(404))
+@router.get(
+    "/training-jobs/{job_id}/curve",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of the learning curve.",
+)
 def list_curve(ctx: Context, job_id: JobId, page: PageQuery) -> CurvePage:
     """List the measures of a training by step: round, epoch or pass."""
     return service.curve(ctx.db, job_id, page)

@@ -7,12 +7,12 @@ from app.db import tables
 from app.db.session import Database
 from app.http.errors import from_learning
 from models.boosting.adaboost_lc import AdaBoostLCParameters
-from models.catalog import LearnerUnion
+from models.catalog import LearnerConfig
 from models.errors import ParameterError
 
 
 def check_covering(
-    db: Database, learner: LearnerUnion, dataset: tables.Dataset, *, left_out: int, pointer: str = ""
+    db: Database, learner: LearnerConfig, dataset: tables.Dataset, *, left_out: int, pointer: str = ""
 ) -> None:
     """Raises an error if no training on the data set could use the learner's covering.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
+from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionRule
-from models.catalog import FeaturesUnion, LearnerUnion
-from models.decisions import DecisionUnion
+from models.catalog import FeaturesConfig, LearnerConfig
+from models.decisions import DecisionRule
 
 
 class GivenSplit(RequestModel):
@@ -34,7 +35,16 @@ class NoSplit(RequestModel):
     kind: Literal["none"]
 
 
-SplitUnion: TypeAlias = Annotated[GivenSplit | RandomSplit | NoSplit, Field(discriminator="kind")]
+TrainingSplit = TypeAliasType(
+    "TrainingSplit",
+    Annotated[
+        GivenSplit | RandomSplit | NoSplit,
+        Field(
+            discriminator="kind",
+            description="Which examples are held out of the training, discriminated by `kind`.",
+        ),
+    ],
+)
 
 
 class TrainingJobCreate(RequestModel):
@@ -74,13 +84,13 @@ class TrainingJobCreate(RequestModel):
     """Name of the model that gets a new version. The model is created if it does not exist."""
     dataset_id: str
     """Id of a data set in the state `ready`."""
-    split: SplitUnion | None = None
+    split: TrainingSplit | None = None
     """How examples are held out. Defaults to the data set's own split, or to `none` if it has none."""
-    features: FeaturesUnion | None = None
+    features: FeaturesConfig | None = None
     """Feature extraction. Defaults to text features for text and e-mail, otherwise to numeric features."""
-    learner: LearnerUnion
+    learner: LearnerConfig
     """Learner and its parameters. `GET /v1/learners` lists all learners."""
-    decision: DecisionUnion | None = None
+    decision: DecisionRule | None = None
     """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
     promote: PromotionRule | PromoteIfBetter = "if_first"
     """When to move the alias `live` to the new version."""

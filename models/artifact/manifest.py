@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.catalog import FeaturesUnion, LearnerUnion
+from models.catalog import FeaturesConfig, LearnerConfig
 from models.data.examples import Kind
-from models.decisions import DecisionUnion
+from models.decisions import DecisionRule
 
 FORMAT_VERSION = 1
 
@@ -60,9 +60,9 @@ class Manifest(_Part):
     mail_version: int | None
     labels: list[str] = Field(min_length=1)
     label_tree: dict[str, str] | None
-    features: FeaturesUnion
-    learner: LearnerUnion
-    decision: DecisionUnion
+    features: FeaturesConfig
+    learner: LearnerConfig
+    decision: DecisionRule
     seed: int
     warnings: list[str]
     facts: dict[str, Any]

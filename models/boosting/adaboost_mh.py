@@ -14,7 +14,7 @@ from models.boosting.booster import Booster, Rounds
 from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.parameters import BoostingParameters
 from models.boosting.stumps import Stumps
-from models.boosting.variants import Variant
+from models.boosting.variants import BoostingVariant
 from models.errors import ParameterError
 
 FIRST_PIVOTS = 100
@@ -61,7 +61,7 @@ class AdaBoostMH(Booster):
     _pivot_per_label = False
 
     def _rounds(
-        self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
+        self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float, context: Context
     ) -> Rounds:
         if context.candidates is not None:
             raise ParameterError(

@@ -27,7 +27,7 @@ from models.boosting.loss_bounds import (
 from models.boosting.negative_sums import SharedNegativeSums
 from models.boosting.positive_pairs import PositivePairs, positives_of
 from models.boosting.stumps import Stumps
-from models.boosting.variants import TIE, Variant, loss, normaliser, predictions
+from models.boosting.variants import TIE, BoostingVariant, loss, normaliser, predictions
 
 _BLOCK_ROWS = 128
 _BUFFER_SIZE = 1 << 20  # weights gathered at a time
@@ -40,11 +40,11 @@ class AdaBoostMHRounds:
         weights: (g, k) D, with the sign of Φ: negative if the label is irrelevant.
     """
 
-    def __init__(self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float) -> None:
+    def __init__(self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float) -> None:
         """Starts with equal weights."""
         g, k = Y.shape
         self._stumps = stumps
-        self._variant: Variant = variant
+        self._variant: BoostingVariant = variant
         self._smoothing = smoothing
         positives = positives_of(Y)
         self._positive_rows = np.concatenate(positives).astype(np.int64)

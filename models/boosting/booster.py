@@ -15,7 +15,7 @@ from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
 from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
-from models.boosting.variants import Variant
+from models.boosting.variants import BoostingVariant
 
 _MAX_NAMED = 10  # labels in a warning
 
@@ -58,7 +58,7 @@ class Booster(Learner):
     def __init__(
         self,
         rounds: int = 200,
-        variant: Variant = "real",
+        variant: BoostingVariant = "real",
         smoothing: float | None = None,
         stump: str = "auto",
         early_stopping: EarlyStopping | Mapping[str, Any] | None = None,
@@ -161,7 +161,7 @@ class Booster(Learner):
 
     @abstractmethod
     def _rounds(
-        self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
+        self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float, context: Context
     ) -> Rounds:
         """The state of a training before its first round."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.boosting.stumps import Stumps
-from models.boosting.variants import Variant, loss
+from models.boosting.variants import BoostingVariant, loss
 
 ROUNDING = float(np.finfo(np.float64).eps) / 2
 
@@ -41,7 +41,7 @@ def normaliser_error(error: Floats, weight: Floats) -> Floats:
     return np.sqrt(8 * error * weight) + 64 * ROUNDING * weight
 
 
-def loss_bounds(variant: Variant, W: Floats, error: Floats) -> tuple[Floats, Floats]:
+def loss_bounds(variant: BoostingVariant, W: Floats, error: Floats) -> tuple[Floats, Floats]:
     """Lower and upper bounds of losses whose W have an error of at most ``error``.
 
     Every loss is an increasing function of each W.
@@ -49,7 +49,7 @@ def loss_bounds(variant: Variant, W: Floats, error: Floats) -> tuple[Floats, Flo
     return loss(variant, np.maximum(W - error, 0)), loss(variant, W + error)
 
 
-def negatives_only_loss(variant: Variant, positive: Floats, negative_absent: Floats) -> Floats:
+def negatives_only_loss(variant: BoostingVariant, positive: Floats, negative_absent: Floats) -> Floats:
     """Losses of stumps whose present side has no positive document.
 
     They do not increase with the weight N₁ of the negative documents that have the feature; for ``real``, for
@@ -68,7 +68,7 @@ def negatives_only_loss(variant: Variant, positive: Floats, negative_absent: Flo
 
 
 def required_negatives(
-    variant: Variant, positive: Floats, negative: Floats, weight: Floats, limit: Floats
+    variant: BoostingVariant, positive: Floats, negative: Floats, weight: Floats, limit: Floats
 ) -> Floats:
     """The N₁ from which such a stump's Z is at most ``limit``, or slightly less than that N₁.
 
@@ -94,7 +94,7 @@ def threshold_loss_bounds(
     weights_of: Callable[[slice], Floats],
     positive: Floats,
     negative: Floats,
-    variant: Variant,
+    variant: BoostingVariant,
 ) -> Iterator[tuple[slice, Floats, Floats]]:
     """Bounds of the losses of all threshold candidates, a block of labels at a time.
 

@@ -15,7 +15,7 @@ from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.mp_boost_rounds import AllowedCandidates, MPBoostRounds
 from models.boosting.parameters import BoostingParameters
 from models.boosting.stumps import Stumps
-from models.boosting.variants import Variant
+from models.boosting.variants import BoostingVariant
 from models.errors import ParameterError
 
 
@@ -57,7 +57,7 @@ class MPBoost(Booster):
     _pivot_per_label = True
 
     def _rounds(
-        self, stumps: Stumps, Y: Labels, variant: Variant, smoothing: float, context: Context
+        self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float, context: Context
     ) -> Rounds:
         allowed = None
         if context.candidates is not None:

@@ -25,7 +25,7 @@ from models.boosting.loss_bounds import (
 from models.boosting.negative_sums import PerLabelNegativeSums
 from models.boosting.positive_pairs import PositivePairs, positives_of
 from models.boosting.stumps import Stumps
-from models.boosting.variants import TIE, Variant, loss, normaliser, predictions
+from models.boosting.variants import TIE, BoostingVariant, loss, normaliser, predictions
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class MPBoostRounds:
         self,
         stumps: Stumps,
         Y: Labels,
-        variant: Variant,
+        variant: BoostingVariant,
         smoothing: float,
         allowed: Sequence[AllowedCandidates] | None = None,
     ) -> None:
         """Starts with equal weights."""
         g, k = Y.shape
         self._stumps = stumps
-        self._variant: Variant = variant
+        self._variant: BoostingVariant = variant
         self._smoothing = smoothing
         self._allowed = allowed
         self._positives = [rows.astype(np.int64) for rows in positives_of(Y)]

@@ -22,7 +22,7 @@ from scipy.sparse import csc_array, csr_array
 from models.arrays import AnyArray, Floats, Ints, Matrix, read_only
 from models.boosting.loss_bounds import ROUNDING, negatives_only_loss, summation_error
 from models.boosting.positive_pairs import PairBlock, PositivePairs
-from models.boosting.variants import Variant
+from models.boosting.variants import BoostingVariant
 
 MAX_ERROR = 1e-11
 """Error of N, for a label of weight 1, at which it is recomputed."""
@@ -105,7 +105,7 @@ class SharedNegativeSums:
         sums: Floats = self._sums[candidates] * self._scale
         return sums
 
-    def negatives_only_losses(self, variant: Variant, positive: Floats, negative: Floats) -> Floats:
+    def negatives_only_losses(self, variant: BoostingVariant, positive: Floats, negative: Floats) -> Floats:
         """(n,) the loss of every candidate, summed over labels, as if it listed no positive document.
 
         Args:

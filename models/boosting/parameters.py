@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.base import LearnerParameters
-from models.boosting.variants import Variant
+from models.boosting.variants import BoostingVariant
 
 
 class EarlyStopping(BaseModel):
@@ -33,7 +33,7 @@ class BoostingParameters(LearnerParameters):
     rounds: int = Field(default=200, ge=1, le=100_000)
     """Number of rounds; each round adds one weak hypothesis."""
 
-    variant: Variant = "real"
+    variant: BoostingVariant = "real"
     """The predictions of the two sides of a stump. `real`: each side predicts with a confidence.
     `real_abstaining`: the absent side predicts nothing. `discrete`: each side predicts +1 or -1, times one
     weight for the round."""

@@ -19,13 +19,21 @@ The last one is √(1 − r²) with r = w − q and w = 1, in a form that loses 
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from models.arrays import Floats
 
-Variant: TypeAlias = Literal["real", "real_abstaining", "discrete"]
+BoostingVariant = TypeAliasType(
+    "BoostingVariant",
+    Annotated[
+        Literal["real", "real_abstaining", "discrete"],
+        Field(description="How a weak hypothesis on one term votes."),
+    ],
+)
 
 ABSENT_POSITIVE, ABSENT_NEGATIVE, PRESENT_POSITIVE, PRESENT_NEGATIVE = range(4)
 
@@ -33,7 +41,7 @@ TIE = 1e-12
 """Two Z are equal if they differ by less than this times the weight that Z sums."""
 
 
-def loss(variant: Variant, W: Floats) -> Floats:
+def loss(variant: BoostingVariant, W: Floats) -> Floats:
     """The losses of stumps.
 
     Args:
@@ -57,14 +65,16 @@ def loss(variant: Variant, W: Floats) -> Floats:
     return losses
 
 
-def normaliser(variant: Variant, total_loss: Floats, weight: Floats) -> Floats:
+def normaliser(variant: BoostingVariant, total_loss: Floats, weight: Floats) -> Floats:
     """Z of stumps whose losses add up to ``total_loss`` over labels of total weight ``weight``."""
     if variant == "discrete":
         return np.sqrt(total_loss * np.maximum(2 * weight - total_loss, 0))
     return total_loss
 
 
-def predictions(variant: Variant, W: Floats, total_loss: Floats, smoothing: float) -> tuple[Floats, Floats]:
+def predictions(
+    variant: BoostingVariant, W: Floats, total_loss: Floats, smoothing: float
+) -> tuple[Floats, Floats]:
     """The predictions of the absent and the present side (equation 4, smoothed).
 
     Args:

@@ -6,18 +6,23 @@ what the scores of the learner mean; see ``models.catalog``.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.sparse import csr_array
+from typing_extensions import TypeAliasType
 
 from models.arrays import Bools, Floats, Labels
 from models.labels.ranking import ranking
 
-DecisionKind: TypeAlias = Literal[
-    "sign", "top_k", "at_least_one", "calibrated_label", "tuned_threshold", "single_label"
-]
+DecisionKind = TypeAliasType(
+    "DecisionKind",
+    Annotated[
+        Literal["sign", "top_k", "at_least_one", "calibrated_label", "tuned_threshold", "single_label"],
+        Field(description="Kind of a decision rule."),
+    ],
+)
 
 
 class _Decision(BaseModel):
@@ -68,19 +73,22 @@ class SingleLabelDecision(_Decision):
     kind: Literal["single_label"]
 
 
-DecisionUnion: TypeAlias = Annotated[
-    SignDecision
-    | TopKDecision
-    | AtLeastOneDecision
-    | CalibratedLabelDecision
-    | TunedThresholdDecision
-    | SingleLabelDecision,
-    Field(discriminator="kind"),
-]
+DecisionRule = TypeAliasType(
+    "DecisionRule",
+    Annotated[
+        SignDecision
+        | TopKDecision
+        | AtLeastOneDecision
+        | CalibratedLabelDecision
+        | TunedThresholdDecision
+        | SingleLabelDecision,
+        Field(discriminator="kind", description="How scores become label sets, discriminated by `kind`."),
+    ],
+)
 """Any decision rule; ``kind`` selects which."""
 
 
-def decide(decision: DecisionUnion, scores: Floats, thresholds: Floats) -> Labels:
+def decide(decision: DecisionRule, scores: Floats, thresholds: Floats) -> Labels:
     """Apply a decision rule.
 
     Args:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.sparse import coo_array, csr_array
+from typing_extensions import TypeAliasType
 
 from models.arrays import Bools, Floats, Ints, Labels, Matrix, with_data
 
@@ -74,9 +75,13 @@ class DocumentFrequency(_SelectionParameters):
     """Total number of terms."""
 
 
-SelectionParameters: TypeAlias = Annotated[
-    NoSelection | InformationGain | Rocchio | DocumentFrequency, Field(discriminator="kind")
-]
+SelectionParameters = TypeAliasType(
+    "SelectionParameters",
+    Annotated[
+        NoSelection | InformationGain | Rocchio | DocumentFrequency,
+        Field(discriminator="kind", description="Which terms become features, discriminated by `kind`."),
+    ],
+)
 
 
 @dataclass(frozen=True)

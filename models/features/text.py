@@ -15,7 +15,7 @@ from models.base import State, TrainingSummary
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import first_columns, move_columns, normalize_rows, stack_rows
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
-from models.features.weighting import DocumentLengths, Weights, inverse_document_frequency, weigh
+from models.features.weighting import DocumentLengths, Weighting, inverse_document_frequency, weigh
 from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer, AnalyzerParameters
@@ -35,7 +35,7 @@ class TextFeaturesParameters(BaseModel):
 
     kind: Literal["text"]
 
-    weighting: Weights = "tfidf"
+    weighting: Weighting = "tfidf"
     """Weight of a term in a document: 1 (`binary`), the number of its occurrences (`tf`), occurrences times
     ln(g/df) (`tfidf`), or TF-IDF with pivoted length normalization (`pivoted`)."""
 

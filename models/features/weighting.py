@@ -22,13 +22,21 @@ and slope at 1, and c stays positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from models.arrays import Floats, Matrix, with_data
 
-Weights: TypeAlias = Literal["binary", "tf", "tfidf", "pivoted"]
+Weighting = TypeAliasType(
+    "Weighting",
+    Annotated[
+        Literal["binary", "tf", "tfidf", "pivoted"],
+        Field(description="How the occurrences of a term become a feature value."),
+    ],
+)
 
 SLOPE = 0.3
 
@@ -66,7 +74,7 @@ def inverse_document_frequency(frequency: Floats, n_documents: int) -> Floats:
 
 
 def weigh(
-    counts: Matrix, kind: Weights, idf: Floats, lengths: DocumentLengths, mean_distinct: float
+    counts: Matrix, kind: Weighting, idf: Floats, lengths: DocumentLengths, mean_distinct: float
 ) -> Matrix:
     """Convert counts to weights.
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from typing_extensions import TypeAliasType
 
 from models.arrays import Floats, Matrix
 
@@ -55,7 +56,12 @@ class RBFKernel(_Kernel):
 
 
 AnyKernel: TypeAlias = LinearKernel | PolynomialKernel | RBFKernel
-KernelName: TypeAlias = Literal["linear", "polynomial", "rbf"]
+KernelName = TypeAliasType(
+    "KernelName",
+    Annotated[
+        Literal["linear", "polynomial", "rbf"], Field(description="A kernel with its default parameters.")
+    ],
+)
 
 
 def _kernel_tag(value: Any) -> str | None:
@@ -66,13 +72,19 @@ def _kernel_tag(value: Any) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-Kernel: TypeAlias = Annotated[
-    Annotated[KernelName, Tag("name")]
-    | Annotated[LinearKernel, Tag("linear")]
-    | Annotated[PolynomialKernel, Tag("polynomial")]
-    | Annotated[RBFKernel, Tag("rbf")],
-    Discriminator(_kernel_tag),
-]
+Kernel = TypeAliasType(
+    "Kernel",
+    Annotated[
+        Annotated[
+            Annotated[KernelName, Tag("name")]
+            | Annotated[LinearKernel, Tag("linear")]
+            | Annotated[PolynomialKernel, Tag("polynomial")]
+            | Annotated[RBFKernel, Tag("rbf")],
+            Discriminator(_kernel_tag),
+        ],
+        Field(description="A kernel by name with its default parameters, or as an object."),
+    ],
+)
 """A kernel by name, with its default parameters, or as an object with its parameters."""
 
 

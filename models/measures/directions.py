@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal
 
-Direction: TypeAlias = Literal["higher", "lower"]
+from pydantic import Field
+from typing_extensions import TypeAliasType
+
+Direction = TypeAliasType(
+    "Direction",
+    Annotated[
+        Literal["higher", "lower"],
+        Field(description="Whether higher or lower values of a measure are better."),
+    ],
+)
 
 DIRECTIONS: Mapping[str, Direction] = MappingProxyType(
     {

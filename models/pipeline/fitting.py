@@ -15,7 +15,7 @@ from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary
 from models.base.validation import in_every_example
 from models.data.examples import ExampleSource
-from models.decisions import DecisionUnion
+from models.decisions import DecisionRule
 from models.features import NumericFeatures, TextFeatures
 from models.labels import LabelTree
 from models.pipeline.documents import read_documents
@@ -82,7 +82,7 @@ class Fitting:
         self,
         features: Features,
         learner: Learner,
-        decision: DecisionUnion,
+        decision: DecisionRule,
         training: TrainingSet,
         *,
         seed: int,

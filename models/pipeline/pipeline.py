@@ -11,9 +11,9 @@ from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Learner, LearnerParameters, State, TrainingSummary
 from models.boosting.adaboost_lc import AdaBoostLC
-from models.catalog import FeaturesUnion
+from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
-from models.decisions import DecisionUnion, decide
+from models.decisions import DecisionRule, decide
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
@@ -49,7 +49,7 @@ class Pipeline:
         timings_: seconds of each completed phase; not saved with the model.
     """
 
-    decision_: DecisionUnion
+    decision_: DecisionRule
     kind_: Kind
     labels_: list[str]
     tree_: LabelTree | None
@@ -59,7 +59,7 @@ class Pipeline:
     timings_: dict[Phase, float]
 
     def __init__(
-        self, features: Features, learner: Learner, decision: DecisionUnion | None = None, *, seed: int = 0
+        self, features: Features, learner: Learner, decision: DecisionRule | None = None, *, seed: int = 0
     ) -> None:
         self.features = features
         self.learner = learner
@@ -69,9 +69,9 @@ class Pipeline:
     @classmethod
     def from_parameters(
         cls,
-        features: FeaturesUnion,
+        features: FeaturesConfig,
         learner: LearnerParameters,
-        decision: DecisionUnion | None = None,
+        decision: DecisionRule | None = None,
         *,
         seed: int = 0,
     ) -> Self:

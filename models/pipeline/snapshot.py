@@ -17,7 +17,7 @@ import numpy as np
 
 from models.arrays import AnyArray, Labels, Matrix
 from models.base import Learner, State, TrainingSummary
-from models.decisions import DecisionUnion
+from models.decisions import DecisionRule
 from models.errors import SnapshotError
 
 
@@ -54,7 +54,7 @@ def restore_fitted_learner(learner: Learner, snapshot: Mapping[str, AnyArray]) -
     return True
 
 
-def fingerprint(learner: Learner, decision: DecisionUnion, seed: int, X: Matrix, Y: Labels) -> AnyArray:
+def fingerprint(learner: Learner, decision: DecisionRule, seed: int, X: Matrix, Y: Labels) -> AnyArray:
     """Return a SHA-256 digest of the parameters and the data of a training, as an array of bytes."""
     parameters = (learner.algorithm, sorted(learner.get_params().items()))
     digest = hashlib.sha256(repr((parameters, decision, seed)).encode())

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from models import catalog
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step
-from models.decisions import DecisionUnion, TunedThresholdDecision
+from models.decisions import DecisionRule, TunedThresholdDecision
 from models.decisions.thresholds import transferable, tuned_thresholds
 from models.pipeline.snapshot import select_prefix
 from models.splits import stratified_folds
@@ -79,7 +79,7 @@ class ThresholdSelection:
     def __init__(
         self,
         learner: Learner,
-        decision: DecisionUnion,
+        decision: DecisionRule,
         X: Matrix,
         Y: Labels,
         *,

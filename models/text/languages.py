@@ -12,29 +12,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal
 
 import snowballstemmer
 import stop_words  # type: ignore[import-untyped]
+from pydantic import Field
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from typing_extensions import TypeAliasType
 
 from models.text.tokens import words
 
-StopWords: TypeAlias = Literal[
+StopWords = TypeAliasType("StopWords", Annotated[Literal[
     "none", "auto", "arabic", "bulgarian", "catalan", "chinese", "czech", "danish", "dutch", "english",
     "finnish", "french", "german", "greek", "gujarati", "hebrew", "hindi", "hungarian", "indonesian",
     "italian", "japanese", "korean", "malaysian", "norwegian", "persian", "polish", "portuguese",
     "romanian", "russian", "slovak", "spanish", "swedish", "turkish", "ukrainian", "vietnamese",
-]  # fmt: skip
+], Field(description="The list of words to drop.")])  # fmt: skip
 """The stop words to drop: none, those of each document's language, or those of one language."""
 
-Stemmer: TypeAlias = Literal[
+Stemmer = TypeAliasType("Stemmer", Annotated[Literal[
     "none", "auto", "porter", "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch",
     "dutch_porter", "english", "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi",
     "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "persian",
     "polish", "portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil",
     "turkish", "yiddish",
-]  # fmt: skip
+], Field(description="How words are reduced to their stems.")])  # fmt: skip
 """The stemmer: none, that of each document's language, or a specific one."""
 
 _NAMES: dict[str, str] = {

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from models import catalog
 from models.arrays import AnyArray, Matrix
 from models.base import State, TrainingSummary
-from models.catalog import FEATURES_PARAMETERS, FeaturesUnion
+from models.catalog import FEATURES_PARAMETERS, FeaturesConfig
 from models.data.examples import ExampleSource
 from models.features import TextFeatures
 from models.features.columns import stack_rows
@@ -39,7 +39,7 @@ class PrecomputedFeatures:
 
     def __init__(
         self,
-        parameters: FeaturesUnion,
+        parameters: FeaturesConfig,
         state: State,
         candidates: csr_array[Any, tuple[int, int]] | None,
         summary: TrainingSummary,
@@ -58,7 +58,7 @@ class PrecomputedFeatures:
     @classmethod
     def fit(
         cls,
-        parameters: FeaturesUnion,
+        parameters: FeaturesConfig,
         training: ExampleSource,
         test: ExampleSource,
         *,

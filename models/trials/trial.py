@@ -11,7 +11,7 @@ from models import catalog
 from models.arrays import Floats
 from models.base import LearnerParameters, State
 from models.data.examples import ExampleSource
-from models.decisions import DecisionUnion
+from models.decisions import DecisionRule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix
 from models.measures.evaluation import Evaluation
@@ -71,7 +71,7 @@ class TrialMonitor(Protocol):
 def run_trial(
     features: PrecomputedFeatures,
     learner: LearnerParameters,
-    decision: DecisionUnion | None,
+    decision: DecisionRule | None,
     training: ExampleSource,
     test: ExampleSource,
     *,

@@ -12,7 +12,7 @@ import models
 from models import catalog
 from models.base import Learner, LearnerParameters
 from models.data.examples import Kind
-from models.decisions import DecisionKind, DecisionUnion
+from models.decisions import DecisionKind, DecisionRule
 from models.errors import ParameterError
 
 
@@ -31,7 +31,7 @@ def decision(kind: str) -> Any:
 
 
 def test_the_union_and_the_entries_have_the_same_learners() -> None:
-    members = get_args(get_args(catalog.LearnerUnion)[0])
+    members = get_args(get_args(catalog.LearnerConfig.__value__)[0])
     assert {entry.learner.parameters for entry in catalog.ENTRIES.values()} == set(members)
 
 
@@ -107,7 +107,7 @@ def test_invalid_decisions_are_rejected(algorithm: str, options: dict[str, Any],
 
 
 @pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-@pytest.mark.parametrize("kind", get_args(DecisionKind))
+@pytest.mark.parametrize("kind", get_args(get_args(DecisionKind.__value__)[0]))
 def test_every_decision_is_either_listed_or_rejected(algorithm: str, kind: str) -> None:
     described = next(item for item in catalog.describe() if item.algorithm == algorithm)
     listed = next(
@@ -172,9 +172,9 @@ def test_parameter_classes_have_consistent_names_and_reject_unknown_fields(algor
         parameters(algorithm, no_such_parameter=1)
 
 
-@pytest.mark.parametrize("union", [catalog.LearnerUnion, catalog.FeaturesUnion, DecisionUnion])
+@pytest.mark.parametrize("union", [catalog.LearnerConfig, catalog.FeaturesConfig, DecisionRule])
 def test_unions_have_a_required_discriminator(union: Any) -> None:
-    members, field = get_args(union)
+    members, field = get_args(union.__value__)
     for member in get_args(members):
         tag = member.model_fields[field.discriminator]
         assert tag.is_required(), member

@@ -33,7 +33,7 @@ from models.artifact import load, save
 from models.data.examples import Examples
 from models.data.ingestion.ingest import ingest
 from models.data.limits import IngestLimits
-from models.data.readers.registry import OptionsUnion
+from models.data.readers.registry import FormatOptions
 from models.data.store import StoredExamples
 from models.errors import ArtifactError, BadDataError, ParameterError, UnsuitableDataError
 from models.mail import read_message
@@ -126,7 +126,7 @@ def check_reader(reader: str, seed: int, folder: Path) -> Outcome:
 def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) -> bool:
     labels = {"labels": ["l1", "l2"]} if reader == "arff" and rng.random() < 0.6 else {}
     options: Any = (
-        TypeAdapter[Any](OptionsUnion).validate_python({"format": reader, **labels})
+        TypeAdapter[Any](FormatOptions).validate_python({"format": reader, **labels})
         if rng.random() < 0.9
         else None
     )

@@ -24,16 +24,16 @@ array([3.])
 """
 
 from models.boosting.covering.compiled import CompiledCovering, ExampleBatch
-from models.boosting.covering.conditions import When
+from models.boosting.covering.conditions import CoverCondition
 from models.boosting.covering.elements import CoverElement
 from models.boosting.covering.schema import Covering, HammingCovering, parse_covering
 
 __all__ = [
     "CompiledCovering",
+    "CoverCondition",
     "CoverElement",
     "Covering",
     "ExampleBatch",
     "HammingCovering",
-    "When",
     "parse_covering",
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, NonNegativeInt, Tag, model_validator
+from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
+from typing_extensions import TypeAliasType
 
 from models.boosting.covering.compiled import CompiledCondition
 from models.boosting.covering.schema_base import (
@@ -111,16 +112,24 @@ class WhenCount(Schema):
         yield from ()
 
 
-When: TypeAlias = Annotated[
-    Annotated[WhenHas, Tag("has")]
-    | Annotated[WhenHasNot, Tag("has_not")]
-    | Annotated[WhenAny, Tag("any")]
-    | Annotated[WhenEvery, Tag("every")]
-    | Annotated[WhenCount, Tag("count")]
-    | Annotated[Literal["otherwise"], Tag("otherwise")],
-    Discriminator(
-        discriminator_key(["has", "has_not", "any", "every", "count", "otherwise"]),
-        custom_error_type="covering_condition",
-        custom_error_message='must be "otherwise" or have one of the keys has, has_not, any, every and count',
-    ),
-]
+CoverCondition = TypeAliasType(
+    "CoverCondition",
+    Annotated[
+        Annotated[
+            Annotated[WhenHas, Tag("has")]
+            | Annotated[WhenHasNot, Tag("has_not")]
+            | Annotated[WhenAny, Tag("any")]
+            | Annotated[WhenEvery, Tag("every")]
+            | Annotated[WhenCount, Tag("count")]
+            | Annotated[Literal["otherwise"], Tag("otherwise")],
+            Discriminator(
+                discriminator_key(["has", "has_not", "any", "every", "count", "otherwise"]),
+                custom_error_type="covering_condition",
+                custom_error_message=(
+                    'must be "otherwise" or have one of the keys has, has_not, any, every and count'
+                ),
+            ),
+        ],
+        Field(description='A condition on the label set of an example, or `"otherwise"`.'),
+    ],
+)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, Field, Tag
+from typing_extensions import TypeAliasType
 
 from models.arrays import Ints
 from models.boosting.covering.evaluation import CompiledElement
@@ -91,14 +92,20 @@ def label_columns(labels: Sequence[str], index: dict[str, int]) -> Ints:
     return np.array(sorted(index[label] for label in labels), dtype=np.int64)
 
 
-CoverElement: TypeAlias = Annotated[
-    Annotated[EachOf, Tag("each")]
-    | Annotated[AllOf, Tag("all")]
-    | Annotated[Positives, Tag("positives")]
-    | Annotated[Negatives, Tag("negatives")],
-    Discriminator(
-        discriminator_key(["each", "all", "positives", "negatives"]),
-        custom_error_type="cover_element",
-        custom_error_message="must have one of the keys each, all, positives and negatives",
-    ),
-]
+CoverElement = TypeAliasType(
+    "CoverElement",
+    Annotated[
+        Annotated[
+            Annotated[EachOf, Tag("each")]
+            | Annotated[AllOf, Tag("all")]
+            | Annotated[Positives, Tag("positives")]
+            | Annotated[Negatives, Tag("negatives")],
+            Discriminator(
+                discriminator_key(["each", "all", "positives", "negatives"]),
+                custom_error_type="cover_element",
+                custom_error_message="must have one of the keys each, all, positives and negatives",
+            ),
+        ],
+        Field(description="A part of a cover: labels by name, or an example's own labels."),
+    ],
+)

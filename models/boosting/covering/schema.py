@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
+from typing_extensions import TypeAliasType
 
 from models.boosting.covering.compiled import CompiledCovering, CompiledRule
-from models.boosting.covering.conditions import When, WhenCount
+from models.boosting.covering.conditions import CoverCondition, WhenCount
 from models.boosting.covering.elements import CoverElement, label_columns
 from models.boosting.covering.evaluation import CompiledElement
 from models.boosting.covering.schema_base import LabelNames, LabelReference, Schema, Weight, list_references
@@ -205,7 +206,7 @@ class GroupsCovering(_Covering):
 class CoverRule(Schema):
     """A cover for the examples that match a condition."""
 
-    when: When
+    when: CoverCondition
     """The condition."""
     cover: Annotated[tuple[CoverElement, ...], Field(min_length=1)]
     """The elements; for every matching example, every label must be in at least one of them."""
@@ -305,16 +306,19 @@ def _shortened(labels: Sequence[str], *, at_most: int = 20) -> str:
     return shown if len(labels) <= at_most else f"{shown} and {len(labels) - at_most} more"
 
 
-Covering: TypeAlias = Annotated[
-    HammingCovering
-    | ZeroOneCovering
-    | TwoSetsCovering
-    | WeightedPositiveCovering
-    | WeightedNegativeCovering
-    | GroupsCovering
-    | RulesCovering,
-    Field(discriminator="kind"),
-]
+Covering = TypeAliasType(
+    "Covering",
+    Annotated[
+        HammingCovering
+        | ZeroOneCovering
+        | TwoSetsCovering
+        | WeightedPositiveCovering
+        | WeightedNegativeCovering
+        | GroupsCovering
+        | RulesCovering,
+        Field(discriminator="kind", description="Which labels are judged together, discriminated by `kind`."),
+    ],
+)
 """Every covering; ``kind`` is the discriminator."""
 
 _COVERING: TypeAdapter[Any] = TypeAdapter(Covering)

@@ -11,7 +11,7 @@ from models.data.ingestion.string_set import CompactStringSet
 from models.data.limits import IngestLimits
 from models.data.readers.detection import detect_format
 from models.data.readers.input_file import InputFile, open_input_file
-from models.data.readers.options import FormatOptions
+from models.data.readers.options import FormatOptionsBase
 from models.data.readers.registry import FORMATS
 from models.data.record import Declarations, Item, Record, RecordError
 from models.data.store import DatasetWriter
@@ -37,7 +37,7 @@ def ingest(
     target: Path,
     *,
     tree: LabelTree | None = None,
-    options: FormatOptions | None = None,
+    options: FormatOptionsBase | None = None,
     limits: IngestLimits | None = None,
     max_bad_records: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -80,7 +80,7 @@ def process_file(
     sink: ExampleSink,
     features: dict[str, int],
     tree: LabelTree | None,
-    options: FormatOptions | None,
+    options: FormatOptionsBase | None,
     limits: IngestLimits,
     max_bad_records: int,
 ) -> DatasetReport:

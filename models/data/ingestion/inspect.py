@@ -10,7 +10,7 @@ from models.data.ingestion.ingest import process_file
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import open_input_file
-from models.data.readers.options import FormatOptions
+from models.data.readers.options import FormatOptionsBase
 from models.data.record import Record
 from models.labels import LabelTree
 
@@ -20,7 +20,7 @@ def inspect(
     format: str | None = None,  # noqa: A002 - the name in the HTTP API
     *,
     tree: LabelTree | None = None,
-    options: FormatOptions | None = None,
+    options: FormatOptionsBase | None = None,
     limits: IngestLimits | None = None,
     max_bad_records: int = 0,
     progress: Callable[[int], None] | None = None,

@@ -28,7 +28,7 @@ from models.data.readers.arff_syntax import (
 from models.data.readers.input_file import InputFile
 from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.readers.mulan_xml import MulanLabels, read_mulan_xml
-from models.data.readers.options import FormatOptions, Name
+from models.data.readers.options import FormatOptionsBase, Name
 from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
 from models.data.record import Declarations, Item, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
@@ -36,7 +36,7 @@ from models.errors import BadDataError, BadRecord
 _SPLIT_NAME = re.compile(r"[-_. ](train|test)\.arff$", re.IGNORECASE)
 
 
-class ARFFOptions(FormatOptions):
+class ARFFOptions(FormatOptionsBase):
     """The roles of the attributes of an ARFF file."""
 
     format: Literal["arff"]

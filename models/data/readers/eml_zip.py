@@ -7,14 +7,14 @@ from typing import Literal
 
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import InputFile, read_at_most
-from models.data.readers.options import FormatOptions
+from models.data.readers.options import FormatOptionsBase
 from models.data.readers.zip_archive import ZipArchive, open_zip_archive
 from models.data.record import Declarations, Item, Items, Record, RecordError, check_name
 from models.errors import BadDataError, BadRecord
 from models.mail.email import Email
 
 
-class EmlZipOptions(FormatOptions):
+class EmlZipOptions(FormatOptionsBase):
     """How folders become labels."""
 
     format: Literal["eml_zip"]

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import InputFile
 from models.data.readers.lines import decode_utf8, numbered_lines
-from models.data.readers.options import FormatOptions
+from models.data.readers.options import FormatOptionsBase
 from models.data.record import (
     Items,
     Record,
@@ -44,7 +44,7 @@ _SPACED_COLON = re.compile(rb'"[ \t\r]+:')
 _POSITION = re.compile(r" at line \d+ column (\d+)$")
 
 
-class JSONLOptions(FormatOptions):
+class JSONLOptions(FormatOptionsBase):
     """JSON Lines has no options."""
 
     format: Literal["jsonl"]

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import InputFile
-from models.data.readers.options import FormatOptions, Name
+from models.data.readers.options import FormatOptionsBase, Name
 from models.data.record import Items, Record, RecordError, check_name
 from models.errors import BadDataError, BadRecord
 from models.mail.email import Email
@@ -25,7 +25,7 @@ _FOLD = re.compile(r"\r?\n[ \t]+")
 _MAX_HEADER_BYTES = 2**20
 
 
-class MboxOptions(FormatOptions):
+class MboxOptions(FormatOptionsBase):
     """Where a message contains its labels."""
 
     format: Literal["mbox"]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class FormatOptions(BaseModel):
+class FormatOptionsBase(BaseModel):
     """Base of the options of one format. Subclasses add a literal ``format`` and their own fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
@@ -40,7 +40,7 @@ class EmailColumns(BaseModel):
     """The column of the HTML body."""
 
 
-class TableOptions(FormatOptions):
+class TableOptions(FormatOptionsBase):
     """The roles of the columns of a table.
 
     By default, the columns ``text``, ``labels``, ``id`` and ``split`` have the roles that their names state.

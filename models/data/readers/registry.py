@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from models.data.limits import IngestLimits
 from models.data.readers.arff import ARFFOptions, read_arff
@@ -15,15 +16,24 @@ from models.data.readers.eml_zip import EmlZipOptions, read_eml_zip
 from models.data.readers.input_file import InputFile
 from models.data.readers.jsonl import JSONLOptions, read_jsonl
 from models.data.readers.mbox import MboxOptions, read_mbox
-from models.data.readers.options import FormatOptions
+from models.data.readers.options import FormatOptionsBase
 from models.data.readers.parquet import ParquetOptions, read_parquet
 from models.data.readers.svmlight import SVMLightOptions, read_svmlight
 from models.data.record import Items
 
-OptionsUnion: TypeAlias = Annotated[
-    JSONLOptions | CSVOptions | SVMLightOptions | ARFFOptions | ParquetOptions | MboxOptions | EmlZipOptions,
-    Field(discriminator="format"),
-]
+FormatOptions = TypeAliasType(
+    "FormatOptions",
+    Annotated[
+        JSONLOptions
+        | CSVOptions
+        | SVMLightOptions
+        | ARFFOptions
+        | ParquetOptions
+        | MboxOptions
+        | EmlZipOptions,
+        Field(discriminator="format", description="Options for reading a file, discriminated by `format`."),
+    ],
+)
 """The options of any format; the field ``format`` selects the class."""
 
 
@@ -36,7 +46,7 @@ class Format:
         read: the reader, which yields the records of a file.
     """
 
-    options: type[FormatOptions]
+    options: type[FormatOptionsBase]
     read: Callable[[InputFile, Any, IngestLimits], Items]
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import InputFile
 from models.data.readers.lines import decode_utf8, numbered_lines
-from models.data.readers.options import FormatOptions, Name
+from models.data.readers.options import FormatOptionsBase, Name
 from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
 
@@ -20,7 +20,7 @@ _MAX_INDEX = 2**31 - 1
 _TOKEN = re.compile(rb"\S+")
 
 
-class SVMLightOptions(FormatOptions):
+class SVMLightOptions(FormatOptionsBase):
     """Names for the numbers in a svmlight file. Without names, each number is its own name."""
 
     format: Literal["svmlight"]

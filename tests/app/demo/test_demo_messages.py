@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 import app.demo
 from app.demo.generate import messages, records
 from app.demo.run import TRAINING
-from models.catalog import FeaturesUnion, LearnerUnion
+from models.catalog import FeaturesConfig, LearnerConfig
 from models.data.examples import Examples
 from models.mail import Email, read_message
 from models.pipeline import Pipeline
@@ -32,8 +32,8 @@ def shipped() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def pipeline(shipped: list[dict[str, Any]]) -> Pipeline:
     """The model that the demonstration trains."""
-    features: FeaturesUnion = TypeAdapter(FeaturesUnion).validate_python(TRAINING["features"])
-    learner: LearnerUnion = TypeAdapter(LearnerUnion).validate_python(TRAINING["learner"])
+    features: FeaturesConfig = TypeAdapter(FeaturesConfig).validate_python(TRAINING["features"])
+    learner: LearnerConfig = TypeAdapter(LearnerConfig).validate_python(TRAINING["learner"])
     return Pipeline.from_parameters(features, learner).fit(part(shipped, "train"))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from models.data.ingestion.ingest import ingest
-from models.data.readers.registry import FORMATS, OptionsUnion
+from models.data.readers.registry import FORMATS, FormatOptions
 
 PAGE = (Path(__file__).parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
 
@@ -38,7 +38,7 @@ def test_the_svmlight_example_is_valid(tmp_path: Path) -> None:
 
 
 def test_options_are_valid_and_every_option_is_documented() -> None:
-    adapter: TypeAdapter[object] = TypeAdapter(OptionsUnion)
+    adapter: TypeAdapter[object] = TypeAdapter(FormatOptions)
     shown = [json.loads(match) for match in re.findall(r'"options": (\{"format".*?\})\}?[`\n]', PAGE)]
     assert len(shown) == 2
     for options in shown:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from models.data.ingestion.ingest import ingest
 from models.data.readers.csv import CSVOptions
-from models.data.readers.registry import FORMATS, OptionsUnion
+from models.data.readers.registry import FORMATS, FormatOptions
 from models.errors import BadDataError, ParameterError
 
 
@@ -89,7 +89,7 @@ def test_unknown_formats_and_options_of_another_format_are_rejected(tmp_path: Pa
 
 
 def test_the_field_format_selects_the_options() -> None:
-    adapter: TypeAdapter[object] = TypeAdapter(OptionsUnion)
+    adapter: TypeAdapter[object] = TypeAdapter(FormatOptions)
     for name, known in FORMATS.items():
         assert type(adapter.validate_python({"format": name})) is known.options
         fields = known.options.model_json_schema()["properties"].values()

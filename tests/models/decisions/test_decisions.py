@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from models.decisions import DecisionUnion, decide
+from models.decisions import DecisionRule, decide
 
-ANY: TypeAdapter[DecisionUnion] = TypeAdapter(DecisionUnion)
+ANY: TypeAdapter[DecisionRule] = TypeAdapter(DecisionRule)
 KINDS = ["sign", "at_least_one", "calibrated_label", "tuned_threshold", "single_label"]
 
 

@@ -206,6 +206,10 @@ def test_initial_terms_keep_their_numbers() -> None:
 
 
 def test_languages_are_those_of_the_libraries() -> None:
-    assert set(get_args(StopWords)) == {"none", "auto", *stop_words.AVAILABLE_LANGUAGES}
-    assert set(get_args(Stemmer)) == {"none", "auto", *snowballstemmer.algorithms()}
+    assert set(get_args(get_args(StopWords.__value__)[0])) == {
+        "none",
+        "auto",
+        *stop_words.AVAILABLE_LANGUAGES,
+    }
+    assert set(get_args(get_args(Stemmer.__value__)[0])) == {"none", "auto", *snowballstemmer.algorithms()}
     assert language_name("nb") == language_name("no") == "norwegian"
