@@ -1,4 +1,4 @@
-"""A server with buckets for tests, that speaks the S3 protocol on a port of this machine."""
+"""A server for tests with buckets and the S3 protocol, on a port of this machine."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CREDENTIALS = {
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""What a client's environment must say."""
+"""Environment variables of a client."""
 
 
 class BucketServer:
     """A running server.
 
     Args:
-        url: where it listens.
-        process: the server.
+        url: its address.
+        process: its process.
     """
 
     def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
@@ -39,30 +39,30 @@ class BucketServer:
         self._numbers = itertools.count(1)
 
     def make(self) -> str:
-        """Make a bucket; gives its URL as the service's settings take it."""
+        """Create a bucket, and return its URL in the form of the service's setting."""
         name = f"covey-test-{next(self._numbers)}"
         httpx.put(f"{self.url}/{name}", trust_env=False, timeout=LIMIT_SECONDS).raise_for_status()
         return f"s3://{name}/some/prefix?endpoint={self.url}&region=us-east-1"
 
     def unfinished(self, url: str) -> int:
-        """How many uploads in parts were begun in a bucket and not ended."""
+        """Return the number of unfinished multipart uploads of a bucket."""
         name = url.removeprefix("s3://").split("/")[0]
         return httpx.get(f"{self.url}/{name}?uploads", trust_env=False, timeout=LIMIT_SECONDS).text.count(
             "<UploadId>"
         )
 
     def pause(self) -> None:
-        """Let it answer nothing."""
+        """Stop the server's process, so that it does not respond."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it answer again."""
+        """Continue the server's process."""
         self.process.send_signal(signal.SIGCONT)
 
 
 @contextmanager
 def server(log: Path) -> Iterator[BucketServer]:
-    """A server for as long as the block lasts; what it says is in the log."""
+    """Run a server while the block lasts, with its output in a log file."""
     with log.open("w") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],

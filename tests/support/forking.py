@@ -1,7 +1,7 @@
-"""A process that forks while its supervisor works, again and again; each new process writes to the database.
+"""Forks a process many times while its maintenance loop works; each new process writes to the database.
 
-A test runs this file with a data folder and a number of forks; it prints how many of the new processes
-could write.
+A test runs this file with a data folder and a number of forks. It prints how many of the new processes could
+write.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from workers.maintenance import MaintenanceLoop
 
 
 def can_write(url: str) -> bool:
-    """Whether this process, freshly forked, can write: a lock that it inherited would never be let go."""
+    """Whether this process, just forked, can write. An inherited lock would never be released."""
     db = Database(url)
     with db.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA busy_timeout = 20000")
+        connection.exec_driver_sql("PRAGMA busy_timeout = 300000")
         connection.commit()
     try:
         with db.write() as tx:
@@ -34,18 +34,18 @@ def can_write(url: str) -> bool:
 
 
 def main(folder: Path, forks: int) -> int:
-    """Fork so often."""
+    """Fork this often, and return how many processes could write."""
     settings = Settings(data_dir=folder)
     url = settings.resolved_database_url()
     db = Database(url)
     schema.migrate(db.engine)
     db.close()
-    supervisor = MaintenanceLoop(settings, "wrk_test")
+    loop = MaintenanceLoop(settings, "wrk_test")
     over = threading.Event()
 
     def work() -> None:
         while not over.is_set():
-            supervisor.tick()
+            loop.tick()
 
     thread = threading.Thread(target=work)
     thread.start()

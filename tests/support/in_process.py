@@ -1,4 +1,4 @@
-"""Jobs carried out here and now, without a worker: for tests of what jobs do."""
+"""Runs jobs in the process of the test, without a worker."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from app.jobs.progress import CancelledError, ProgressReporter
 from models.errors import CoveyError
 from workers import job_kinds
 
-ONCE = Idempotency("test", None, "")
+WITHOUT_KEY = Idempotency("test", None, "")
 
 
 def dataset(ctx: AppContext, examples: Iterable[Mapping[str, Any]], **fields: Any) -> str:
-    """A data set that is ready; gives its id."""
-    made = datasets.create(ctx, DatasetCreate(name="test", **fields), ONCE)
-    key = datasets.new_upload_key(made.id)
+    """Create a data set from examples, and return its id."""
+    created = datasets.create(ctx, DatasetCreate(name="test", **fields), WITHOUT_KEY)
+    key = datasets.new_upload_key(created.id)
     with ctx.storage.create(key) as file:
         file.write("".join(json.dumps(example) + "\n" for example in examples).encode())
-    datasets.attach_content(ctx, made.id, key, None)
+    datasets.attach_content(ctx, created.id, key, None)
     work(ctx)
-    ready = datasets.get(ctx.db, made.id)
+    ready = datasets.get(ctx.db, created.id)
     assert ready.state == "ready", ready.error
-    return made.id
+    return created.id
 
 
 def queued(ctx: AppContext) -> list[str]:
-    """The jobs that wait for a worker, the oldest first."""
+    """Return the queued jobs, the oldest first."""
     with ctx.db.read() as session:
         statement = select(tables.Job.id).where(tables.Job.state == "queued")
         return list(session.scalars(statement.order_by(tables.Job.created_at, tables.Job.id)))
 
 
-def work(ctx: AppContext, most: int = 1000) -> list[str]:
-    """Carry out queued jobs until there are none, or so many; gives their kinds in order."""
+def work(ctx: AppContext, max_jobs: int = 1000) -> list[str]:
+    """Run queued jobs until none is left, or this many are done; return their kinds in order."""
     done: list[str] = []
-    while len(done) < most and (waiting := queued(ctx)):
+    while len(done) < max_jobs and (waiting := queued(ctx)):
         done.append(carry_out(ctx, waiting[0]))
     return done
 
 
 def carry_out(ctx: AppContext, job_id: str) -> str:
-    """Claim a job and see it through as a worker's process does; gives its kind."""
+    """Claim a job and run it, as a job process does; return its kind."""
     claim = queue.claim(ctx.db, job_id, "wrk_test", lease_seconds=60)
     assert claim is not None
     try:

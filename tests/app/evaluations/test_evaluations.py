@@ -30,7 +30,7 @@ def train(ctx: AppContext, dataset_id: str, **fields: Any) -> None:
         "learner": {"algorithm": "mp_boost", "rounds": 3},
         **fields,
     }
-    job = training.create(ctx, TrainingJobCreate.model_validate(body), in_process.ONCE)
+    job = training.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)
     in_process.work(ctx)
     ended = training.get(ctx.db, job.id)
     assert ended.state == "succeeded", ended.error
@@ -39,7 +39,7 @@ def train(ctx: AppContext, dataset_id: str, **fields: Any) -> None:
 def evaluate(ctx: AppContext, dataset_id: str, **fields: Any) -> Evaluation:
     """Queues an evaluation of version 1 of the model ``m``."""
     body = EvaluationCreate.model_validate({"dataset_id": dataset_id, **fields})
-    return service.create(ctx, "m", 1, body, in_process.ONCE)
+    return service.create(ctx, "m", 1, body, in_process.WITHOUT_KEY)
 
 
 def result(ctx: AppContext, evaluation: Evaluation, *, texts: bool = False) -> PartEvaluation:
@@ -218,7 +218,7 @@ def test_a_missing_version_or_evaluation_is_not_found(ctx: AppContext) -> None:
     with pytest.raises(NotFound):
         service.get(ctx, "m", 1, "evl_none", texts=False)
     with pytest.raises(NotFound):
-        service.create(ctx, "m", 2, EvaluationCreate(dataset_id=dataset), in_process.ONCE)
+        service.create(ctx, "m", 2, EvaluationCreate(dataset_id=dataset), in_process.WITHOUT_KEY)
     assert in_process.queued(ctx) == []
     with ctx.db.read() as session:
         of_training = session.scalars(select(tables.Evaluation.id)).one()
@@ -232,7 +232,7 @@ def test_the_error_for_an_imported_version_explains_how_to_evaluate_it(ctx: AppC
     key = versions.artifact_key()
     with ctx.storage.create(key) as file:
         file.write(path.read_bytes())
-    versions.import_version(ctx, "copy", key, in_process.ONCE)
+    versions.import_version(ctx, "copy", key, in_process.WITHOUT_KEY)
     with pytest.raises(NotFound, match="to evaluate it on a data set") as rejected:
         service.get_of_training(ctx, "copy", 1, texts=False)
     assert rejected.value.code == "not_evaluated"

@@ -34,13 +34,13 @@ def request_of(dataset_id: str, **fields: Any) -> ExperimentCreate:
 def rejection(ctx: AppContext, body: ExperimentCreate) -> Invalid:
     """Submits a request that is invalid; returns the error."""
     with pytest.raises(Invalid) as rejected:
-        service.create(ctx, body, in_process.ONCE)
+        service.create(ctx, body, in_process.WITHOUT_KEY)
     assert in_process.queued(ctx) == []
     return rejected.value
 
 
 def test_defaults_are_filled_in(ctx: AppContext, dataset: str) -> None:
-    experiment = service.create(ctx, request_of(dataset), in_process.ONCE)
+    experiment = service.create(ctx, request_of(dataset), in_process.WITHOUT_KEY)
     assert experiment.request["split"] == {"kind": "given"}
     (configuration,) = experiment.request["configurations"]
     assert configuration["name"] == "naive_bayes"
@@ -51,7 +51,9 @@ def test_defaults_are_filled_in(ctx: AppContext, dataset: str) -> None:
 
 def test_five_folds_are_the_default_for_data_without_a_split(ctx: AppContext) -> None:
     without_split = [{k: v for k, v in example.items() if k != "split"} for example in departments(20)]
-    experiment = service.create(ctx, request_of(in_process.dataset(ctx, without_split)), in_process.ONCE)
+    experiment = service.create(
+        ctx, request_of(in_process.dataset(ctx, without_split)), in_process.WITHOUT_KEY
+    )
     assert experiment.request["split"] == {"kind": "folds", "folds": 5}
     assert experiment.counts.total == 5
 
@@ -62,7 +64,7 @@ def test_a_grid_is_every_combination(ctx: AppContext, dataset: str) -> None:
         "features": [{"kind": "text", "weighting": weighting} for weighting in ("tf", "binary")],
         "decision": [{"kind": "sign"}, {"kind": "tuned_threshold"}],
     }
-    experiment = service.create(ctx, request_of(dataset, grid=grid), in_process.ONCE)
+    experiment = service.create(ctx, request_of(dataset, grid=grid), in_process.WITHOUT_KEY)
     assert "grid" not in experiment.request
     names = [configuration["name"] for configuration in experiment.request["configurations"]]
     assert len(set(names)) == 8
@@ -110,7 +112,7 @@ def test_a_given_split_needs_both_parts(ctx: AppContext) -> None:
 def test_the_number_of_cells_is_limited(ctx: AppContext, dataset: str) -> None:
     configurations = [{**BAYES, "name": str(i)} for i in range(ctx.settings.max_experiment_cells + 1)]
     with pytest.raises(TooLarge, match="1001"):
-        service.create(ctx, request_of(dataset, configurations=configurations), in_process.ONCE)
+        service.create(ctx, request_of(dataset, configurations=configurations), in_process.WITHOUT_KEY)
 
 
 def test_the_data_set_must_exist_and_be_ready(ctx: AppContext) -> None:
@@ -118,10 +120,10 @@ def test_the_data_set_must_exist_and_be_ready(ctx: AppContext) -> None:
     from app.datasets.schemas import DatasetCreate
 
     with pytest.raises(NotFound):
-        service.create(ctx, request_of("ds_none"), in_process.ONCE)
-    empty = datasets.create(ctx, DatasetCreate(name="empty"), in_process.ONCE)
+        service.create(ctx, request_of("ds_none"), in_process.WITHOUT_KEY)
+    empty = datasets.create(ctx, DatasetCreate(name="empty"), in_process.WITHOUT_KEY)
     with pytest.raises(Conflict):
-        service.create(ctx, request_of(empty.id), in_process.ONCE)
+        service.create(ctx, request_of(empty.id), in_process.WITHOUT_KEY)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def run_experiment(ctx: AppContext, **fields: Any) -> str:
         "coverings": {"exact": {"kind": "zero_one"}},
         **fields,
     }
-    experiment = service.create(ctx, ExperimentCreate.model_validate(body), in_process.ONCE)
+    experiment = service.create(ctx, ExperimentCreate.model_validate(body), in_process.WITHOUT_KEY)
     in_process.work(ctx)
     return experiment.id
 
@@ -137,7 +137,7 @@ def test_a_final_report_is_stored_and_a_running_one_is_rebuilt(ctx: AppContext) 
         "split": {"kind": "folds", "folds": 2},
         "configurations": [{"learner": {"algorithm": "naive_bayes"}}],
     }
-    experiment = service.create(ctx, ExperimentCreate.model_validate(body), in_process.ONCE)
+    experiment = service.create(ctx, ExperimentCreate.model_validate(body), in_process.WITHOUT_KEY)
     assert reports.get(ctx, experiment.id).rows[0].test == {}
     in_process.work(ctx, 2)
     halfway = reports.get(ctx, experiment.id)

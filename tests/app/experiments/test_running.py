@@ -39,7 +39,7 @@ def start(ctx: AppContext, dataset_id: str, **fields: Any) -> Experiment:
         "measures": ["f1_micro", "hamming_loss", "one_error"],
         **fields,
     }
-    return service.create(ctx, ExperimentCreate.model_validate(body), in_process.ONCE)
+    return service.create(ctx, ExperimentCreate.model_validate(body), in_process.WITHOUT_KEY)
 
 
 def current(ctx: AppContext, experiment: Experiment) -> Experiment:
