@@ -105,7 +105,8 @@ def send_requests(seed: int, seconds: float) -> tuple[Fuzz, int]:
             fuzz.ended_by_faults()
         finally:
             stack.stop()
-        faults = stack.log.read_text(errors="replace").replace(" ", "").count('"event":"fault"')
+        lines = stack.log.read_text(errors="replace").replace(" ", "")
+        faults = lines.count('"event":"request.internal_error"')
     return fuzz, faults
 
 

@@ -33,4 +33,4 @@ def test_no_answer_is_a_fault_undocumented_or_of_another_form(fuzz: Fuzz) -> Non
     fuzz.ended_by_faults()
     assert not fuzz.tally.findings, fuzz.tally.told()
     assert fuzz.tally.requests() > 1000
-    assert '"event":"fault"' not in fuzz.stack.log.read_text().replace(" ", "")
+    assert '"event":"request.internal_error"' not in fuzz.stack.log.read_text().replace(" ", "")

@@ -295,7 +295,7 @@ def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack)
 
     def quiet() -> bool | None:
         said = client.log.read_text(errors="replace")
-        return said.count('"job.started"') == said.count('"job.ended"') or None
+        return said.count('"job.started"') == said.count('"job.finished"') or None
 
     wait_for(quiet, what="the worker's last lines")
 
