@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self
 
 from app.db.session import Database
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
 from app.settings import Settings
 from app.storage import Storage, open_storage
 from app.storage.probe import StorageProbe
+
+
+class JobNotifier(Protocol):
+    """Tells the workers about queued jobs; see ``app.jobs.notifier``."""
+
+    def notify(self, job_id: str) -> None:
+        """Tell the workers that a job is queued. Must not raise."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class AppContext:
     settings: Settings
     db: Database
     storage: Storage
-    notifier: Notifier
+    notifier: JobNotifier
 
     @cached_property
     def storage_probe(self) -> StorageProbe:
@@ -36,14 +46,13 @@ class AppContext:
         return StorageProbe(self.storage)
 
     @classmethod
-    def open(cls, settings: Settings, notifier: Notifier | None = None) -> Self:
+    def open(cls, settings: Settings, notifier: JobNotifier) -> Self:
         """Connect to the services that the settings name.
 
         Args:
             settings: the operator's settings.
-            notifier: sends notifications. By default, one that waits for the broker's reply.
+            notifier: tells the workers about queued jobs; the context closes it.
         """
-        notifier = notifier or Notifier(broker_url(settings))
         return cls(
             settings=settings,
             db=Database(settings.resolved_database_url(), notifier.notify),

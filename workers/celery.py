@@ -10,7 +10,7 @@ from celery.signals import setup_logging, worker_process_init, worker_ready, wor
 from app import logs
 from app.context import AppContext
 from app.jobs.broker import broker_url
-from app.jobs.notifier import QUEUE, TASK, celery_config
+from app.jobs.notifier import QUEUE, TASK, Notifier, celery_config
 from app.settings import get_settings
 from workers import attempt, identity
 from workers.maintenance import MaintenanceLoop
@@ -38,7 +38,8 @@ def _set_up_logging(**_: Any) -> None:
 def _open_context(**_: Any) -> None:
     """Open connections after the fork; none may be inherited."""
     global _context  # noqa: PLW0603 - one per pool process
-    _context = AppContext.open(get_settings())
+    settings = get_settings()
+    _context = AppContext.open(settings, Notifier(broker_url(settings)))
 
 
 @worker_ready.connect

@@ -20,6 +20,8 @@ import threadpoolctl
 from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import job_problem, make_problem
+from app.jobs.broker import broker_url
+from app.jobs.notifier import Notifier
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
 from app.parent_death import set_parent_death_signal
@@ -117,7 +119,7 @@ def _run_and_report(inherited: AppContext, claim: Claim) -> int:
     Returns:
         0 if the row contains the outcome, ``EX_TEMPFAIL`` if it could not be written.
     """
-    ctx = AppContext.open(inherited.settings)
+    ctx = AppContext.open(inherited.settings, Notifier(broker_url(inherited.settings)))
     try:
         with threadpoolctl.threadpool_limits(ctx.settings.job_threads):
             _run(ctx, claim)
