@@ -48,7 +48,7 @@ def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connectio
         return response if response.status_code == 503 else None
 
     response = wait_for(not_ready, what="readiness to be taken back")
-    assert response.json()["detail"] == "this process is being stopped"
+    assert response.json()["detail"] == "this process is shutting down"
     assert response.headers["connection"] == "close"
     # It still answers, on new connections, too.
     response = stack.http.get("/v1/models")

@@ -1,0 +1,135 @@
+"""Supervision of one child process: start, restart after it dies, stop, and replacement without a gap."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.parent_death import end_with_parent
+
+log = structlog.get_logger()
+
+STOP_SECONDS = 30.0
+"""Time that a child has to stop before it is killed."""
+
+START_SECONDS = 60.0
+"""Time that a replacement has to become ready; after that, the old process is kept."""
+
+POLL_SECONDS = 0.2
+"""Interval at which children are checked."""
+
+STABLE_SECONDS = 10.0
+"""A child that ran longer is restarted immediately. One that died sooner waits longer after each death."""
+
+
+@dataclass(eq=False)
+class ChildProcess:
+    """A child process that is restarted if it dies.
+
+    Attributes:
+        name: name in log events.
+        command: the command line.
+        inherited_fds: file descriptors that the child inherits.
+        process: the running process; None if the child does not run.
+        started_at: monotonic time of the last start, in seconds.
+        restart_delay: delay of the last restart, in seconds.
+        restart_at: monotonic time of the next start, in seconds.
+    """
+
+    name: str
+    command: list[str]
+    inherited_fds: tuple[int, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restart_delay: float = 0.0
+    restart_at: float = field(default_factory=time.monotonic)
+
+    def restart_if_dead(self) -> None:
+        """Start the process if it does not run and its delay has passed."""
+        now = time.monotonic()
+        if self.process is not None and (status := self.process.poll()) is not None:
+            if now - self.started_at > STABLE_SECONDS:
+                self.restart_delay = 0.0
+            else:
+                self.restart_delay = min(max(0.5, 2 * self.restart_delay), 10.0)
+            self.restart_at = now + self.restart_delay
+            self.process = None
+            log.warning("child.died", child=self.name, status=status, restart_in=self.restart_delay)
+        if self.process is None and now >= self.restart_at:
+            self.process = subprocess.Popen(
+                self.command,
+                pass_fds=self.inherited_fds,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr.fileno(),
+                # Ctrl-C in a terminal only reaches the supervisor, which stops the children in order.
+                start_new_session=True,
+                # If the supervisor is killed, the children receive SIGTERM.
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - this process has one thread
+            )
+            self.started_at = now
+            log.info("child.started", child=self.name, pid=self.process.pid)
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the process if it runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
+    def stop(self) -> None:
+        """Terminate the process and wait until it ends; kill it if it takes too long."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            log.warning("child.killed", child=self.name)
+            self.process.kill()
+            self.process.wait()
+        log.info("child.stopped", child=self.name, status=self.process.returncode)
+
+
+def replace(child: ChildProcess, while_waiting: Callable[[], bool]) -> None:
+    """Start a new process for a child, and stop the old one when the new one is ready.
+
+    The command must accept the option ``--ready-fd``. If the new process does not become ready, the old
+    process keeps running.
+
+    Args:
+        child: the child.
+        while_waiting: called repeatedly until the new process is ready. The replacement is aborted if it
+            returns false.
+    """
+    ready_fd, child_ready_fd = os.pipe()
+    new = ChildProcess(
+        f"new {child.name}",
+        [*child.command, "--ready-fd", str(child_ready_fd)],
+        inherited_fds=(*child.inherited_fds, child_ready_fd),
+    )
+    new.restart_if_dead()
+    os.close(child_ready_fd)
+    deadline = time.monotonic() + START_SECONDS
+    message = b""
+    with os.fdopen(ready_fd, "rb", buffering=0) as pipe:
+        while while_waiting() and time.monotonic() < deadline:
+            if select.select([pipe], [], [], POLL_SECONDS)[0]:
+                message = pipe.read(1)  # empty if the new process has died
+                break
+    if not message:
+        log.error("child.not_replaced", child=child.name)
+        new.stop()
+        return
+    old, child.process, child.started_at, child.restart_delay = (
+        child.process,
+        new.process,
+        new.started_at,
+        0.0,
+    )
+    log.info("child.replaced", child=child.name, pid=new.process.pid if new.process else None)
+    ChildProcess(f"old {child.name}", child.command, process=old).stop()
