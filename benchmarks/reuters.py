@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 
 from app.demo.run import Client
-from app.demo.service import own_service
+from app.demo.service import temporary_service
 
 CORPUS = Path(os.environ.get("COVEY_DATA", "../shared/data")) / "reuters21578.jsonl.gz"
 
@@ -122,7 +122,7 @@ def main() -> int:
         print(f"no {CORPUS}; set COVEY_DATA to the folder of the corpora", file=sys.stderr)
         return 1
     with (
-        own_service() as url,
+        temporary_service() as url,
         httpx.Client(base_url=url, timeout=300.0, trust_env=False) as http,
         measured(os.getpid()) as memory,
     ):

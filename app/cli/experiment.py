@@ -37,7 +37,7 @@ class ExperimentError(CommandError):
 
 
 def run(console: Console, file: Path, url: str, key: str | None, reports: list[Path]) -> None:
-    """Runs an experiment, shows its cells until it ends, and writes its reports.
+    """Run an experiment, show its cells until it ends, and write its reports.
 
     Args:
         console: shows the progress and the results.
@@ -78,7 +78,7 @@ def run(console: Console, file: Path, url: str, key: str | None, reports: list[P
 
 
 def read_request(file: Path) -> dict[str, Any]:
-    """Reads the body of a request from a YAML or JSON file.
+    """Read the body of a request from a YAML or JSON file.
 
     Raises:
         ExperimentError: the file does not exist or is not a YAML mapping.
@@ -111,7 +111,7 @@ def _watch(console: Console, http: httpx.Client, path: str) -> dict[str, Any]:
 
 
 def cells_table(experiment: Mapping[str, Any]) -> RenderableType:
-    """Builds a table with a row for each configuration, a mark for each fold, and means so far."""
+    """Build a table with a row for each configuration, a mark for each fold, and the means so far."""
     request = experiment["request"]
     measures = request["measures"][:3]
     table = Table("configuration", "folds", *measures, "progress")
@@ -147,7 +147,7 @@ def _progress(cells: list[Mapping[str, Any]]) -> Text:
 
 
 def results_table(report: Mapping[str, Any]) -> RenderableType:
-    """Builds the table of measures on held-out examples; the best value of each column is bold."""
+    """Build the table of measures on held-out examples; the best value of each column is bold."""
     table = Table("configuration", *(_column_title(measure) for measure in report["measures"]))
     for row in report["rows"]:
         values = []

@@ -21,7 +21,7 @@ from models.mail import read_message
 from models.mail.inspect import describe
 
 _OPTIONS: TypeAdapter[FormatOptionsBase] = TypeAdapter(FormatOptions)
-_LABELS_SHOWN = 30
+_MAX_LABELS = 30
 
 
 def inspect_data(
@@ -47,7 +47,7 @@ def inspect_data(
             report = inspect(
                 file,
                 format_,
-                tree=None if tree is None else _tree(tree),
+                tree=None if tree is None else _read_tree(tree),
                 options=None if options is None else _OPTIONS.validate_json(options),
                 max_bad_records=max_bad_records,
                 progress=lambda done: bar.update(task, completed=done),
@@ -57,7 +57,7 @@ def inspect_data(
     except CoveyError as error:
         records = error.records if isinstance(error, BadDataError) else ()
         raise CommandError("\n".join([str(error), *map(_describe_record, records)])) from error
-    _show(out, report)
+    _print_report(out, report)
 
 
 def _describe_record(record: BadRecord) -> str:
@@ -65,26 +65,26 @@ def _describe_record(record: BadRecord) -> str:
     return f"  {place}: {record.reason}"
 
 
-def _tree(path: Path) -> LabelTree:
+def _read_tree(path: Path) -> LabelTree:
     with path.open("rb") as stream:
         return read_label_tree(stream)
 
 
-def _show(out: Console, report: DatasetReport) -> None:
+def _print_report(out: Console, report: DatasetReport) -> None:
     parts = ", ".join(f"{count} {name}" for name, count in report.splits.items() if count)
     out.print(
         f"{report.n_examples} examples of kind {report.kind} ({parts}), {report.n_labels} labels, "
-        f"{report.label_cardinality:.2f} an example, {report.n_unlabelled} without any",
+        f"{report.label_cardinality:.2f} labels per example, {report.n_unlabelled} examples without labels",
         highlight=False,
     )
     if report.n_features:
         out.print(f"{report.n_features} features", highlight=False)
     table = Table("label", "examples", box=None)
-    for label, count in report.by_frequency()[:_LABELS_SHOWN]:
+    for label, count in report.by_frequency()[:_MAX_LABELS]:
         table.add_row(label, str(count))
     out.print(table, markup=False)
-    if report.n_labels > _LABELS_SHOWN:
-        out.print(f"… and {report.n_labels - _LABELS_SHOWN} more", highlight=False)
+    if report.n_labels > _MAX_LABELS:
+        out.print(f"… and {report.n_labels - _MAX_LABELS} more", highlight=False)
     for warning in report.warnings:
         out.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
 

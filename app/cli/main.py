@@ -219,7 +219,9 @@ def create_key(
 
 @data_cli.command("inspect")
 def inspect_data(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file, may be compressed.")],
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="The file; it can be compressed.")
+    ],
     format_: Annotated[
         str | None, typer.Option("--format", help="Format of the file. Default: detected from the content.")
     ] = None,
@@ -227,11 +229,12 @@ def inspect_data(
         str | None, typer.Option(help="Options of the format as JSON, as in the HTTP API.")
     ] = None,
     tree: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A file of child,parent lines.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Label tree: a file with child,parent lines."),
     ] = None,
-    max_bad_records: Annotated[int, typer.Option(min=0, help="Accept this many bad records.")] = 0,
+    max_bad_records: Annotated[int, typer.Option(min=0, help="Maximum number of bad records to skip.")] = 0,
 ) -> None:
-    """Print the report that the service would make of a file, or the records that it cannot read."""
+    """Print the report that the service would generate for a file, or the records that it cannot read."""
     from app.cli import inspect_files
 
     with _reported_errors():

@@ -1,1 +1,1 @@
-"""The demonstration: the main job, from labelled mail to a routed message, on a service of its own."""
+"""The demonstration: from labelled mail to routed messages, on a temporary service."""

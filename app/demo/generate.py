@@ -1,12 +1,11 @@
-"""Writes the demonstration's labelled e-mail, ``messages.jsonl``, from the sentences beside it.
+"""Generates the labelled e-mail of the demonstration, ``messages.jsonl``, from ``sentences.toml``.
 
-The same sentences always give the same file: ``python app/demo/generate.py`` after a change of
-``sentences.toml``.
+Run ``python app/demo/generate.py`` after a change of ``sentences.toml``. The same sentences always give the
+same file.
 
-A message is put together as people do it: a greeting, what is the matter, a detail, what they want, a name.
-Some are about two matters, some have a subject that says nothing, some are for nobody at all. The messages of
-the test part are put together from the same sentences as those of the training part: they show that the
-service works, and measure no learner.
+A message has a greeting, a problem, a detail, a request and a name. Some messages are about two topics, some
+have a vague subject, and some are for no department. Training and test messages use the same sentences. The
+test part therefore shows that the service works, but does not measure how good a learner is.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from typing import Any
 
 HERE = Path(__file__).parent
 
-LANGUAGES = {"en": 26, "de": 4, "es": 4}
-"""Messages about one matter, for each department and language."""
+ONE_TOPIC = {"en": 26, "de": 4, "es": 4}
+"""Number of messages about one topic, for each department and language."""
 
-NOBODY = {"en": 22, "de": 4, "es": 4}
-"""Messages for no department."""
+NO_DEPARTMENT = {"en": 22, "de": 4, "es": 4}
+"""Number of messages for no department, by language."""
 
-TWO_MATTERS = {"en": 44, "de": 9, "es": 9}
-"""Messages about two matters."""
+TWO_TOPICS = {"en": 44, "de": 9, "es": 9}
+"""Number of messages about two topics, by language."""
 
 TEST_SHARE = 0.25
-"""Share of the messages that are held out."""
+"""Share of held-out messages."""
 
 VAGUE_SUBJECTS = 0.3
-"""Share of the subjects that do not tell what a message is about."""
+"""Share of subjects that do not state the topic."""
 
 DOMAINS = ("example.org", "example.com", "example.net")
 
@@ -52,34 +51,34 @@ class Message:
     sender: str
 
 
-class Writer:
-    """Puts messages together.
+class MessageGenerator:
+    """Composes messages from sentences.
 
     Args:
-        sentences: the contents of ``sentences.toml``.
-        chance: where all choices come from.
+        sentences: the content of ``sentences.toml``.
+        rng: the source of all random choices.
     """
 
-    def __init__(self, sentences: Sentences, chance: random.Random) -> None:
+    def __init__(self, sentences: Sentences, rng: random.Random) -> None:
         self._sentences = sentences
-        self._chance = chance
+        self._rng = rng
 
-    def about(self, departments: tuple[str, ...], language: str) -> Message:
-        """A message about one matter or two; about nobody's if there is no department."""
+    def compose(self, departments: tuple[str, ...], language: str) -> Message:
+        """Compose a message about the topics of one or two departments, or of no department."""
         frame = self._sentences["frame"][language]
-        matters = [self._sentences[name][language] for name in departments or ("nobody",)]
-        vague = self._chance.random() < VAGUE_SUBJECTS and departments
-        subject = self._one(frame["subject"] if vague else matters[0]["subject"])
+        topics = [self._sentences[name][language] for name in departments or ("nobody",)]
+        vague = self._rng.random() < VAGUE_SUBJECTS and departments
+        subject = self._one(frame["subject"] if vague else topics[0]["subject"])
         body: list[str] = []
-        for number, matter in enumerate(matters):
+        for number, topic in enumerate(topics):
             if number:
                 body.append(self._one(frame["joint"]))
-            body.append(self._one(matter["problem"]))
-            if self._chance.random() < 0.75:
-                body.append(self._one(matter["detail"]))
-            if self._chance.random() < (0.8 if len(matters) == 1 else 0.5):
-                body.append(self._one(matter["request"]))
-        if departments and self._chance.random() < 0.3:
+            body.append(self._one(topic["problem"]))
+            if self._rng.random() < 0.75:
+                body.append(self._one(topic["detail"]))
+            if self._rng.random() < (0.8 if len(topics) == 1 else 0.5):
+                body.append(self._one(topic["request"]))
+        if departments and self._rng.random() < 0.3:
             body.insert(1, self._one(frame["filler"]))
         name = self._one(frame["name"])
         text = "\n\n".join(
@@ -89,57 +88,57 @@ class Writer:
                 f"{self._one(frame['closing'])}\n{name}",
             ]
         )
-        return self._filled(departments, subject, text, name, language)
+        return self._fill_in(departments, subject, text, name, language)
 
-    def written(self, message: dict[str, Any]) -> Message:
-        """A message that was written as a whole."""
+    def from_template(self, message: dict[str, Any]) -> Message:
+        """Fill in a message that ``sentences.toml`` has as a whole."""
         name = self._one(self._sentences["frame"]["en"]["name"])
-        return self._filled(tuple(message["labels"]), message["subject"], message["text"], name, "en")
+        return self._fill_in(tuple(message["labels"]), message["subject"], message["text"], name, "en")
 
     def _one(self, choices: list[str]) -> str:
-        return self._chance.choice(choices)
+        return self._rng.choice(choices)
 
     def _paragraph(self, body: list[str], language: str) -> str:
-        """The sentences joined; only in German the first one goes on after the greeting's comma."""
+        """Join sentences. In German the first one stays in lower case: the greeting ends with a comma."""
         first, *others = body
-        return " ".join([first if language == "de" else _capital(first), *map(_capital, others)])
+        return " ".join([first if language == "de" else _capitalized(first), *map(_capitalized, others)])
 
-    def _filled(self, labels: tuple[str, ...], subject: str, text: str, name: str, language: str) -> Message:
-        """The message with the words in braces filled in, the same word for the same brace."""
+    def _fill_in(self, labels: tuple[str, ...], subject: str, text: str, name: str, language: str) -> Message:
+        """Replace the placeholders; every placeholder has the same word throughout the message."""
         words = {slot: self._one(choices) for slot, choices in self._sentences["fill"][language].items()}
         address = name.lower().replace(" ", ".").translate(str.maketrans("áéíóúüöäßñ", "aeiouuoasn"))
         sender = f"{name} <{address}@{self._one(list(DOMAINS))}>"
         return Message(tuple(sorted(labels)), subject.format(**words), text.format(**words), sender)
 
 
-def _capital(sentence: str) -> str:
-    """The sentence with its first letter in upper case, whatever mark stands before it."""
+def _capitalized(sentence: str) -> str:
+    """Return the sentence with its first letter in upper case, even after a punctuation mark."""
     return re.sub(r"\w", lambda letter: letter[0].upper(), sentence, count=1)
 
 
 def messages(sentences: Sentences) -> list[Message]:
-    """All messages, each once, in random order."""
-    chance = random.Random(7)  # noqa: S311 - the same messages each time are the point
-    writer = Writer(sentences, chance)
+    """Generate all messages in random order, without duplicates."""
+    rng = random.Random(7)  # noqa: S311 - the messages must be the same each time
+    generator = MessageGenerator(sentences, rng)
     departments = sorted(set(sentences) - {"fill", "frame", "nobody", "written"})
-    made = [writer.written(message) for message in sentences["written"]]
-    for language, times in LANGUAGES.items():
-        made += [writer.about((name,), language) for name in departments for _ in range(times)]
-        made += [writer.about((), language) for _ in range(NOBODY[language])]
-        for _ in range(TWO_MATTERS[language]):
-            first, second = chance.sample(departments, 2)
-            made.append(writer.about((first, second), language))
-    chance.shuffle(made)
-    return list({message.text: message for message in made}.values())
+    generated = [generator.from_template(message) for message in sentences["written"]]
+    for language, times in ONE_TOPIC.items():
+        generated += [generator.compose((name,), language) for name in departments for _ in range(times)]
+        generated += [generator.compose((), language) for _ in range(NO_DEPARTMENT[language])]
+        for _ in range(TWO_TOPICS[language]):
+            first, second = rng.sample(departments, 2)
+            generated.append(generator.compose((first, second), language))
+    rng.shuffle(generated)
+    return list({message.text: message for message in generated}.values())
 
 
-def records(made: list[Message]) -> list[dict[str, Any]]:
-    """The messages as records of a data set, every department with its share in the test part."""
+def records(messages: list[Message]) -> list[dict[str, Any]]:
+    """Convert messages to records of a data set, with the same share of each department in the test part."""
     held_out: Counter[tuple[str, ...]] = Counter()
     seen: Counter[tuple[str, ...]] = Counter()
     result = []
-    for number, message in enumerate(made, 1):
-        group = message.labels if len(message.labels) < 2 else ("two matters",)
+    for number, message in enumerate(messages, 1):
+        group = message.labels if len(message.labels) < 2 else ("two topics",)
         seen[group] += 1
         test = held_out[group] < int(seen[group] * TEST_SHARE)
         held_out[group] += test
@@ -161,7 +160,7 @@ def records(made: list[Message]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Writes ``messages.jsonl``."""
+    """Write ``messages.jsonl``."""
     sentences = tomllib.loads((HERE / "sentences.toml").read_text("utf-8"))
     lines = [json.dumps(record, ensure_ascii=False) for record in records(messages(sentences))]
     (HERE / "messages.jsonl").write_text("\n".join(lines) + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""``covey demo``: does over HTTP what a user would do with curl, and shows what comes of it."""
+"""``covey demo``: trains a model and routes messages over HTTP, and prints the results of each step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from app.demo.service import own_service
+from app.demo.service import temporary_service
 
 MODEL = "helpdesk"
 ROUTER = "frontdesk"
@@ -41,45 +41,50 @@ SHOWN_MEASURES = (
 
 
 class DemoError(RuntimeError):
-    """The service did not do what the demonstration asks for."""
+    """A step of the demonstration failed; the message is the reason."""
 
 
 def demo(console: Console, *, once: bool) -> None:
-    """Run the main job on a service of its own; unless ``once``, leave it running until Ctrl-C.
+    """Run the demonstration on a temporary service.
+
+    Args:
+        console: shows the results.
+        once: whether to stop the service after the last step; otherwise it runs until Ctrl-C or SIGTERM.
 
     Raises:
         DemoError: a step failed.
+        NotStartedError: the service did not become ready.
     """
-    console.print("Starting the service: database, broker, worker, API …")
-    with own_service() as url, httpx.Client(base_url=url, timeout=60.0, trust_env=False) as http:
+    console.print("Starting the service (database, broker, worker, API) …")
+    with temporary_service() as url, httpx.Client(base_url=url, timeout=60.0, trust_env=False) as http:
         client = Client(http)
         dataset = _upload(console, client)
         job = _train(console, client, dataset)
         _show_measures(console, job)
         _route(console, client, job)
-        _say_what_next(console, url)
+        _show_next_steps(console, url)
         if not once:
-            _until_interrupted()
-            console.print("Stopping.")
+            _wait_for_signal()
+            console.print("Stopping the service.")
 
 
 class Client:
-    """Requests that must succeed."""
+    """Sends requests to the service and expects success."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
 
     def __call__(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """Send a request and give the answer's body.
+        """Send a request and return the body of the response.
 
         Raises:
-            DemoError: the answer is a problem.
+            DemoError: the response is a problem.
         """
         response = self._http.request(method, path, **options)
-        answer: dict[str, Any] = response.json()
+        body: dict[str, Any] = response.json()
         if response.is_error:
-            raise DemoError(f"{method} {path}: {answer.get('detail', response.text)}")
-        return answer
+            raise DemoError(f"{method} {path}: {body.get('detail', response.text)}")
+        return body
 
 
 def _resource(name: str) -> bytes:
@@ -99,8 +104,8 @@ def _upload(console: Console, client: Client) -> str:
     splits = dataset["splits"]
     console.print(
         f"Data set [bold]{dataset['id']}[/]: {dataset['n_examples']} messages "
-        f"({splits['train']} to learn from, {splits['test']} held out), {dataset['n_labels']} departments, "
-        f"{dataset['label_cardinality']:.2f} a message."
+        f"({splits['train']} for training, {splits['test']} held out), {dataset['n_labels']} departments, "
+        f"{dataset['label_cardinality']:.2f} departments per message on average."
     )
     return str(dataset["id"])
 
@@ -108,9 +113,9 @@ def _upload(console: Console, client: Client) -> str:
 def _train(console: Console, client: Client, dataset_id: str) -> dict[str, Any]:
     job = client("POST", "/v1/training-jobs", json={**TRAINING, "dataset_id": dataset_id})
     path = f"/v1/training-jobs/{job['id']}"
-    columns = (TextColumn("Training {task.description}"), BarColumn(), TextColumn("{task.fields[at]}"))
+    columns = (TextColumn("Training {task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task("mp_boost: waiting for a worker", total=None, at="")
+        task = bar.add_task("mp_boost: waiting for a worker", total=None, count="")
         while job["state"] not in ("succeeded", "failed", "cancelled"):
             time.sleep(0.1)
             job = client("GET", path)
@@ -121,9 +126,9 @@ def _train(console: Console, client: Client, dataset_id: str) -> dict[str, Any]:
                     description=f"mp_boost: {progress['phase']}",
                     completed=progress["completed"],
                     total=total,
-                    at=f"{progress['completed']}/{total} {progress['unit']}",
+                    count=f"{progress['completed']}/{total} {progress['unit']}",
                 )
-        bar.update(task, description="mp_boost: done", completed=1, total=1, at="")
+        bar.update(task, description="mp_boost: done", completed=1, total=1, count="")
     if job["state"] != "succeeded":
         raise DemoError(job.get("error", {}).get("detail", job["state"]))
     return job
@@ -170,12 +175,12 @@ def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
         if not decision["departments"]:
             best = decision["ranking"][0]
             console.print(
-                f"  no department scores above 0; the best was {best['label']} ({best['score']:.1f})"
+                f"  no department has a score above 0; the highest is {best['label']} ({best['score']:.1f})"
             )
 
 
-def _say_what_next(console: Console, url: str) -> None:
-    console.print(f"\nCovey runs at [bold]{url}[/], its documentation at [bold]{url}/docs[/]. Try:")
+def _show_next_steps(console: Console, url: str) -> None:
+    console.print(f"\nCovey runs at [bold]{url}[/]. Its API documentation is at [bold]{url}/docs[/]. Try:")
     console.print(
         f"  curl {url}/v1/routers/{ROUTER}/messages -H 'Content-Type: application/json' \\\n"
         '    -d \'{"email": {"subject": "Charged twice", "text": "My invoice shows two payments."}}\'',
@@ -184,11 +189,11 @@ def _say_what_next(console: Console, url: str) -> None:
     )
 
 
-def _until_interrupted() -> None:
+def _wait_for_signal() -> None:
     """Wait for Ctrl-C or SIGTERM."""
-    wanted = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    signals = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
-        signal.sigwait(wanted)
+        signal.sigwait(signals)
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)

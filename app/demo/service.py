@@ -1,4 +1,4 @@
-"""A service of one's own: ``covey serve`` in a temporary folder, for as long as a block lasts."""
+"""A temporary service: ``covey serve`` in a temporary folder for the duration of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from pathlib import Path
 
 from app.parent_death import end_with_parent
 
-READY = "Covey is ready at "
+READY_PREFIX = "Covey is ready at "
 
 
 class NotStartedError(RuntimeError):
-    """The service ended before it was ready; carries the end of its log."""
+    """The service ended before it was ready; the message is the end of its log."""
 
 
 @contextmanager
-def own_service(port: int = 0) -> Iterator[str]:
-    """Start a service, give its URL, and stop it.
+def temporary_service(port: int = 0) -> Iterator[str]:
+    """Start a service, yield its URL, and stop the service when the block ends.
+
+    Args:
+        port: port to listen on; 0 selects a free port.
 
     Raises:
-        NotStartedError: it did not become ready.
+        NotStartedError: the service did not become ready.
     """
     with tempfile.TemporaryDirectory(prefix="covey-demo-") as folder:
         log = Path(folder) / "covey.log"
@@ -34,16 +37,16 @@ def own_service(port: int = 0) -> Iterator[str]:
                 stdout=subprocess.PIPE,
                 stderr=log_file,
                 text=True,
-                # Ctrl-C is this process's to answer; the service is told to stop afterwards.
+                # Ctrl-C in a terminal must only reach this process, which then stops the service.
                 start_new_session=True,
                 preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
             )
-        assert process.stdout is not None, "it is a pipe"  # noqa: S101
+        assert process.stdout is not None, "stdout is a pipe"  # noqa: S101
         try:
             line = process.stdout.readline()
-            if not line.startswith(READY):
+            if not line.startswith(READY_PREFIX):
                 raise NotStartedError(log.read_text(errors="replace")[-4000:])
-            yield line.removeprefix(READY).strip()
+            yield line.removeprefix(READY_PREFIX).strip()
         finally:
             process.terminate()
             process.wait()

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.demo.service import own_service
+from app.demo.service import temporary_service
 from benchmarks.papers import results
 from benchmarks.papers.bench import Bench
 from benchmarks.papers.corpora import CORPORA, MissingCorpusError
@@ -53,7 +53,7 @@ def _service(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url
     else:
-        with own_service() as own:
+        with temporary_service() as own:
             yield own
 
 
