@@ -1,4 +1,4 @@
-"""``python -m app`` is ``covey``."""
+"""Runs the command ``covey`` as ``python -m app``."""
 
 from app.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Structured logs on standard error. Nothing that was said in a mail is ever logged."""
+"""Structured logs on standard error. Text of messages is never logged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.settings import Settings
 
 
 def configure(settings: Settings) -> None:
-    """Send every log of the process, libraries' included, through one form."""
+    """Set up logging for the process, including its libraries, in the format that the settings name."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -27,7 +27,7 @@ def configure(settings: Settings) -> None:
         foreign_pre_chain=shared,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            _places_only,
+            _omit_messages,
             renderer,
         ],
     )
@@ -36,7 +36,7 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
-    # Their lines about every statement, request or message would drown ours.
+    # At level INFO, these libraries log every statement, request or message.
     for name in (
         "sqlalchemy.engine",
         "uvicorn.access",
@@ -55,16 +55,18 @@ def configure(settings: Settings) -> None:
     )
 
 
-def _places_only(
+def _omit_messages(
     _logger: object, _name: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """A traceback without the messages of its exceptions: in them a mail's text might stand."""
-    given = event.pop("exc_info", None)
-    error = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
-    told: list[str] = []
+    """Replace an exception by its traceback without messages, which may contain text of mail."""
+    exc_info = event.pop("exc_info", None)
+    error = (
+        sys.exc_info()[1] if exc_info is True else exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    )
+    lines: list[str] = []
     while isinstance(error, BaseException):
-        told += [f"{type(error).__qualname__} at", *traceback.format_tb(error.__traceback__)]
+        lines += [f"{type(error).__qualname__} at", *traceback.format_tb(error.__traceback__)]
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if told:
-        event["exception"] = "\n".join(line.rstrip() for line in told)
+    if lines:
+        event["exception"] = "\n".join(line.rstrip() for line in lines)
     return event

@@ -38,15 +38,15 @@ def require_servable(settings: Settings, db: Database) -> None:
     """Check that the service can run with this database and these settings.
 
     Raises:
-        SchemaError: the database is not at the schema of this release.
-        AuthenticationRequiredError: other machines can reach the service, and it has no API key.
+        SchemaError: the schema of the database is not the one of this release.
+        AuthenticationRequiredError: other machines can reach the service, but no API key exists.
     """
     schema.require_head(db.engine)
     require_keys(settings, db)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The application for these settings, or for the process's own."""
+    """Return the application. Without an argument, it uses the settings of the process."""
     settings = settings or get_settings()
 
     @asynccontextmanager

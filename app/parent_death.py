@@ -1,7 +1,7 @@
-"""Ends a child process when the process that started it ends, in whatever way that ends.
+"""Ends a child process when its parent process ends, even if the parent is killed.
 
 Linux sends the signal of ``prctl(PR_SET_PDEATHSIG)`` when the thread that created the process ends. So create
-such processes from the main thread. On other systems, nothing is sent.
+such processes from the main thread. On other systems, no signal is sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
 
-# Loaded here, because a forked copy of a process with threads must not load libraries.
+# Loaded here, because a forked child of a process with threads must not load libraries.
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
@@ -37,7 +37,7 @@ def set_parent_death_signal(number: signal.Signals, parent: int) -> bool:
         parent: process id of the parent, as it was before the fork.
 
     Returns:
-        whether the parent is still there; if not, there will be no signal.
+        Whether the parent is still running. If not, no signal will be sent.
     """
     if _prctl is None:
         return True

@@ -1,1 +1,1 @@
-"""The history of the database's schema."""
+"""Migrations of the database schema."""

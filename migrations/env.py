@@ -1,4 +1,4 @@
-"""How Alembic runs a migration: inside the transaction that holds the lock."""
+"""Runs migrations in the transaction that holds the migration lock."""
 
 from __future__ import annotations
 

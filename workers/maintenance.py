@@ -93,7 +93,7 @@ class MaintenanceLoop:
     def _apply_retention(self) -> None:
         while not self._stopping.wait(self._settings.collect_seconds):
             try:
-                retention.collect(self._ctx)
+                retention.apply_retention(self._ctx)
             except (SQLAlchemyError, OSError) as error:
                 log.warning("retention.failed", reason=type(error).__name__)
 

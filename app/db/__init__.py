@@ -1,1 +1,1 @@
-"""The database: its tables, and the one place where transactions begin and end."""
+"""The database: tables, schema migrations and transactions."""

@@ -1,4 +1,4 @@
-"""All rows of the database as JSON values, and back: the same for SQLite and PostgreSQL."""
+"""Export and import of all rows as JSON values, in the same form for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sqlalchemy.orm import Session
 from app.db.session import Database, Transaction
 from app.db.tables import Base, UtcDateTime
 
-PASSING = {"workers"}
-"""Tables that tell of processes, which are others after a restore."""
+TRANSIENT_TABLES = {"workers"}
+"""Tables about running processes. Their rows have no meaning after a restore."""
 
-AT_ONCE = 500
-"""Rows that are read or written at a time."""
+BATCH_SIZE = 500
+"""Number of rows that are read or written at a time."""
 
 
 @contextmanager
 def snapshot(db: Database) -> Iterator[Session]:
-    """A session that sees the database as it was at one moment, however long it reads."""
+    """Open a session that sees the database as it was at one moment, for any length of time."""
     with db.read() as session:
         if session.get_bind().dialect.name == "postgresql":
             session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
@@ -31,30 +31,30 @@ def snapshot(db: Database) -> Iterator[Session]:
 
 
 def table_names() -> list[str]:
-    """The tables of this release whose rows are kept, those that others refer to first."""
-    return [table.name for table in Base.metadata.sorted_tables if table.name not in PASSING]
+    """Return the tables to export, in an order in which foreign keys refer only to earlier tables."""
+    return [table.name for table in Base.metadata.sorted_tables if table.name not in TRANSIENT_TABLES]
 
 
-def exported(session: Session, name: str) -> Iterator[dict[str, Any]]:
-    """Every row of a table; moments as RFC 3339, what has no value left out."""
+def export_rows(session: Session, name: str) -> Iterator[dict[str, Any]]:
+    """Yield every row of a table. Times are RFC 3339 strings; columns without a value are omitted."""
     table = Base.metadata.tables[name]
-    found = session.execute(
-        select(table).order_by(*table.primary_key), execution_options={"yield_per": AT_ONCE}
+    result = session.execute(
+        select(table).order_by(*table.primary_key), execution_options={"yield_per": BATCH_SIZE}
     )
-    for row in found.mappings():
-        yield {column: _said(value) for column, value in row.items() if value is not None}
+    for row in result.mappings():
+        yield {column: _to_json(value) for column, value in row.items() if value is not None}
 
 
-def reflected(tx: Transaction) -> dict[str, Table]:
-    """The tables that the database has at its revision, which may be an older release's."""
+def reflect_tables(tx: Transaction) -> dict[str, Table]:
+    """Return the tables of the database at its current revision, which may be that of an older release."""
     metadata = MetaData()
-    event.listen(metadata, "column_reflect", _as_ours, propagate=True)
+    event.listen(metadata, "column_reflect", _set_column_type, propagate=True)
     metadata.reflect(tx.session.connection())
     return dict(metadata.tables)
 
 
-def holds_rows(session: Session) -> list[str]:
-    """The tables of this release that are not empty."""
+def non_empty_tables(session: Session) -> list[str]:
+    """Return the names of the tables that contain rows, except transient ones."""
     return [
         name
         for name in table_names()
@@ -62,15 +62,15 @@ def holds_rows(session: Session) -> list[str]:
     ]
 
 
-def imported(tx: Transaction, table: Table, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write rows that were exported; gives how many there were."""
-    moments = [column.name for column in table.columns if isinstance(column.type, UtcDateTime)]
-    nothing = {column.name: None for column in table.columns}
+def import_rows(tx: Transaction, table: Table, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Insert exported rows. Return their number."""
+    time_columns = [column.name for column in table.columns if isinstance(column.type, UtcDateTime)]
+    defaults = {column.name: None for column in table.columns}
     rows = iter(rows)
     count = 0
-    while batch := [{**nothing, **row} for row in islice(rows, AT_ONCE)]:
+    while batch := [{**defaults, **row} for row in islice(rows, BATCH_SIZE)]:
         for row in batch:
-            for name in moments:
+            for name in time_columns:
                 if row[name] is not None:
                     row[name] = datetime.fromisoformat(row[name])
         tx.session.execute(insert(table), batch)
@@ -78,12 +78,12 @@ def imported(tx: Transaction, table: Table, rows: Iterable[Mapping[str, Any]]) -
     return count
 
 
-def _said(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _as_ours(_inspector: Any, _table: Any, column: dict[str, Any]) -> None:
-    """A reflected column takes values in the way in which this service's own tables do."""
+def _set_column_type(_inspector: Any, _table: Any, column: dict[str, Any]) -> None:
+    """Give a reflected column the type that the tables of this release use, so that it converts values."""
     if isinstance(column["type"], DateTime):
         column["type"] = UtcDateTime()
     elif isinstance(column["type"], JSON):

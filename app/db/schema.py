@@ -1,4 +1,4 @@
-"""The database's schema: migrating it, and refusing one that is not at head."""
+"""Migrates the schema of the database, and rejects a database whose schema is not up to date."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ADVISORY_LOCK = 0x636F766579  # "covey"
 
 
 class SchemaError(RuntimeError):
-    """The database's schema is not the one that this release needs."""
+    """The schema of the database is not the one that this release needs."""
 
 
 def config() -> Config:
-    """Alembic's configuration; there is no ini file to find."""
-    made = Config()
-    made.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    return made
+    """Return the configuration of Alembic. It needs no ini file."""
+    alembic_config = Config()
+    alembic_config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    return alembic_config
 
 
 def head() -> str:
-    """The newest revision."""
+    """Return the newest revision."""
     revision = ScriptDirectory.from_config(config()).get_current_head()
     if revision is None:
         raise SchemaError("there are no migrations")
@@ -37,64 +37,65 @@ def head() -> str:
 
 
 def current(engine: Engine) -> str | None:
-    """The revision that the database is at."""
+    """Return the revision of the database, or None if it was never migrated."""
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
 def require_head(engine: Engine) -> None:
-    """Refuse to work on another schema.
+    """Check that the database is at the newest revision.
 
     Raises:
-        SchemaError: what to do first.
+        SchemaError: it is not. The message states the remedy.
     """
-    found = current(engine)
-    _refuse_newer(found)
-    if found != head():
+    revision = current(engine)
+    _reject_newer(revision)
+    if revision != head():
         raise SchemaError(
-            f"the database is at revision {found or 'none'}, this release needs {head()}; run `covey migrate`"
+            f"the database is at revision {revision or 'none'}, this release needs {head()}; "
+            "run `covey migrate`"
         )
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
-    """Bring the schema to a revision, alone: a second one waits until the first has finished.
+    """Upgrade or downgrade the schema to a revision. If another migration is running, wait for its end.
 
     Args:
-        engine: of the database.
-        revision: a revision, older or newer than the database's; ``head`` for the newest, ``base`` for none.
+        engine: engine of the database.
+        revision: the target: a revision, ``head`` (the newest) or ``base`` (no tables).
 
     Raises:
-        SchemaError: there is no such revision, or the database is a newer release's.
+        SchemaError: the revision does not exist, or a newer release migrated the database.
     """
     with _locked(engine) as connection:
-        made = config()
-        made.attributes["connection"] = connection
-        known = MigrationContext.configure(connection).get_current_revision()
-        _refuse_newer(known)
-        order = _revisions()
-        places = {"base": 0, **{name: place for place, name in enumerate(order, 1)}, "head": len(order)}
-        if revision not in places:
-            raise SchemaError(f"there is no revision {revision!r}; there are {', '.join(places)}")
-        down = places[revision] < places[known or "base"]
-        (command.downgrade if down else command.upgrade)(made, revision)
+        alembic_config = config()
+        alembic_config.attributes["connection"] = connection
+        before = MigrationContext.configure(connection).get_current_revision()
+        _reject_newer(before)
+        revisions = _revisions()
+        order = {"base": 0, **{name: n for n, name in enumerate(revisions, 1)}, "head": len(revisions)}
+        if revision not in order:
+            raise SchemaError(f"revision {revision!r} does not exist; choose one of {', '.join(order)}")
+        is_downgrade = order[revision] < order[before or "base"]
+        (command.downgrade if is_downgrade else command.upgrade)(alembic_config, revision)
 
 
 def _revisions() -> list[str]:
-    """Every revision, the oldest first."""
+    """Return all revisions, the oldest first."""
     return [script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()][::-1]
 
 
-def _refuse_newer(found: str | None) -> None:
-    if found is not None and found not in _revisions():
+def _reject_newer(revision: str | None) -> None:
+    if revision is not None and revision not in _revisions():
         raise SchemaError(
-            f"the database is at revision {found}, which this release does not know: "
-            "it was migrated by a newer release; run that one"
+            f"the database is at revision {revision}, which this release does not know, "
+            "because a newer release migrated it; run that release"
         )
 
 
 @contextmanager
 def _locked(engine: Engine) -> Iterator[Connection]:
-    """One transaction that nobody else can migrate beside."""
+    """Open a transaction that holds the lock for migrations."""
     with engine.connect().execution_options(covey_write=True) as connection, connection.begin():
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})

@@ -1,4 +1,4 @@
-"""The one place where transactions begin and end.
+"""Transactions.
 
 ``Database.write`` is the only place in Covey that commits. It is also the only place that notifies the
 workers about queued jobs, always after the commit: a worker never receives the id of a row that it cannot
@@ -25,7 +25,7 @@ DATABASE_UNAVAILABLE = (errors.OperationalError, errors.InterfaceError, errors.T
 
 
 def unavailable_reason(error: Exception) -> str:
-    """Return in one line why the database is unavailable, without the SQL, which might quote mail."""
+    """Return in one line why the database is unavailable, without the SQL, which may quote a message."""
     return f"the database is unavailable: {' '.join(str(getattr(error, 'orig', error)).split())}"
 
 
@@ -34,7 +34,7 @@ BUSY_SECONDS = 30
 
 
 class Transaction:
-    """One writing transaction. The workers are notified about its queued jobs once it is committed."""
+    """One writing transaction. After the commit, workers are notified about the jobs that it queued."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -77,7 +77,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction that commits when the block ends, and changes nothing if the block raises."""
+        """Open a transaction. It commits when the block ends, and rolls back if the block raises."""
         with self._guard, self.engine.connect() as raw:
             connection = raw.execution_options(covey_write=True)
             with Session(connection, expire_on_commit=False) as session, session.begin():
@@ -87,7 +87,7 @@ class Database:
             self._notify(job_id)
 
     def truncate_wal(self) -> None:
-        """Empty SQLite's write-ahead log into the database file; other databases need nothing."""
+        """Move SQLite's write-ahead log into the database file. Do nothing for other databases."""
         if self.engine.dialect.name != "sqlite":
             return
         connection = self.engine.raw_connection()
@@ -106,7 +106,7 @@ def make_engine(url: str) -> Engine:
     """Create an engine for SQLite or PostgreSQL (``postgresql://`` means psycopg 3)."""
     if url.startswith("postgresql://"):
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-    # Errors are logged, and the parameters may contain mail, which must not be logged.
+    # Errors are logged, and parameters may contain text of messages, which must not be logged.
     engine = create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=_connect_args(url))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
@@ -137,7 +137,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         f"busy_timeout = {BUSY_SECONDS * 1000}",
         "synchronous = FULL",
         "foreign_keys = ON",
-        # Deleted rows may contain words of mail, so SQLite overwrites them.
+        # Deleted rows may contain text of messages, so SQLite overwrites them.
         "secure_delete = ON",
     ):
         connection.execute(f"PRAGMA {pragma}")

@@ -1,4 +1,4 @@
-"""Every table. The database is the ledger: what is not here did not happen."""
+"""All tables. The database is the only source of truth: brokers and caches can be lost without harm."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment, aware of its zone in Python, UTC in the database (SQLite keeps no zone)."""
+    """A time: timezone-aware in Python, UTC in the database (SQLite stores no time zone)."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To the database."""
+        """Convert a value for the database."""
         if value is None:
             return None
         return value.astimezone(UTC).replace(tzinfo=None if dialect.name == "sqlite" else UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """From the database."""
+        """Convert a value from the database."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
-    """Names every constraint, so that each can be altered later."""
+    """Base class of all tables. It names every constraint, so that migrations can alter each of them."""
 
     metadata = MetaData(
         naming_convention={
@@ -62,7 +62,7 @@ class Base(DeclarativeBase):
 
 
 class Dataset(Base):
-    """A data set; immutable once ready. Its examples are one Parquet file in storage."""
+    """A data set. It is immutable once it is ready. Its examples are one Parquet file in the storage."""
 
     __tablename__ = "datasets"
 
@@ -73,7 +73,7 @@ class Dataset(Base):
     state: Mapped[str] = mapped_column(String(20), index=True)
     label_tree: Mapped[dict[str, Any] | None]
     options: Mapped[dict[str, Any]]
-    """How the content is to be read: format options, max_bad_records."""
+    """Options for reading the content: format options, max_bad_records."""
     upload_key: Mapped[str | None] = mapped_column(String(200))
     upload_encoding: Mapped[str | None] = mapped_column(String(20))
     storage_key: Mapped[str | None] = mapped_column(String(200))
@@ -98,7 +98,7 @@ class DatasetLabel(Base):
 
 
 class Job(Base):
-    """One piece of work for a worker. See ``app.jobs.queue`` for who may change what."""
+    """A job for a worker. ``app.jobs.queue`` documents which process may change a job, and when."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -115,18 +115,18 @@ class Job(Base):
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
     model: Mapped[str | None] = mapped_column(String(64), index=True)
     attempt: Mapped[int] = mapped_column(Integer, default=0)
-    """How often it was started."""
+    """Number of attempts that were started."""
     failures: Mapped[int] = mapped_column(Integer, default=0)
-    """Attempts whose process died by itself before it got any further; the ones that are capped."""
+    """Number of attempts whose process died without progress. ``COVEY_JOB_ATTEMPTS`` limits it."""
     consecutive_losses: Mapped[int] = mapped_column(Integer, default=0)
-    """Losses in a row, whoever was to blame, since the job last got further; it waits longer each time."""
+    """Number of lost attempts since the last progress, whatever the cause. Each loss lengthens the delay."""
     checkpoint: Mapped[dict[str, Any] | None]
-    """Where a new attempt takes the work up; see ``app.jobs.checkpoints``."""
+    """Checkpoint from which a new attempt continues; see ``app.jobs.checkpoints``."""
     fence: Mapped[int] = mapped_column(Integer, default=0)
     lease_owner: Mapped[str | None] = mapped_column(String(40))
     lease_expires_at: Mapped[datetime | None]
     due_at: Mapped[datetime]
-    """Not to be claimed before; a job that lost its worker waits a little."""
+    """Earliest time at which the job can be claimed. A job that lost its worker waits before its retry."""
     notified_at: Mapped[datetime | None]
     cancel_requested_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any] | None]
@@ -136,11 +136,11 @@ class Job(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     key_id: Mapped[str | None] = mapped_column(String(40))
-    """The API key that asked for it; none where the service is open."""
+    """The API key that requested the job. None if the service requires no key."""
 
 
 class JobEvent(Base):
-    """Something that happened to a job; an append-only list."""
+    """An event of a job. The list of events only grows."""
 
     __tablename__ = "job_events"
 
@@ -162,7 +162,7 @@ class CurvePoint(Base):
 
 
 class Worker(Base):
-    """A worker that is, or was, alive."""
+    """A worker that is running, or was until recently."""
 
     __tablename__ = "workers"
 
@@ -170,7 +170,7 @@ class Worker(Base):
     host: Mapped[str] = mapped_column(String(255))
     pid: Mapped[int] = mapped_column(Integer)
     machine: Mapped[str] = mapped_column(String(100), default="")
-    """The boot and the process namespace in which ``pid`` means something; empty where unknown."""
+    """The boot and process namespace to which ``pid`` belongs. Empty if unknown."""
     concurrency: Mapped[int] = mapped_column(Integer)
     started_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
@@ -178,18 +178,18 @@ class Worker(Base):
 
 
 class Model(Base):
-    """A name with versions."""
+    """A named model, which has versions."""
 
     __tablename__ = "models"
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     last_version: Mapped[int] = mapped_column(Integer, default=0)
-    """Counts up in the transaction that inserts a version; numbers are never used twice."""
+    """Incremented in the transaction that inserts a version. Numbers are never reused."""
     created_at: Mapped[datetime]
 
 
 class ModelVersion(Base):
-    """An immutable trained model; its artifact is a file in storage."""
+    """An immutable trained model. Its artifact is a file in the storage."""
 
     __tablename__ = "model_versions"
 
@@ -218,7 +218,7 @@ class ModelAlias(Base):
 
 
 class Evaluation(Base):
-    """What a version is worth on some examples: those of its training, or of another data set."""
+    """Measures of a version on the data set of its training, or on another one."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
@@ -232,17 +232,17 @@ class Evaluation(Base):
     model: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(Integer)
     job_id: Mapped[str] = mapped_column(String(40), index=True)
-    """The job that measures, or the training that measured its own parts."""
+    """The evaluation job, or the training job that evaluated its own version."""
     of_training: Mapped[bool]
     dataset_id: Mapped[str] = mapped_column(String(40))
     request: Mapped[dict[str, Any]]
     content: Mapped[dict[str, Any] | None]
-    """By the name of the part; see ``app.evaluations.evaluate``."""
+    """Measures by name of the part of the data set; see ``app.evaluations.evaluate``."""
     created_at: Mapped[datetime]
 
 
 class Experiment(Base):
-    """Several learners tried on the same splits of a data set."""
+    """A comparison of learners on the same splits of a data set."""
 
     __tablename__ = "experiments"
 
@@ -251,10 +251,10 @@ class Experiment(Base):
     dataset_id: Mapped[str] = mapped_column(String(40), index=True)
     dataset_sha256: Mapped[str | None] = mapped_column(String(64))
     request: Mapped[dict[str, Any]]
-    """With every default filled in, and a grid written out."""
+    """The request with all defaults filled in and grids expanded."""
     state: Mapped[str] = mapped_column(String(20), index=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
-    """The job that shares the examples out and queues the cells."""
+    """The job that assigns examples to folds and queues the cells."""
     error: Mapped[dict[str, Any] | None]
     cancel_requested_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
@@ -262,7 +262,7 @@ class Experiment(Base):
 
 
 class ExperimentCell(Base):
-    """One configuration on one fold; what becomes of it is told by its job."""
+    """One configuration on one fold. Its state is that of its job."""
 
     __tablename__ = "experiment_cells"
 
@@ -275,13 +275,13 @@ class ExperimentCell(Base):
 
 
 class Router(Base):
-    """How messages are routed under one name."""
+    """A named router, which decides the destinations of messages."""
 
     __tablename__ = "routers"
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     id: Mapped[str] = mapped_column(String(40), unique=True)
-    """Tells a router from an earlier one of the same name, so that old decisions stay the old one's."""
+    """Distinguishes the router from a deleted one of the same name, which keeps its own decisions."""
     model: Mapped[str] = mapped_column(String(64), index=True)
     config: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
@@ -289,7 +289,7 @@ class Router(Base):
 
 
 class Decision(Base):
-    """Where one message went, and why."""
+    """The decision of a router about one message."""
 
     __tablename__ = "decisions"
     __table_args__ = (UniqueConstraint("router_id", "message_key"), Index(None, "router_id", "id"))
@@ -298,7 +298,7 @@ class Decision(Base):
     router_id: Mapped[str] = mapped_column(String(40))
     router: Mapped[str] = mapped_column(String(64))
     message_key: Mapped[str] = mapped_column(String(64))
-    """Digest of the Message-ID and the body: the same message gets the same decision."""
+    """Digest of the Message-ID and the body, so that the same message gets the same decision."""
     response: Mapped[dict[str, Any]]
     shadow: Mapped[dict[str, Any] | None]
     feedback: Mapped[list[Any] | None]
@@ -307,7 +307,7 @@ class Decision(Base):
 
 
 class ApiKey(Base):
-    """A key that opens the service; only the hash of its secret is kept."""
+    """An API key. Only the digest of its secret is stored."""
 
     __tablename__ = "api_keys"
 
@@ -319,12 +319,12 @@ class ApiKey(Base):
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     previous_secret_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
-    """Digest of the secret before the last rotation; it opens, too, until a moment."""
+    """Digest of the secret before the last rotation. It is valid until ``previous_secret_expires_at``."""
     previous_secret_expires_at: Mapped[datetime | None]
 
 
 class IdempotencyRecord(Base):
-    """The first answer to a creating request that carried an ``Idempotency-Key``."""
+    """The response to the first request with an ``Idempotency-Key``."""
 
     __tablename__ = "idempotency_records"
 

@@ -1,11 +1,12 @@
-"""``covey backup`` and ``covey restore``: everything that the service knows, in one file.
+"""``covey backup`` and ``covey restore``: all data of the service in one file.
 
-The file is a tar archive, compressed with zstd: the rows of each table as JSON lines, every file of the
-storage under its key, and last a manifest with the digest of each. It does not depend on what the rows and
-files came from: what was SQLite and a folder can become PostgreSQL and a bucket.
+The file is a tar archive, compressed with zstd. It contains the rows of each table as JSON lines, every file
+of the storage under its key, and at the end a manifest with the digest of each member. The format does not
+depend on the kind of database or storage: a backup of SQLite and a folder can be restored to PostgreSQL and a
+bucket.
 
-The rows are of one moment. Files are never changed once they are there, so those that the rows name can be
-copied after that moment, while the service runs on.
+The rows are a snapshot of one moment. Files never change, so the files that the rows reference can be copied
+after that moment, while the service is running.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from app.db import rows, schema
 from app.db.session import Database
 from app.storage import Storage
-from app.storage.interface import checked
+from app.storage.interface import validate_key
 from app.version import __version__
 
 log = structlog.get_logger()
@@ -37,22 +38,22 @@ log = structlog.get_logger()
 MANIFEST = "manifest.json"
 TABLES = "database/"
 FILES = "storage/"
-ATTEMPTS = 5
-"""How often a backup begins anew when a file that its rows name was deleted meanwhile."""
+MAX_ATTEMPTS = 5
+"""Maximum number of times that a backup starts. It restarts if a file that its rows reference is deleted."""
 
-NAMES_FILES = {"datasets": ("upload_key", "storage_key"), "model_versions": ("artifact_key",)}
-"""Columns without whose files a restored service would not be whole. (A job without its checkpoint is.)"""
+FILE_COLUMNS = {"datasets": ("upload_key", "storage_key"), "model_versions": ("artifact_key",)}
+"""Columns with keys of files that a backup must contain. (A job can be restored without its checkpoint.)"""
 
-_CHUNK = 1024 * 1024
-_LARGEST_MANIFEST = 256 * 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
+_MAX_MANIFEST_BYTES = 256 * 1024 * 1024
 
 
 class BackupError(RuntimeError):
-    """Nothing was backed up or restored, and why."""
+    """The backup or restore failed and wrote nothing. The message states the reason."""
 
 
-class _VanishedError(Exception):
-    """A file that a row names has been deleted since."""
+class _FileDeletedError(Exception):
+    """A file that a row references was deleted after the snapshot."""
 
 
 class Member(BaseModel):
@@ -65,7 +66,7 @@ class Member(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What is in a backup."""
+    """The contents of a backup."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,17 +75,17 @@ class Manifest(BaseModel):
     revision: str
     created_at: datetime
     tables: dict[str, Member]
-    files: dict[Annotated[str, AfterValidator(checked)], Member]
+    files: dict[Annotated[str, AfterValidator(validate_key)], Member]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was backed up or restored.
+    """Size of a backup.
 
     Attributes:
-        rows: of all tables.
-        files: of the storage.
-        bytes: of all files together.
+        rows: number of rows in all tables.
+        files: number of files.
+        bytes: total size of the files.
     """
 
     rows: int
@@ -93,53 +94,56 @@ class Summary:
 
 
 def back_up(db: Database, storage: Storage, target: Path) -> Summary:
-    """Write everything to a new file, which appears when it is whole.
+    """Write all data to a new file. The file appears only when it is complete.
 
     Raises:
-        BackupError: there is a file of that name, or things are deleted faster than they are copied.
-        SchemaError: the database is another release's.
+        BackupError: the file already exists, or files are deleted faster than they can be copied.
+        SchemaError: the schema of the database is not the one of this release.
     """
     schema.require_head(db.engine)
     if target.exists():
-        raise BackupError(f"{target} is there already; a backup is written to a new file")
+        raise BackupError(f"{target} already exists; choose the name of a new file")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 with _new_archive(partial) as archive:
-                    summary = _written(db, storage, archive, target.parent)
+                    summary = _write(db, storage, archive, target.parent)
                 break
-            except _VanishedError as error:
-                log.info("backup.again", attempt=attempt, reason=str(error))
+            except _FileDeletedError as error:
+                log.info("backup.restarted", attempt=attempt, reason=str(error))
         else:
-            raise BackupError("files were deleted while they were copied, again and again; try again later")
+            raise BackupError(f"files were deleted during each of {MAX_ATTEMPTS} attempts; try again later")
         with suppress(FileExistsError):
             os.link(partial, target)
             return summary
-        raise BackupError(f"{target} has appeared meanwhile; a backup is written to a new file")
+        raise BackupError(f"another process has created {target} meanwhile; choose the name of a new file")
     finally:
         partial.unlink(missing_ok=True)
 
 
 def restore(db: Database, storage: Storage, source: Path) -> Summary:
-    """Fill an empty database and an empty storage from a backup, once all of it has been checked.
+    """Restore a backup to an empty database and an empty storage, after verifying the whole file.
 
     Raises:
-        BackupError: they are not empty, or the file is damaged.
-        SchemaError: the backup is a newer release's.
+        BackupError: the database or storage is not empty, or the file is damaged.
+        SchemaError: a newer release wrote the backup.
     """
-    manifest = verified(source)
+    manifest = verify(source)
     if schema.current(db.engine) is not None:
         schema.require_head(db.engine)
         with db.read() as session:
-            if taken := rows.holds_rows(session):
-                raise BackupError(f"the database is not empty: there are rows in {', '.join(taken)}")
-    if (found := next(iter(storage.all_files()), None)) is not None:
-        raise BackupError(f"the storage is not empty: there is {found.key}")
-    # As empty tables of the backup's revision; they are brought to this release's with the rows in them.
+            if non_empty := rows.non_empty_tables(session):
+                raise BackupError(
+                    f"the database is not empty: it has rows in {', '.join(non_empty)}; "
+                    "restore to an empty database"
+                )
+    if (first := next(iter(storage.all_files()), None)) is not None:
+        raise BackupError(f"the storage is not empty: it contains {first.key}; restore to an empty storage")
+    # The rows are inserted into tables of the backup's revision, and then migrated to this release.
     schema.migrate(db.engine, manifest.revision)
     try:
-        count = _read(db, storage, source)
+        count = _extract(db, storage, source)
     except BaseException:
         for key in manifest.files:
             storage.delete(key)
@@ -148,60 +152,62 @@ def restore(db: Database, storage: Storage, source: Path) -> Summary:
     return Summary(count, len(manifest.files), sum(member.size_bytes for member in manifest.files.values()))
 
 
-def verified(source: Path) -> Manifest:
-    """The manifest of a backup, every member of which is there as it was written.
+def verify(source: Path) -> Manifest:
+    """Check that a backup is complete and undamaged. Return its manifest.
 
     Raises:
-        BackupError: the file is no backup, or is damaged.
+        BackupError: the file is not a backup, or is damaged.
     """
-    found: dict[str, Member] = {}
+    members_read: dict[str, Member] = {}
     manifest: Manifest | None = None
     if not source.is_file():
-        raise BackupError(f"there is no file {source}")
+        raise BackupError(f"the file {source} does not exist")
     with _members(source) as members:
         for name, file in members:
             if name == MANIFEST:
-                manifest = _manifest(source, file.read(_LARGEST_MANIFEST))
+                manifest = _parse_manifest(source, file.read(_MAX_MANIFEST_BYTES))
                 continue
             digest = hashlib.sha256()
             size = 0
-            while chunk := file.read(_CHUNK):
+            while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)
                 size += len(chunk)
-            found[name] = Member(sha256=digest.hexdigest(), size_bytes=size)
+            members_read[name] = Member(sha256=digest.hexdigest(), size_bytes=size)
     if manifest is None:
-        raise BackupError(f"{source} is not a whole backup: its manifest is missing")
-    told = {f"{TABLES}{name}.jsonl": member for name, member in manifest.tables.items()}
-    told |= {f"{FILES}{key}": member for key, member in manifest.files.items()}
-    if found != told:
-        wrong = sorted(name for name in found.keys() | told.keys() if found.get(name) != told.get(name))
+        raise BackupError(f"{source} is not a complete backup: its manifest is missing")
+    expected = {f"{TABLES}{name}.jsonl": member for name, member in manifest.tables.items()}
+    expected |= {f"{FILES}{key}": member for key, member in manifest.files.items()}
+    if members_read != expected:
+        names = members_read.keys() | expected.keys()
+        wrong = sorted(name for name in names if members_read.get(name) != expected.get(name))
         raise BackupError(f"{source} is damaged: {', '.join(wrong[:5])}")
     return manifest
 
 
-def _manifest(source: Path, content: bytes) -> Manifest:
+def _parse_manifest(source: Path, content: bytes) -> Manifest:
     try:
         return Manifest.model_validate_json(content)
     except ValidationError as error:
         raise BackupError(f"{source} is not a backup that this release can read: {error}") from error
 
 
-def _written(db: Database, storage: Storage, archive: tarfile.TarFile, spool: Path) -> Summary:
+def _write(db: Database, storage: Storage, archive: tarfile.TarFile, spool: Path) -> Summary:
+    """Write all members of an archive. Temporary files are created in the folder ``spool``."""
     manifest = Manifest(
         covey=__version__, revision=schema.head(), created_at=datetime.now(UTC), tables={}, files={}
     )
-    needed: set[str] = set()
+    referenced: set[str] = set()
     count = 0
     with rows.snapshot(db) as session:
         for name in rows.table_names():
             with tempfile.TemporaryFile(dir=spool) as file:
-                for row in rows.exported(session, name):
+                for row in rows.export_rows(session, name):
                     count += 1
-                    needed.update(row[column] for column in NAMES_FILES.get(name, ()) if column in row)
+                    referenced.update(row[column] for column in FILE_COLUMNS.get(name, ()) if column in row)
                     file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
                 manifest.tables[name] = _add(archive, f"{TABLES}{name}.jsonl", file)
-    # Uploads first: they are the ones that soon go.
-    keys = sorted((found.key for found in storage.all_files()), key=lambda key: (key not in needed, key))
+    # Files that rows reference come first, because they must not be deleted before they are copied.
+    keys = sorted((file.key for file in storage.all_files()), key=lambda key: (key not in referenced, key))
     for key in keys:
         try:
             path = storage.local(key)
@@ -209,33 +215,33 @@ def _written(db: Database, storage: Storage, archive: tarfile.TarFile, spool: Pa
                 manifest.files[key] = _add(archive, f"{FILES}{key}", content)
         except FileNotFoundError:
             continue
-    if vanished := needed - manifest.files.keys():
-        raise _VanishedError(f"{min(vanished)} has been deleted")
+    if missing := referenced - manifest.files.keys():
+        raise _FileDeletedError(f"{min(missing)} was deleted")
     with tempfile.TemporaryFile(dir=spool) as file:
         file.write(manifest.model_dump_json(indent=1).encode())
         _add(archive, MANIFEST, file)
     return Summary(count, len(manifest.files), sum(member.size_bytes for member in manifest.files.values()))
 
 
-def _read(db: Database, storage: Storage, source: Path) -> int:
-    """Write what an archive that was verified holds; gives the number of rows."""
+def _extract(db: Database, storage: Storage, source: Path) -> int:
+    """Write the rows and files of a verified archive to the database and storage. Return the row count."""
     count = 0
     with db.write() as tx, _members(source) as members:
-        tables = rows.reflected(tx)
+        tables = rows.reflect_tables(tx)
         for name, file in members:
             if name.startswith(FILES):
                 with storage.create(name.removeprefix(FILES)) as target:
-                    while chunk := file.read(_CHUNK):
+                    while chunk := file.read(_CHUNK_BYTES):
                         target.write(chunk)
             elif name.startswith(TABLES):
                 table = tables[name.removeprefix(TABLES).removesuffix(".jsonl")]
-                count += rows.imported(tx, table, map(json.loads, file))
+                count += rows.import_rows(tx, table, map(json.loads, file))
     return count
 
 
 @contextmanager
 def _new_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """An archive that only its owner can read: it holds everything."""
+    """Create an archive that only the current user can read, because it contains all data."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as raw:
         with (
@@ -248,9 +254,9 @@ def _new_archive(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def _add(archive: tarfile.TarFile, name: str, file: IO[bytes]) -> Member:
-    """Add a whole file, from its beginning, under a name; gives what the manifest says of it."""
+    """Add a file to the archive, from its beginning. Return its entry in the manifest."""
     file.seek(0)
-    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # any binary file
+    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # accepts any binary file
     entry = tarfile.TarInfo(name)
     entry.size = file.tell()
     entry.mode = 0o600
@@ -261,17 +267,17 @@ def _add(archive: tarfile.TarFile, name: str, file: IO[bytes]) -> Member:
 
 @contextmanager
 def _members(source: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
-    """The archive's members in their order; each is to be read before the next is asked for.
+    """Iterate over the members of an archive in order. Each must be read before the next one is requested.
 
     Raises:
-        BackupError: what was asked for last cannot be read.
+        BackupError: the archive is truncated or damaged, or is not an archive.
     """
 
-    def each(archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
+    def iterate(archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
         for entry in archive:
             file = archive.extractfile(entry)
             if file is None:
-                raise BackupError(f"{source} is not a backup: {entry.name} is no file")
+                raise BackupError(f"{source} is not a backup: its member {entry.name} is not a file")
             yield entry.name, file
 
     try:
@@ -280,6 +286,6 @@ def _members(source: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
             zstandard.ZstdDecompressor().stream_reader(raw) as plain,
             tarfile.open(fileobj=plain, mode="r|") as archive,
         ):
-            yield each(archive)
+            yield iterate(archive)
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
-        raise BackupError(f"{source} is not a whole backup: {error}") from error
+        raise BackupError(f"{source} is not a complete backup: {error}") from error

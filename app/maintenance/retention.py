@@ -1,10 +1,10 @@
-"""What nobody needs any more is collected: files that no row names, and rows that have had their time.
+"""Deletes data that is no longer needed: files that no row references, and expired rows.
 
-Every step looks first and deletes after, and deleting what is gone already is no error, so that any number
-of workers may collect at the same time, and one that dies in between leaves work and no damage.
+Each step first reads and then deletes, and deleting a missing file is no error. So any number of workers can
+do this at the same time, and a worker that dies in between leaves work for the others, but no damage.
 
-A file is written before the row that names it. One that no row names may therefore still be wanted, and is
-left alone for a grace, or for as long as the job that wrote it runs.
+A file is written before the row that references it. An unreferenced file may therefore still be needed. It is
+kept for a grace period, and as long as the job that wrote it is running.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from app.jobs.queue import FINISHED
 log = structlog.get_logger()
 
 KEEP_ROWS = timedelta(days=1)
-"""How long the answers to requests with an ``Idempotency-Key``, and workers that fell silent, are kept."""
+"""Age at which idempotency records are deleted, and time since the last heartbeat at which workers are."""
 
-_AT_ONCE = 500
-"""Keys that one query asks for."""
+BATCH_SIZE = 500
+"""Maximum number of keys in one query."""
 
 
 @dataclass(frozen=True)
-class Collected:
-    """What was removed.
+class RetentionResult:
+    """What was deleted.
 
     Attributes:
-        files: how many files.
-        rows: how many rows.
+        files: number of files.
+        rows: number of rows.
     """
 
     files: int
     rows: int
 
 
-def collect(ctx: AppContext) -> Collected:
-    """Remove what nobody needs."""
-    files = _checkpoints(ctx)
-    for folder, wanted in _FOLDERS.items():
-        files += _orphans(ctx, folder, wanted)
+def apply_retention(ctx: AppContext) -> RetentionResult:
+    """Delete files and rows that are no longer needed."""
+    files = _delete_checkpoints(ctx)
+    for folder, referenced_keys in _FOLDERS.items():
+        files += _delete_orphans(ctx, folder, referenced_keys)
     experiments.delete_unused_files(ctx)
-    collected = Collected(files, _rows(ctx))
-    if collected != Collected(0, 0):
-        log.info("retention.collected", files=collected.files, rows=collected.rows)
-    return collected
+    result = RetentionResult(files, _delete_rows(ctx))
+    if result != RetentionResult(0, 0):
+        log.info("retention.applied", files=result.files, rows=result.rows)
+    return result
 
 
-def _checkpoints(ctx: AppContext) -> int:
-    """Those of jobs that have ended, and those that an earlier attempt left and no row names."""
-    found = [file.key for file in ctx.storage.files(checkpoints.FOLDER)]
-    doomed = []
+def _delete_checkpoints(ctx: AppContext) -> int:
+    """Delete checkpoints of finished jobs, and unreferenced checkpoints of earlier attempts."""
+    all_keys = [file.key for file in ctx.storage.files(checkpoints.FOLDER)]
+    to_delete = []
     with ctx.db.read() as session:
-        for keys in _portions(found):
+        for keys in _batches(all_keys):
             jobs = {
                 job.id: job
                 for job in session.scalars(
@@ -73,36 +73,39 @@ def _checkpoints(ctx: AppContext) -> int:
             for key in keys:
                 job = jobs.get(checkpoints.job_of(key))
                 if job is not None and job.state not in FINISHED:
-                    named = job.checkpoint is not None and job.checkpoint["key"] == key
-                    if named or checkpoints.fence_of(key) >= job.fence:
+                    is_referenced = job.checkpoint is not None and job.checkpoint["key"] == key
+                    if is_referenced or checkpoints.fence_of(key) >= job.fence:
                         continue
-                doomed.append(key)
-    return _remove(ctx, doomed)
+                to_delete.append(key)
+    return _delete_files(ctx, to_delete)
 
 
-def _orphans(ctx: AppContext, folder: str, wanted: Callable[[Session, Collection[str]], set[str]]) -> int:
-    doomed: set[str] = set()
+def _delete_orphans(
+    ctx: AppContext, folder: str, referenced_keys: Callable[[Session, Collection[str]], set[str]]
+) -> int:
+    """Delete the files of a folder that are not referenced and are older than the grace period."""
+    to_delete: set[str] = set()
     with ctx.db.read() as session:
         before = database_now(session) - timedelta(seconds=ctx.settings.orphan_grace_seconds)
-        found = [file.key for file in ctx.storage.files(folder) if file.modified < before]
-        for keys in _portions(found):
-            doomed |= set(keys) - wanted(session, keys)
-    return _remove(ctx, doomed)
+        old_keys = [file.key for file in ctx.storage.files(folder) if file.modified < before]
+        for keys in _batches(old_keys):
+            to_delete |= set(keys) - referenced_keys(session, keys)
+    return _delete_files(ctx, to_delete)
 
 
-def _remove(ctx: AppContext, keys: Collection[str]) -> int:
+def _delete_files(ctx: AppContext, keys: Collection[str]) -> int:
     for key in keys:
-        log.info("retention.removed", key=key)
+        log.info("retention.file_deleted", key=key)
         ctx.storage.delete(key)
     return len(keys)
 
 
-def _wanted_uploads(session: Session, keys: Collection[str]) -> set[str]:
+def _referenced_uploads(session: Session, keys: Collection[str]) -> set[str]:
     return set(session.scalars(select(tables.Dataset.upload_key).where(tables.Dataset.upload_key.in_(keys))))
 
 
-def _wanted_datasets(session: Session, keys: Collection[str]) -> set[str]:
-    named = select(tables.Dataset.storage_key).where(tables.Dataset.storage_key.in_(keys))
+def _referenced_datasets(session: Session, keys: Collection[str]) -> set[str]:
+    referenced = select(tables.Dataset.storage_key).where(tables.Dataset.storage_key.in_(keys))
     ingesting = set(
         session.scalars(
             select(tables.Dataset.id).where(
@@ -110,12 +113,12 @@ def _wanted_datasets(session: Session, keys: Collection[str]) -> set[str]:
             )
         )
     )
-    return {*session.scalars(named), *(key for key in keys if _owner(key) in ingesting)}
+    return {*session.scalars(referenced), *(key for key in keys if _owner(key) in ingesting)}
 
 
-def _wanted_artifacts(session: Session, keys: Collection[str]) -> set[str]:
+def _referenced_artifacts(session: Session, keys: Collection[str]) -> set[str]:
     versions = tables.ModelVersion
-    named = select(versions.artifact_key).where(versions.artifact_key.in_(keys))
+    referenced = select(versions.artifact_key).where(versions.artifact_key.in_(keys))
     unfinished = set(
         session.scalars(
             select(tables.Job.id).where(
@@ -123,47 +126,48 @@ def _wanted_artifacts(session: Session, keys: Collection[str]) -> set[str]:
             )
         )
     )
-    return {*session.scalars(named), *(key for key in keys if _owner(key) in unfinished)}
+    return {*session.scalars(referenced), *(key for key in keys if _owner(key) in unfinished)}
 
 
-def _wanted_experiments(session: Session, keys: Collection[str]) -> set[str]:
+def _referenced_experiments(session: Session, keys: Collection[str]) -> set[str]:
     ids = {_owner(key) for key in keys}
-    there = set(session.scalars(select(tables.Experiment.id).where(tables.Experiment.id.in_(ids))))
-    return {key for key in keys if _owner(key) in there}
+    existing = set(session.scalars(select(tables.Experiment.id).where(tables.Experiment.id.in_(ids))))
+    return {key for key in keys if _owner(key) in existing}
 
 
-def _wanted_scratch(session: Session, keys: Collection[str]) -> set[str]:  # noqa: ARG001 - none is named
+def _no_references(session: Session, keys: Collection[str]) -> set[str]:  # noqa: ARG001 - same signature
     return set()
 
 
 _FOLDERS: dict[str, Callable[[Session, Collection[str]], set[str]]] = {
-    "uploads": _wanted_uploads,
-    "datasets": _wanted_datasets,
-    "artifacts": _wanted_artifacts,
-    "experiments": _wanted_experiments,
-    "tmp": _wanted_scratch,
+    "uploads": _referenced_uploads,
+    "datasets": _referenced_datasets,
+    "artifacts": _referenced_artifacts,
+    "experiments": _referenced_experiments,
+    "tmp": _no_references,
 }
 
 
-def _rows(ctx: AppContext) -> int:
+def _delete_rows(ctx: AppContext) -> int:
+    """Delete old idempotency records and workers. A worker that still holds a lease is kept."""
     with ctx.db.write() as tx:
         before = tx.now - KEEP_ROWS
-        holding = select(tables.Job.lease_owner).where(tables.Job.lease_owner.is_not(None))
-        removed = tx.session.execute(
+        lease_owners = select(tables.Job.lease_owner).where(tables.Job.lease_owner.is_not(None))
+        records = tx.session.execute(
             delete(tables.IdempotencyRecord)
             .where(tables.IdempotencyRecord.created_at < before)
             .returning(tables.IdempotencyRecord.key)
         ).all()
-        forgotten = tx.session.execute(
+        workers = tx.session.execute(
             delete(tables.Worker)
-            .where(tables.Worker.last_seen_at < before, tables.Worker.id.not_in(holding))
+            .where(tables.Worker.last_seen_at < before, tables.Worker.id.not_in(lease_owners))
             .returning(tables.Worker.id)
         ).all()
-        return len(removed) + len(forgotten)
+        return len(records) + len(workers)
 
 
 def _owner(key: str) -> str:
-    """What a file belongs to: the id with which its name begins.
+    """Return the id with which a file's name begins: of a data set, job, experiment or request.
 
     >>> _owner("artifacts/job_01.3.covey")
     'job_01'
@@ -171,6 +175,6 @@ def _owner(key: str) -> str:
     return key.split("/", 1)[1].split(".", 1)[0]
 
 
-def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(keys), _AT_ONCE):
-        yield keys[start : start + _AT_ONCE]
+def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(keys), BATCH_SIZE):
+        yield keys[start : start + BATCH_SIZE]

@@ -1,13 +1,13 @@
-"""Files: uploads, data sets, checkpoints and artifacts, in a folder or in an S3-compatible bucket."""
+"""Storage of files (uploads, data sets, checkpoints, artifacts) in a folder or an S3-compatible bucket."""
 
 from app.storage.bucket import BucketStorage
 from app.storage.factory import open_storage
-from app.storage.interface import Found, Storage, StorageUnavailableError, StoredFile
+from app.storage.interface import FileInfo, Storage, StorageUnavailableError, StoredFile
 from app.storage.local import LocalStorage
 
 __all__ = [
     "BucketStorage",
-    "Found",
+    "FileInfo",
     "LocalStorage",
     "Storage",
     "StorageUnavailableError",

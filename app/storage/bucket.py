@@ -1,8 +1,7 @@
-"""Storage in a bucket that speaks the S3 protocol, with local copies of what is read.
+"""Storage in a bucket with the S3 protocol. Files that are read are cached locally.
 
-The client library is boto3: it streams uploads in parts and takes back what was begun when one fails, and a
-forked process can use it, which clients with threads of their own in native code cannot (one tried here
-hung in every child).
+The client library is boto3. It uploads in parts and aborts the upload if a part fails. It also works in
+forked processes, unlike clients that run threads in native code (one of them hung in every forked process).
 """
 
 from __future__ import annotations
@@ -18,7 +17,13 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from app.storage.cache import LocalCache
-from app.storage.interface import Found, StorageUnavailableError, StoredFile, checked, expect_same
+from app.storage.interface import (
+    FileInfo,
+    StorageUnavailableError,
+    StoredFile,
+    check_same_bytes,
+    validate_key,
+)
 
 if TYPE_CHECKING:
     from boto3.s3.transfer import TransferConfig
@@ -26,188 +31,197 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 PART_BYTES = 8 * MIB
-"""Size of the parts of an upload; a bucket takes 10,000 of them, so a file has 80 GiB at most."""
+"""Size of the parts of an upload. The S3 protocol allows 10,000 parts, so a file has at most 80 GiB."""
 
-CHECK = "checks/ready"
-"""Where a check writes, the same bytes each time; it is none of the files."""
+CHECK_KEY = "checks/ready"
+"""Key to which checks write. Listings omit it."""
 
 CHECK_TIMEOUT_SECONDS = 2
 
-PARTS_AT_ONCE = 4
-"""Parts of one upload or download that are under way, and in memory."""
+MAX_CONCURRENT_PARTS = 4
+"""Number of parts of one upload or download that are transferred at the same time, and kept in memory."""
 
 
 class BucketStorage:
-    """Files in a bucket. Credentials come from the environment that S3 clients share (``AWS_…``).
+    """Files in a bucket. Credentials come from the usual environment variables (``AWS_…``).
 
     Args:
-        bucket: its name; it must exist.
-        prefix: what comes before every key; may be empty.
-        endpoint: address of the server; that of AWS where None.
-        region: where the bucket is; as the environment says where None.
-        copies: local copies of what is read.
+        bucket: name of the bucket, which must exist.
+        prefix: prefix of every key; may be empty.
+        endpoint: address of the server. None: AWS.
+        region: region of the bucket. None: the region that the environment names.
+        cache: local cache of files that are read.
     """
 
-    # Requests to buckets cost money.
+    # Requests to buckets cost money, so checks are rare.
     check_seconds = 10.0
 
     def __init__(
-        self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, copies: LocalCache
+        self, bucket: str, prefix: str, *, endpoint: str | None, region: str | None, cache: LocalCache
     ) -> None:
         self._bucket = bucket
         self._prefix = prefix
         self._endpoint = endpoint
         self._region = region
-        self._copies = copies
+        self._cache = cache
         self._lock = threading.Lock()
-        self._made: S3Client | None = None
-        self._made_quick: S3Client | None = None
+        self._transfer_client: S3Client | None = None
+        self._check_client: S3Client | None = None
 
     @classmethod
-    def from_url(cls, url: str, copies: LocalCache) -> BucketStorage:
-        """Storage for a URL, ``s3://bucket/prefix?endpoint=…&region=…``.
+    def from_url(cls, url: str, cache: LocalCache) -> BucketStorage:
+        """Return the storage for a URL ``s3://bucket/prefix?endpoint=…&region=…``.
 
         Raises:
-            ValueError: the URL cannot be used, and why.
+            ValueError: the URL is invalid.
         """
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
         if parts.scheme != "s3" or not parts.netloc:
-            raise ValueError(f"a bucket's URL is s3://bucket/prefix, not {url!r}")
+            raise ValueError(f"the URL of a bucket must be s3://bucket/prefix, not {url!r}")
         if "@" in parts.netloc:
-            raise ValueError("a bucket's URL holds no credentials; set AWS_ACCESS_KEY_ID and the like")
+            raise ValueError(
+                "the URL of a bucket must contain no credentials; "
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+            )
         if unknown := options.keys() - {"endpoint", "region"}:
-            raise ValueError(f"a bucket's URL takes endpoint and region, not {', '.join(sorted(unknown))}")
+            raise ValueError(
+                "the query of a bucket's URL can contain endpoint and region, "
+                f"not {', '.join(sorted(unknown))}"
+            )
         return cls(
             parts.netloc,
             parts.path.strip("/"),
             endpoint=options.get("endpoint"),
             region=options.get("region"),
-            copies=copies,
+            cache=cache,
         )
 
     @contextmanager
     def create(self, key: str) -> Iterator[BinaryIO]:
-        """A new file to write; what is written goes to the bucket at once, in parts.
+        """Open a new file for writing. Its content is uploaded in parts while it is written.
 
         Raises:
-            StorageUnavailableError: the bucket did not take it.
+            StorageUnavailableError: the upload failed.
         """
         name = self._name(key)
-        reading, writing = os.pipe()
-        incoming = _Incoming(reading)
+        read_end, write_end = os.pipe()
+        reader = _PipeReader(read_end)
         with ThreadPoolExecutor(1, thread_name_prefix="upload") as thread:
-            upload = thread.submit(self._upload, name, incoming)
+            upload = thread.submit(self._upload, name, reader)
             try:
-                with os.fdopen(writing, "wb", buffering=MIB) as file:
+                with os.fdopen(write_end, "wb", buffering=MIB) as file:
                     yield file
                     file.flush()
-                    incoming.complete = True
+                    reader.complete = True
             except BrokenPipeError:
-                upload.result()  # why nobody reads on
+                upload.result()  # raises the error for which the upload stopped reading
                 raise
             except BaseException:
-                upload.exception()  # waits until the bucket has let go of what was sent
+                upload.exception()  # waits until the upload is aborted
                 raise
             upload.result()
 
     def put(self, key: str, path: Path) -> StoredFile:
-        """Store a finished local file under a key; the local file stays.
+        """Store a complete local file under a key. The local file is not moved.
 
         Raises:
-            StorageUnavailableError: the bucket did not take it.
+            StorageUnavailableError: the upload failed.
         """
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        with _told():
+        with _convert_errors():
             self._client().upload_file(str(path), self._bucket, self._name(key), Config=_transfer())
         return StoredFile(key, sha256, path.stat().st_size)
 
     def local(self, key: str) -> Path:
-        """The path of a local copy, which stays while this process uses it.
+        """Return the path of the file in the local cache. It is not evicted while this process uses it.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            StorageUnavailableError: the bucket does not answer.
+            FileNotFoundError: the file does not exist.
+            StorageUnavailableError: the bucket does not respond.
         """
         name = self._name(key)
-        with _told(key):
+        with _convert_errors(key):
             head = self._client().head_object(Bucket=self._bucket, Key=name)
         tag, size = head["ETag"], head["ContentLength"]
         digest = hashlib.sha256(f"{self._endpoint}\n{self._bucket}\n{name}\n{tag}".encode()).hexdigest()[:16]
 
         def download(path: Path) -> None:
-            with _told(key):
+            with _convert_errors(key):
                 self._client().download_file(self._bucket, name, str(path), Config=_transfer())
 
-        return self._copies.get(f"{digest}.{key.replace('/', '.')}", size, download)
+        return self._cache.get(f"{digest}.{key.replace('/', '.')}", size, download)
 
     def delete(self, key: str) -> None:
-        """Remove a file; one that is gone already is no error."""
-        with _told():
+        """Delete a file. It is no error if the file does not exist."""
+        with _convert_errors():
             self._client().delete_object(Bucket=self._bucket, Key=self._name(key))
 
-    def files(self, folder: str) -> Iterator[Found]:
-        """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
-        return self._listed(self._name(f"{folder}/x").removesuffix("x"))
+    def files(self, folder: str) -> Iterator[FileInfo]:
+        """List the files whose keys begin with ``<folder>/``.
 
-    def all_files(self) -> Iterator[Found]:
-        """All files; of those that come or go meanwhile, any."""
-        found = self._listed(f"{self._prefix}/" if self._prefix else "")
-        return (file for file in found if file.key != CHECK)
+        Files that are created or deleted during the listing may or may not be included.
+        """
+        return self._list(self._name(f"{folder}/x").removesuffix("x"))
+
+    def all_files(self) -> Iterator[FileInfo]:
+        """List all files. Files that are created or deleted meanwhile may or may not be included."""
+        files = self._list(f"{self._prefix}/" if self._prefix else "")
+        return (file for file in files if file.key != CHECK_KEY)
 
     def temporary_file(self, suffix: str = "") -> AbstractContextManager[Path]:
-        """A path for a temporary file beside the local copies, removed when the block ends."""
-        return self._copies.temporary_file(suffix)
+        """Return a path on the disk of the local cache for a file that is removed when the block ends."""
+        return self._cache.temporary_file(suffix)
 
     def check(self) -> None:
-        """Write a few bytes and read them back, in seconds or not at all.
+        """Write a few bytes and read them back, with short timeouts.
 
         Raises:
-            StorageUnavailableError: that cannot be done now.
+            StorageUnavailableError: the bucket is not readable and writable now.
         """
-        name, written = self._name(CHECK), b"covey"
-        with _told():
-            client = self._quick_client()
+        name, written = self._name(CHECK_KEY), b"covey"
+        with _convert_errors():
+            client = self._client_for_checks()
             client.put_object(Bucket=self._bucket, Key=name, Body=written)
             read = client.get_object(Bucket=self._bucket, Key=name)["Body"].read()
-        expect_same(written, read)
+        check_same_bytes(written, read)
 
     def _name(self, key: str) -> str:
-        return f"{self._prefix}/{checked(key)}" if self._prefix else checked(key)
+        return f"{self._prefix}/{validate_key(key)}" if self._prefix else validate_key(key)
 
-    def _listed(self, start: str) -> Iterator[Found]:
+    def _list(self, start: str) -> Iterator[FileInfo]:
         pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=start)
-        with _told():
+        with _convert_errors():
             for page in pages:
                 for entry in page.get("Contents", []):
                     key = entry["Key"].removeprefix(f"{self._prefix}/")
-                    yield Found(key, entry["LastModified"])
+                    yield FileInfo(key, entry["LastModified"])
 
-    def _upload(self, name: str, incoming: _Incoming) -> None:
-        # Closed whatever happens: a writer that still writes must not wait for a reader that is gone.
-        with incoming.file, _told():
-            content = cast("IO[Any]", incoming)
+    def _upload(self, name: str, reader: _PipeReader) -> None:
+        # If the upload fails, the pipe must be closed, or the writer would wait for its reader forever.
+        with reader.file, _convert_errors():
+            content = cast("IO[Any]", reader)
             self._client().upload_fileobj(content, self._bucket, name, Config=_transfer())
 
     def _client(self) -> S3Client:
-        """The client; made when it is needed first, in the process that needs it."""
+        """Return the client. It is created on first use, in the process that uses it."""
         with self._lock:
-            if self._made is None:
-                self._made = self._new_client(connect_timeout=5, read_timeout=30, attempts=4)
-            return self._made
+            if self._transfer_client is None:
+                self._transfer_client = self._new_client(connect_timeout=5, read_timeout=30, attempts=4)
+            return self._transfer_client
 
-    def _quick_client(self) -> S3Client:
-        """A client that gives up soon."""
+    def _client_for_checks(self) -> S3Client:
+        """Return a client with short timeouts and no retries."""
         with self._lock:
-            if self._made_quick is None:
-                self._made_quick = self._new_client(
+            if self._check_client is None:
+                self._check_client = self._new_client(
                     connect_timeout=CHECK_TIMEOUT_SECONDS, read_timeout=CHECK_TIMEOUT_SECONDS, attempts=1
                 )
-            return self._made_quick
+            return self._check_client
 
     def _new_client(self, *, connect_timeout: int, read_timeout: int, attempts: int) -> S3Client:
-        # Loading it takes a third of a second, which a service with a folder need not wait for.
+        # The import takes a third of a second. A service whose storage is a folder does not need it.
         import boto3  # noqa: PLC0415
         from botocore.config import Config  # noqa: PLC0415
 
@@ -220,7 +234,7 @@ class BucketStorage:
                 read_timeout=read_timeout,
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 s3={"addressing_style": "path" if self._endpoint else "auto"},
-                # Servers other than AWS's stumble over checksums that trail the content.
+                # Some servers other than AWS do not support checksums that follow the content.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
             ),
@@ -228,11 +242,11 @@ class BucketStorage:
 
 
 class _AbandonedError(Exception):
-    """Whoever wrote the file gave up."""
+    """The writer of the file failed before the file was complete."""
 
 
-class _Incoming:
-    """What is being written, as a file to upload from; it ends with an error if it was not all written.
+class _PipeReader:
+    """A file object that the upload reads from. It raises an error if the writer fails.
 
     Args:
         descriptor: the reading end of a pipe.
@@ -243,7 +257,7 @@ class _Incoming:
         self.complete = False
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; as many as were asked for, but for the end."""
+        """Return the next ``size`` bytes, fewer at the end of the file, or all of them if negative."""
         content = bytearray()
         while size < 0 or len(content) < size:
             chunk = self.file.read(min(MIB, size - len(content)) if size >= 0 else MIB)
@@ -256,19 +270,23 @@ class _Incoming:
 
 
 def _transfer() -> TransferConfig:
-    from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see _client
+    from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see _new_client
 
     config = TransferConfig(
-        multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+        multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES, max_concurrency=MAX_CONCURRENT_PARTS
     )
-    config.max_in_memory_upload_chunks = PARTS_AT_ONCE
+    config.max_in_memory_upload_chunks = MAX_CONCURRENT_PARTS
     return config
 
 
 @contextmanager
-def _told(key: str | None = None) -> Iterator[None]:
-    """The library's errors as those of storage."""
-    from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see _client
+def _convert_errors(key: str | None = None) -> Iterator[None]:
+    """Raise errors of boto3 as storage errors.
+
+    Args:
+        key: key of the file that is read; if the bucket does not contain it, FileNotFoundError is raised.
+    """
+    from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see _new_client
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
     try:

@@ -1,8 +1,8 @@
-"""Local copies of files that live elsewhere, shared by all processes of a machine.
+"""A cache of files from a bucket on the local disk, shared by all processes of a machine.
 
-A copy stays while a process uses it: each process holds a lock on the last files that it asked for, and only
-copies on which there is no lock make room for others, the one that was asked for longest ago first. A
-process that dies lets go of its locks by that.
+An entry is not evicted while a process uses it: each process holds a shared lock on the files that it opened
+most recently. Only unlocked entries are evicted, the least recently used first. The system releases the locks
+of a process that dies.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-HELD = 32
-"""How many files a process holds; a job needs one or two, an API process opens what it asks for at once."""
+MAX_LOCKED = 32
+"""Number of entries that a process keeps locked. A job needs one or two; API processes open files at once."""
 
 ABANDONED_SECONDS = 86_400.0
-"""A temporary file that has not been written to for so long has lost its process."""
+"""Age at which a temporary file is removed, because its process must have died."""
 
 
 class LocalCache:
-    """Copies in a folder of limited size.
+    """Cached files in a folder of limited size.
 
     Args:
-        root: the folder; made when missing.
-        capacity: its size in bytes. Files in use count, and are never removed, so that it can be exceeded.
+        root: the folder, created if it does not exist.
+        capacity: maximum size in bytes. Entries in use are never evicted, so the cache can exceed it.
     """
 
     def __init__(self, root: Path, capacity: int) -> None:
         self._tmp = root / "tmp"
-        self._copies = root / "copies"
+        self._entries = root / "copies"
         self._capacity = capacity
-        self._held: OrderedDict[str, int] = OrderedDict()
+        self._locked: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
-        for folder in (self._tmp, self._copies):
+        for folder in (self._tmp, self._entries):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def get(self, name: str, size: int, download: Callable[[Path], None]) -> Path:
-        """The path of a copy, made now where there is none.
+        """Return the path of an entry. Download the file if it is not in the cache.
 
         Args:
-            name: of the copy; another content has another name.
-            size: of the content, in bytes.
+            name: name of the entry. Different contents must have different names.
+            size: size of the content, in bytes.
             download: writes the content to a path.
 
         Raises:
-            OSError: what was downloaded has another size.
+            OSError: the downloaded file has another size.
         """
-        path = self._copies / name
-        if self._hold(path, size):
+        path = self._entries / name
+        if self._lock_entry(path, size):
             os.utime(path)
             return path
         self._make_room(size)
@@ -61,25 +61,25 @@ class LocalCache:
             download(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-                if (found := os.fstat(file.fileno()).st_size) != size:
-                    raise OSError(f"{found} bytes came of {size} bytes of {name}")
-            while not self._hold(path, size):
-                # Another process may have been quicker, or may make room in just this moment.
+                if (received := os.fstat(file.fileno()).st_size) != size:
+                    raise OSError(f"received {received} of {size} bytes of {name}")
+            while not self._lock_entry(path, size):
+                # Another process may have created the entry first, or may evict it at this moment.
                 with suppress(FileExistsError):
                     os.link(temporary, path)
         return path
 
     @contextmanager
     def temporary_file(self, suffix: str = "") -> Iterator[Path]:
-        """A path for a temporary file on the copies' disk, removed when the block ends."""
+        """Return a path on the disk of the cache for a file that is removed when the block ends."""
         path = self._tmp / (secrets.token_hex(12) + suffix)
         try:
             yield path
         finally:
             path.unlink(missing_ok=True)
 
-    def _hold(self, path: Path, size: int) -> bool:
-        """Keep a copy from being removed; gives False where there is no whole one."""
+    def _lock_entry(self, path: Path, size: int) -> bool:
+        """Lock an entry against eviction. Return False if no complete entry exists."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -88,45 +88,46 @@ class LocalCache:
         status = os.fstat(descriptor)
         if status.st_nlink == 0 or status.st_size != size:
             os.close(descriptor)
-            if status.st_nlink:  # cut off: the machine has gone down just after it was made
+            if status.st_nlink:  # truncated: the machine went down just after the entry was created
                 path.unlink(missing_ok=True)
             return False
         with self._lock:
-            before = self._held.pop(path.name, None)
-            self._held[path.name] = descriptor
-            _, oldest = self._held.popitem(last=False) if len(self._held) > HELD else ("", None)
-        for let_go in (before, oldest):
-            if let_go is not None:
-                os.close(let_go)
+            previous = self._locked.pop(path.name, None)
+            self._locked[path.name] = descriptor
+            _, oldest = self._locked.popitem(last=False) if len(self._locked) > MAX_LOCKED else ("", None)
+        for unlocked in (previous, oldest):
+            if unlocked is not None:
+                os.close(unlocked)
         return True
 
     def _make_room(self, size: int) -> None:
-        """Remove copies that nobody uses until one of this size fits, or all are in use."""
-        copies = []
-        for path in self._copies.iterdir():
+        """Evict unused entries until a file of this size fits, or until all entries are in use."""
+        entries = []
+        for path in self._entries.iterdir():
             with suppress(FileNotFoundError):
                 status = path.stat()
-                copies.append((status.st_mtime, status.st_size, path))
-        taken = sum(bytes_ for _, bytes_, _ in copies) + size
-        for _, bytes_, path in sorted(copies):
-            if taken <= self._capacity:
+                entries.append((status.st_mtime, status.st_size, path))
+        total = sum(n_bytes for _, n_bytes, _ in entries) + size
+        for _, n_bytes, path in sorted(entries):
+            if total <= self._capacity:
                 break
-            if _remove_unused(path):
-                taken -= bytes_
+            if _evict(path):
+                total -= n_bytes
         for path in self._tmp.iterdir():
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
                     path.unlink()
 
 
-def _remove_unused(path: Path) -> bool:
+def _evict(path: Path) -> bool:
+    """Remove an entry unless a process has locked it. Return whether it is gone."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Only this very file: it may have been replaced since it was opened.
+        # The file may have been replaced since it was opened. Remove only the one that is locked.
         with suppress(FileNotFoundError):
             if os.path.samestat(path.stat(), os.fstat(descriptor)):
                 path.unlink()

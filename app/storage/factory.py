@@ -1,4 +1,4 @@
-"""Which storage the settings name."""
+"""Opens the storage that the settings name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.storage.local import LocalStorage
 
 
 def open_storage(settings: Settings) -> Storage:
-    """The storage that the settings name.
+    """Return the storage that the settings name.
 
     Raises:
-        ValueError: the storage's URL cannot be used, and why.
+        ValueError: the storage URL is invalid.
     """
     url = settings.storage_url
     if not url:

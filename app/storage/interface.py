@@ -1,7 +1,7 @@
-"""What storage can do, wherever the files are.
+"""The interface that every storage implements, and its errors.
 
-Files lie under keys that the service itself makes; no key ever comes from a client. A file appears whole or
-not at all, and one that is there is never written to again.
+Keys of files are created by the service; no key ever comes from a client. A file appears only when it is
+complete, and never changes afterwards.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ DISK_UNAVAILABLE = (
     errno.ENFILE,
     errno.ESTALE,
 )
-"""Errors of the system that say nothing of what was asked, and may be gone the next time."""
+"""Error numbers that do not depend on the request, so that the same request may succeed later."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that has been stored.
+    """A file that has just been stored.
 
     Attributes:
         key: its key.
-        sha256: digest of its content, hexadecimal.
+        sha256: SHA-256 digest of its content, hexadecimal.
         size_bytes: its size.
     """
 
@@ -46,12 +46,12 @@ class StoredFile:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file that is there.
+class FileInfo:
+    """An entry of a listing.
 
     Attributes:
-        key: its key.
-        modified: when it was last written to.
+        key: key of the file.
+        modified: time of the last write.
     """
 
     key: str
@@ -59,17 +59,17 @@ class Found:
 
 
 class StorageUnavailableError(OSError):
-    """The storage does not answer, or refuses; what was asked of it may be asked again."""
+    """The storage does not respond, or refuses a request. The request can be repeated later."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(errno.EIO, f"the storage does not do its work: {reason}")
+        super().__init__(errno.EIO, f"the storage is unavailable: {reason}")
 
 
 class Storage(Protocol):
-    """Where files live.
+    """A store of files under keys.
 
     Attributes:
-        check_seconds: how long the outcome of a check is worth believing.
+        check_seconds: time for which the result of a check can be reused.
     """
 
     check_seconds: float
@@ -78,59 +78,62 @@ class Storage(Protocol):
         """Write a few bytes and read them back.
 
         Raises:
-            OSError: that cannot be done now.
+            OSError: the storage is not readable and writable now.
         """
         ...
 
     def create(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """A new file to write; it appears under its key when the block ends well."""
+        """Open a new file for writing. It appears under its key if the block ends without an error."""
         ...
 
     def put(self, key: str, path: Path) -> StoredFile:
-        """Store a finished local file under a key; the local file may be moved away."""
+        """Store a complete local file under a key. The local file may be moved instead of copied."""
         ...
 
     def local(self, key: str) -> Path:
-        """A local path to read the file from.
+        """Return a local path from which the file can be read.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Remove a file; one that is gone already is no error."""
+        """Delete a file. It is no error if the file does not exist."""
         ...
 
-    def files(self, folder: str) -> Iterator[Found]:
-        """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
+    def files(self, folder: str) -> Iterator[FileInfo]:
+        """List the files whose keys begin with ``<folder>/``.
+
+        Files that are created or deleted during the listing may or may not be included.
+        """
         ...
 
-    def all_files(self) -> Iterator[Found]:
-        """All files; of those that come or go meanwhile, any."""
+    def all_files(self) -> Iterator[FileInfo]:
+        """List all files. Files that are created or deleted meanwhile may or may not be included."""
         ...
 
     def temporary_file(self, suffix: str = "") -> AbstractContextManager[Path]:
-        """A path for a temporary local file, removed when the block ends; ``put`` takes it at no cost."""
+        """Return a path for a local file that is removed when the block ends, and that ``put`` can move."""
         ...
 
 
-def expect_same(written: bytes, read: bytes) -> None:
-    """What was read must be what was written.
+def check_same_bytes(written: bytes, read: bytes) -> None:
+    """Check that a storage returned the bytes that were written.
 
     Raises:
-        OSError: it is not.
+        OSError: the bytes differ.
     """
     if read != written:
-        raise OSError(errno.EIO, "the storage gives back other bytes than it took")
+        raise OSError(errno.EIO, "the storage returns other bytes than were written")
 
 
-def checked(key: str) -> str:
-    """The key, if it is one.
+def validate_key(key: str) -> str:
+    """Return the key if it is valid.
 
-    >>> checked("datasets/ds_01.1.parquet")
+    >>> validate_key("datasets/ds_01.1.parquet")
     'datasets/ds_01.1.parquet'
-    >>> checked("datasets/../covey.db")
+    >>> validate_key("datasets/../covey.db")
     Traceback (most recent call last):
     ValueError: not a storage key: 'datasets/../covey.db'
     """

@@ -1,4 +1,4 @@
-"""Storage in a local folder, or in one that several machines share."""
+"""Storage in a local folder, or in a folder that several machines share."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from app.storage.interface import Found, StoredFile, checked, expect_same
+from app.storage.interface import FileInfo, StoredFile, check_same_bytes, validate_key
 from models.serialization.fsync import fsync_folder
 
 
 class LocalStorage:
-    """Files in a folder. One is written aside, flushed to the disk and renamed.
+    """Files in a folder. A new file is written to ``tmp``, flushed to the disk and renamed.
 
     Args:
-        root: the folder; made when missing.
+        root: the folder, created if it does not exist.
     """
 
     check_seconds = 1.0
@@ -33,19 +33,19 @@ class LocalStorage:
         """Write a few bytes and read them back.
 
         Raises:
-            OSError: that cannot be done now.
+            OSError: the folder is not readable and writable now.
         """
         written = secrets.token_bytes(8)
         with self.temporary_file() as path:
             path.write_bytes(written)
-            expect_same(written, path.read_bytes())
+            check_same_bytes(written, path.read_bytes())
 
     def _path(self, key: str) -> Path:
-        return self.root / checked(key)
+        return self.root / validate_key(key)
 
     @contextmanager
     def create(self, key: str) -> Iterator[BinaryIO]:
-        """A new file to write; it appears under its key when the block ends well."""
+        """Open a new file for writing. It appears under its key if the block ends without an error."""
         path = self._path(key)
         temporary = self._tmp / secrets.token_hex(12)
         try:
@@ -60,7 +60,7 @@ class LocalStorage:
             temporary.unlink(missing_ok=True)
 
     def put(self, key: str, path: Path) -> StoredFile:
-        """Store a finished local file under a key; the local file is moved."""
+        """Move a complete local file to its key."""
         target = self._path(key)
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -72,10 +72,10 @@ class LocalStorage:
         return StoredFile(key, sha256, size)
 
     def local(self, key: str) -> Path:
-        """The path of a file.
+        """Return the path of a file.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         path = self._path(key)
         if not path.is_file():
@@ -83,12 +83,15 @@ class LocalStorage:
         return path
 
     def delete(self, key: str) -> None:
-        """Remove a file; one that is gone already is no error."""
+        """Delete a file. It is no error if the file does not exist."""
         with suppress(FileNotFoundError):
             self._path(key).unlink()
 
-    def files(self, folder: str) -> Iterator[Found]:
-        """The files whose keys begin with ``<folder>/``; of those that come or go meanwhile, any."""
+    def files(self, folder: str) -> Iterator[FileInfo]:
+        """List the files whose keys begin with ``<folder>/``.
+
+        Files that are created or deleted during the listing may or may not be included.
+        """
         try:
             entries = os.scandir(self.root / folder)
         except FileNotFoundError:
@@ -97,17 +100,17 @@ class LocalStorage:
             for entry in entries:
                 with suppress(FileNotFoundError):
                     modified = datetime.fromtimestamp(entry.stat().st_mtime, UTC)
-                    yield Found(f"{folder}/{entry.name}", modified)
+                    yield FileInfo(f"{folder}/{entry.name}", modified)
 
-    def all_files(self) -> Iterator[Found]:
-        """All files; of those that come or go meanwhile, any."""
+    def all_files(self) -> Iterator[FileInfo]:
+        """List all files. Files that are created or deleted meanwhile may or may not be included."""
         for folder in sorted(self.root.iterdir()):
             if folder.is_dir() and folder != self._tmp:
                 yield from self.files(folder.name)
 
     @contextmanager
     def temporary_file(self, suffix: str = "") -> Iterator[Path]:
-        """A path for a temporary file on the storage's own disk, removed when the block ends."""
+        """Return a path on the disk of the storage for a file that is removed when the block ends."""
         path = self._tmp / (secrets.token_hex(12) + suffix)
         try:
             yield path

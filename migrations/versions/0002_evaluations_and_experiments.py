@@ -1,4 +1,4 @@
-"""Evaluations and experiments."""
+"""Tables of evaluations and experiments."""
 
 from __future__ import annotations
 

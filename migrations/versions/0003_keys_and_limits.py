@@ -1,4 +1,4 @@
-"""Keys that are rotated without a gap, and jobs that know whose they are."""
+"""Previous secrets of API keys, for rotation with a grace period, and the API key of each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns, event types and callers get standard names; an index that no query uses goes."""
+"""Standard names for columns, event types and callers. Drops an index that no query uses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _rename_column(table: str, old: str, new: str) -> None:
 
 
 def _rename_unique_column(table: str, old: str, new: str) -> None:
-    """Rename a column and its constraint in three steps: a batch cannot address a column that it renames."""
+    """Rename a column and its constraint in three steps, because a batch cannot refer to a renamed column."""
     with op.batch_alter_table(table, schema=None) as batch_op:
         batch_op.drop_constraint(batch_op.f(f"uq_{table}_{old}"), type_="unique")
     _rename_column(table, old, new)

@@ -1,4 +1,4 @@
-"""Both databases for the tests of what is written to them."""
+"""Fixtures: databases of both kinds, an application context, and a clock that tests control."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _migrate(url: str) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[postgres.PostgresServer]:
-    """A PostgreSQL for the whole session; tests on it are skipped where there is none."""
+    """A PostgreSQL server for the whole test session. If it is not installed, its tests are skipped."""
     try:
         with postgres.server() as server:
             yield server
@@ -39,7 +39,7 @@ def postgres_server() -> Iterator[postgres.PostgresServer]:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_server: postgres.PostgresServer) -> Iterator[str]:
-    """A migrated PostgreSQL database; every test that uses it leaves it empty."""
+    """A migrated PostgreSQL database. Every test that uses it empties it afterwards."""
     url = _migrate(postgres_server.create())
     yield url
     postgres_server.drop(url)
@@ -47,7 +47,7 @@ def migrated_postgres(postgres_server: postgres.PostgresServer) -> Iterator[str]
 
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file, to be copied and never written to."""
+    """A migrated SQLite file, which tests copy and never change."""
     path = tmp_path_factory.mktemp("migrated") / "covey.db"
     _migrate(f"sqlite:///{path}")
     return path
@@ -55,7 +55,7 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def kind_of_database(request: pytest.FixtureRequest) -> str:
-    """Which database the test runs on; every test that uses one runs on both."""
+    """The kind of database of the test. Every test that uses a database runs on both kinds."""
     kind: str = request.param
     return kind
 
@@ -92,7 +92,7 @@ def database_url(kind_of_database: str, request: pytest.FixtureRequest, tmp_path
 
 @pytest.fixture
 def notified() -> list[str]:
-    """The jobs that the notifier was notified for, in order."""
+    """The ids of the jobs about which workers were notified, in order."""
     return []
 
 
@@ -106,27 +106,27 @@ def database(database_url: str, notified: list[str]) -> Iterator[Database]:
 
 @pytest.fixture
 def ctx(database: Database, database_url: str, tmp_path: Path) -> Iterator[AppContext]:
-    """What a process of the service works with, on a fresh database; its broker is away."""
-    made = Settings(data_dir=tmp_path, database_url=database_url, lease_seconds=10)
-    notifier = Notifier(broker_url(made))
-    yield AppContext(made, database, LocalStorage(tmp_path / "storage"), notifier)
+    """The context of a process of the service, with a fresh database and an unavailable broker."""
+    settings = Settings(data_dir=tmp_path, database_url=database_url, lease_seconds=10)
+    notifier = Notifier(broker_url(settings))
+    yield AppContext(settings, database, LocalStorage(tmp_path / "storage"), notifier)
     notifier.close()
 
 
 class Clock:
-    """The database's clock, in the test's hands."""
+    """A clock that advances only if the test requests it."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += timedelta(seconds=seconds)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Time that passes only when the test says so."""
+    """Replaces the clock of the database."""
     clock = Clock()
     monkeypatch.setattr("app.db.session.database_now", lambda _: clock.now)
     return clock

@@ -41,7 +41,7 @@ def events(database: Database, job_id: str) -> list[str]:
     return [row.type for row in rows]
 
 
-def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+def all_rows(database: Database) -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows of all tables, to check that nothing has changed."""
     with database.read() as session:
         return {
@@ -50,7 +50,7 @@ def everything(database: Database) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
-def wait_for_a_lock(database: Database) -> None:
+def wait_for_lock_wait(database: Database) -> None:
     """Wait until a session of a PostgreSQL database waits for the lock of another one."""
     query = text(
         "SELECT count(*) FROM pg_stat_activity "

@@ -1,4 +1,4 @@
-"""The schema: every migration up and down, on both databases, alone and at once."""
+"""Migrations upgrade and downgrade on both databases, also if several processes migrate at the same time."""
 
 from __future__ import annotations
 
@@ -30,96 +30,96 @@ REVISIONS = [
 @pytest.fixture
 def engine(empty_url: str) -> Iterator[Engine]:
     """A database without tables."""
-    made = make_engine(empty_url)
-    yield made
-    made.dispose()
+    engine = make_engine(empty_url)
+    yield engine
+    engine.dispose()
 
 
-def shape(engine: Engine) -> dict[str, object]:
-    """Everything that a migration makes, as the database tells it."""
-    look = inspect(engine)
+def describe_schema(engine: Engine) -> dict[str, object]:
+    """Return the columns, constraints and indexes of every table in the database."""
+    inspector = inspect(engine)
     return {
         table: {
             "columns": [
                 (column["name"], str(column["type"]), column["nullable"])
-                for column in look.get_columns(table)
+                for column in inspector.get_columns(table)
             ],
-            "primary": look.get_pk_constraint(table),
-            "foreign": sorted(look.get_foreign_keys(table), key=repr),
-            "unique": sorted(look.get_unique_constraints(table), key=repr),
-            "indexes": sorted(look.get_indexes(table), key=repr),
+            "primary": inspector.get_pk_constraint(table),
+            "foreign": sorted(inspector.get_foreign_keys(table), key=repr),
+            "unique": sorted(inspector.get_unique_constraints(table), key=repr),
+            "indexes": sorted(inspector.get_indexes(table), key=repr),
         }
-        for table in look.get_table_names()
+        for table in inspector.get_table_names()
     }
 
 
-def test_every_revision_goes_up_and_down_and_up_again(engine: Engine) -> None:
+def test_every_revision_can_be_upgraded_and_downgraded(engine: Engine) -> None:
     assert schema.current(engine) is None
-    shapes = []
+    schemas = []
     for revision in REVISIONS:
         schema.migrate(engine, revision)
         assert schema.current(engine) == revision
-        shapes.append(shape(engine))
-    for revision, before in list(zip(REVISIONS, shapes, strict=True))[-2::-1]:
+        schemas.append(describe_schema(engine))
+    for revision, before in list(zip(REVISIONS, schemas, strict=True))[-2::-1]:
         schema.migrate(engine, revision)
         assert schema.current(engine) == revision
-        assert shape(engine) == before
+        assert describe_schema(engine) == before
     schema.migrate(engine, "base")
     assert schema.current(engine) is None
-    assert set(shape(engine)) == {"alembic_version"}
+    assert set(describe_schema(engine)) == {"alembic_version"}
     schema.migrate(engine)
     assert schema.current(engine) == schema.head() == REVISIONS[-1]
-    assert shape(engine) == shapes[-1]
+    assert describe_schema(engine) == schemas[-1]
 
 
-def test_the_migrated_schema_is_what_the_tables_say(engine: Engine) -> None:
+def test_the_migrated_schema_is_that_of_the_table_classes(engine: Engine) -> None:
     schema.migrate(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(
             connection, opts={"compare_type": True, "compare_server_default": True}
         )
         assert compare_metadata(context, tables.Base.metadata) == []
-    # Comparing tells nothing of nullable primary keys and of names; a database made from the tables does.
-    migrated = shape(engine)
+    # Alembic does not compare nullable primary keys and names, so create the tables and compare everything.
+    migrated = describe_schema(engine)
     del migrated["alembic_version"]
     schema.migrate(engine, "base")
     tables.Base.metadata.create_all(engine)
-    made = shape(engine)
-    del made["alembic_version"]
-    assert made == migrated
+    created = describe_schema(engine)
+    del created["alembic_version"]
+    assert created == migrated
 
 
-def test_every_constraint_has_a_name_by_the_rule(engine: Engine) -> None:
+def test_the_names_of_constraints_follow_the_convention(engine: Engine) -> None:
     schema.migrate(engine)
-    look = inspect(engine)
-    for table in look.get_table_names():
+    inspector = inspect(engine)
+    for table in inspector.get_table_names():
         if table == "alembic_version":
             continue
-        assert look.get_pk_constraint(table)["name"] == f"pk_{table}"
-        for unique in look.get_unique_constraints(table):
+        assert inspector.get_pk_constraint(table)["name"] == f"pk_{table}"
+        for unique in inspector.get_unique_constraints(table):
             assert unique["name"] == f"uq_{table}_{'_'.join(unique['column_names'])}"
-        for foreign in look.get_foreign_keys(table):
+        for foreign in inspector.get_foreign_keys(table):
             columns = "_".join(foreign["constrained_columns"])
             assert foreign["name"] == f"fk_{table}_{columns}_{foreign['referred_table']}"
-        for index in look.get_indexes(table):
+        for index in inspector.get_indexes(table):
             if "duplicates_constraint" not in index:
                 assert index["name"] == f"ix_{table}_{'_'.join(str(c) for c in index['column_names'])}"
-        for check in look.get_check_constraints(table):
+        for check in inspector.get_check_constraints(table):
             assert re.match(f"ck_{table}_", check["name"] or "")
 
 
 def test_migrating_twice_changes_nothing(engine: Engine) -> None:
     schema.migrate(engine)
-    before = shape(engine)
+    before = describe_schema(engine)
     schema.migrate(engine)
-    assert shape(engine) == before
+    assert describe_schema(engine) == before
 
 
-def test_several_may_migrate_at_once(empty_url: str) -> None:
+def test_several_processes_can_migrate_at_the_same_time(empty_url: str) -> None:
     assert race(3, "migrate", empty_url) == [schema.head()] * 3
 
 
-def test_a_migration_that_fails_leaves_the_schema_as_it_was(
+def test_a_failed_migration_does_not_change_the_schema(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_after(config: Config, revision: str) -> None:
@@ -131,45 +131,45 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(
         patch.setattr(command, "upgrade", fail_after)
         with pytest.raises(ZeroDivisionError):
             schema.migrate(engine)
-    assert shape(engine) == {}
+    assert describe_schema(engine) == {}
     schema.migrate(engine)
 
 
-def test_a_database_without_a_schema_is_refused_with_the_remedy(engine: Engine) -> None:
+def test_a_database_that_is_not_migrated_is_rejected_with_the_remedy(engine: Engine) -> None:
     with pytest.raises(SchemaError, match=f"at revision none, .* needs {schema.head()}; run `covey migrate`"):
         schema.require_head(engine)
     schema.migrate(engine)
     schema.require_head(engine)
 
 
-def test_a_database_of_a_newer_release_is_refused_with_another_remedy(engine: Engine) -> None:
-    """`covey migrate` could do nothing about it, and must not touch what it does not know."""
+def test_a_database_of_a_newer_release_is_rejected(engine: Engine) -> None:
+    """`covey migrate` rejects it, too, because it does not know the revision."""
     schema.migrate(engine)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    for attempt in (schema.require_head, schema.migrate):
+    for function in (schema.require_head, schema.migrate):
         with pytest.raises(SchemaError, match=r"at revision 9999, .* a newer release"):
-            attempt(engine)
+            function(engine)
     assert schema.current(engine) == "9999"
 
 
-def test_a_revision_that_does_not_exist_is_refused(engine: Engine) -> None:
-    with pytest.raises(SchemaError, match=r"there is no revision .nonsense.; there are base, 0001"):
+def test_a_revision_that_does_not_exist_is_rejected(engine: Engine) -> None:
+    with pytest.raises(SchemaError, match=r"revision .nonsense. does not exist; choose one of base, 0001"):
         schema.migrate(engine, "nonsense")
     assert schema.current(engine) is None
 
 
 def test_the_command_migrates_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COVEY_DATABASE_URL", raising=False)
-    monkeypatch.setenv("COVEY_DATA_DIR", "")  # the command sets it; put back afterwards
+    monkeypatch.setenv("COVEY_DATA_DIR", "")  # the command sets it; monkeypatch restores it
     data = tmp_path / "new" / "data"
     for before in ("none", schema.head()):
-        ran = CliRunner().invoke(cli, ["migrate", "--data", str(data)], catch_exceptions=False)
-        assert ran.exit_code == 0
-        assert ran.stdout == f"schema: {before} -> {schema.head()}\n"
+        result = CliRunner().invoke(cli, ["migrate", "--data", str(data)], catch_exceptions=False)
+        assert result.exit_code == 0
+        assert result.stdout == f"schema: {before} -> {schema.head()}\n"
     engine = make_engine(f"sqlite:///{data / 'covey.db'}")
     schema.require_head(engine)
     engine.dispose()
-    ran = CliRunner().invoke(cli, ["migrate", "nonsense", "--data", str(data)])
-    assert ran.exit_code == 1
-    assert "there is no revision 'nonsense'" in ran.stderr
+    result = CliRunner().invoke(cli, ["migrate", "nonsense", "--data", str(data)])
+    assert result.exit_code == 1
+    assert "revision 'nonsense' does not exist" in result.stderr

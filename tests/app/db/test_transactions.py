@@ -1,4 +1,4 @@
-"""Transactions: what is committed, when, and what rings after it."""
+"""Transactions commit or roll back completely, and notify the workers only after the commit."""
 
 from __future__ import annotations
 
@@ -60,8 +60,10 @@ def test_no_update_is_lost_between_threads(database: Database, counter: tables.M
     assert count_of(database) == 100
 
 
-def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, notified: list[str]) -> None:
-    before = rows.everything(database)
+def test_a_block_that_raises_changes_nothing_and_notifies_nobody(
+    database: Database, notified: list[str]
+) -> None:
+    before = rows.all_rows(database)
 
     def fail() -> None:
         with database.write() as tx:
@@ -70,18 +72,18 @@ def test_what_raises_changes_nothing_and_rings_for_nobody(database: Database, no
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert rows.everything(database) == before
+    assert rows.all_rows(database) == before
     assert notified == []
 
 
-def test_a_commit_that_fails_rings_for_nobody(database: Database, notified: list[str]) -> None:
+def test_a_failed_commit_notifies_nobody(database: Database, notified: list[str]) -> None:
     first = rows.queued(database)
     notified.clear()
 
     def fail() -> None:
         with database.write() as tx:
             queue.enqueue(tx, "train", {})
-            # Written by the commit itself, and refused: the number is taken.
+            # The commit inserts this row and fails, because the event already exists.
             tx.session.add(tables.JobEvent(job_id=first, seq=1, at=tx.now, type="twice", detail={}))
 
     with pytest.raises(IntegrityError):
@@ -90,34 +92,34 @@ def test_a_commit_that_fails_rings_for_nobody(database: Database, notified: list
     assert rows.events(database, first) == ["queued"]
 
 
-def test_the_bell_is_rung_when_everybody_can_see_the_row(database_url: str) -> None:
-    seen: list[str | None] = []
+def test_workers_are_notified_when_other_connections_can_see_the_row(database_url: str) -> None:
+    states: list[str | None] = []
 
-    def look(job_id: str) -> None:
+    def read_state(job_id: str) -> None:
         with other.read() as session:
             row = session.get(tables.Job, job_id)
-            seen.append(row.state if row is not None else None)
+            states.append(row.state if row is not None else None)
 
     other = Database(database_url)
-    with closing(Database(database_url, notify=look)) as database, closing(other):
+    with closing(Database(database_url, notify=read_state)) as database, closing(other):
         with database.write() as tx:
             queue.enqueue(tx, "train", {})
-            assert seen == []
+            assert states == []
             queue.enqueue(tx, "train", {})
-        assert seen == ["queued", "queued"]
+        assert states == ["queued", "queued"]
 
 
-def test_all_rows_of_a_transaction_bear_one_moment(database: Database) -> None:
+def test_all_rows_of_a_transaction_have_the_same_time(database: Database) -> None:
     with database.write() as tx:
         job = queue.enqueue(tx, "train", {})
-        moments = {job.created_at, job.due_at, job.notified_at, tx.now}
-    assert len(moments) == 1
+        times = {job.created_at, job.due_at, job.notified_at, tx.now}
+    assert len(times) == 1
     assert tx.now.tzinfo is UTC
 
 
 @only_on_sqlite
-def test_a_moment_is_not_older_than_the_transaction_that_was_waited_for(database: Database) -> None:
-    """A lease counted from before a long wait for the database would be over before it began."""
+def test_the_time_of_a_transaction_is_read_after_it_has_waited_for_other_writers(database: Database) -> None:
+    """Otherwise a lease could expire before it begins, if the database is busy for a long time."""
     started = threading.Event()
 
     def write() -> datetime:
@@ -127,11 +129,11 @@ def test_a_moment_is_not_older_than_the_transaction_that_was_waited_for(database
 
     with ThreadPoolExecutor(1) as pool:
         with database.write() as tx:
-            waiting = pool.submit(write)
+            second = pool.submit(write)
             started.wait()
             threading.Event().wait(0.2)
             released = database_now(tx.session)
-        assert waiting.result() >= released
+        assert second.result() >= released
 
 
 def test_readers_do_not_wait_for_a_writer(database: Database, counter: tables.Model) -> None:
@@ -143,7 +145,7 @@ def test_readers_do_not_wait_for_a_writer(database: Database, counter: tables.Mo
 
 
 @only_on_sqlite
-def test_a_reader_sees_one_state_of_things(database: Database, counter: tables.Model) -> None:
+def test_a_reader_sees_a_snapshot(database: Database, counter: tables.Model) -> None:
     with database.read() as session:
         query = select(tables.Model.last_version)
         assert session.scalar(query) == 0
@@ -152,13 +154,13 @@ def test_a_reader_sees_one_state_of_things(database: Database, counter: tables.M
         assert session.scalar(query) == 0
 
 
-def test_foreign_keys_hold(database: Database) -> None:
+def test_foreign_keys_are_enforced(database: Database) -> None:
     with pytest.raises(IntegrityError), database.write() as tx:
-        queue.enqueue(tx, "ingest", {}, dataset_id="ds_that_never_was")
+        queue.enqueue(tx, "ingest", {}, dataset_id="ds_missing")
 
 
 @only_on_sqlite
-def test_sqlite_is_set_up_for_several_processes(database: Database) -> None:
+def test_sqlite_is_configured_for_several_processes(database: Database) -> None:
     with database.read() as session:
         settings = {
             name: session.execute(text(f"PRAGMA {name}")).scalar_one()
@@ -168,30 +170,30 @@ def test_sqlite_is_set_up_for_several_processes(database: Database) -> None:
     assert settings == {"journal_mode": "wal", "synchronous": full, "foreign_keys": 1, "busy_timeout": 30_000}
 
 
-MOMENTS = [
+TIMES = [
     datetime(2026, 1, 1, tzinfo=UTC),
     datetime(2026, 6, 30, 23, 59, 59, 999_999, tzinfo=timezone(timedelta(hours=-11))),
-    datetime(2026, 10, 25, 1, 30, tzinfo=UTC),  # an hour that clocks in Europe show twice
+    datetime(2026, 10, 25, 1, 30, tzinfo=UTC),  # this local hour occurs twice in Europe
     datetime(1970, 1, 1, tzinfo=UTC),
     datetime(9999, 12, 31, 23, 0, tzinfo=timezone(timedelta(hours=5, minutes=45))),
 ]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_moments_come_back_as_they_were_and_in_utc(database: Database, moment: datetime) -> None:
+@pytest.mark.parametrize("time", TIMES)
+def test_times_are_stored_exactly_and_returned_in_utc(database: Database, time: datetime) -> None:
     with database.write() as tx:
-        tx.session.add(tables.Model(name="m", last_version=0, created_at=moment))
+        tx.session.add(tables.Model(name="m", last_version=0, created_at=time))
     with database.read() as session:
-        back = session.get_one(tables.Model, "m").created_at
-        found = session.scalar(select(tables.Model.name).where(tables.Model.created_at == moment))
-    assert back == moment
-    assert back.utcoffset() == timedelta(0)
-    assert found == "m"
+        stored = session.get_one(tables.Model, "m").created_at
+        name = session.scalar(select(tables.Model.name).where(tables.Model.created_at == time))
+    assert stored == time
+    assert stored.utcoffset() == timedelta(0)
+    assert name == "m"
 
 
 @pytest.fixture
-def far_away(database: Database) -> Iterator[None]:
-    """A database whose sessions live in Newfoundland."""
+def newfoundland_time_zone(database: Database) -> Iterator[None]:
+    """Sets the time zone of the database to that of Newfoundland."""
     for statement in ("SET timezone = 'America/St_Johns'", "RESET timezone"):
         with database.engine.begin() as connection:
             name = connection.execute(text("SELECT current_database()")).scalar_one()
@@ -202,8 +204,8 @@ def far_away(database: Database) -> Iterator[None]:
 
 
 @only_on_postgresql
-@pytest.mark.usefixtures("far_away")
-def test_a_server_that_lives_in_another_time_zone_changes_no_moment(database: Database) -> None:
+@pytest.mark.usefixtures("newfoundland_time_zone")
+def test_the_time_zone_of_the_database_does_not_change_times(database: Database) -> None:
     job_id = rows.queued(database)
     rows.claimed(database, job_id)
     job = rows.job(database, job_id)
@@ -214,8 +216,8 @@ def test_a_server_that_lives_in_another_time_zone_changes_no_moment(database: Da
 
 
 @pytest.fixture
-def mute_broker(tmp_path: Path) -> Iterator[str]:
-    """A broker that takes connections and never says a word."""
+def unresponsive_broker(tmp_path: Path) -> Iterator[str]:
+    """A broker that accepts connections and never responds."""
     path = tmp_path / "b.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -223,27 +225,27 @@ def mute_broker(tmp_path: Path) -> Iterator[str]:
         yield f"redis+socket://{path}"
 
 
-def test_a_broker_that_is_away_is_no_error(tmp_path: Path) -> None:
-    notifier = Notifier(f"redis+socket://{tmp_path / 'nobody.sock'}")
+def test_an_unavailable_broker_is_no_error(tmp_path: Path) -> None:
+    notifier = Notifier(f"redis+socket://{tmp_path / 'missing.sock'}")
     notifier.notify("job_1")
     notifier.close()
 
 
-def test_a_broker_that_never_answers_is_no_error_and_does_not_hold_the_caller(mute_broker: str) -> None:
-    notifier = Notifier(mute_broker)
+def test_an_unresponsive_broker_is_no_error_and_does_not_block_the_caller(unresponsive_broker: str) -> None:
+    notifier = Notifier(unresponsive_broker)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(notifier.notify, "job_1").result(timeout=LIMIT_SECONDS)
     notifier.close()
 
 
-def test_a_job_is_written_although_the_broker_is_away(database_url: str, tmp_path: Path) -> None:
-    notifier = Notifier(f"redis+socket://{tmp_path / 'nobody.sock'}")
+def test_a_job_is_committed_if_the_broker_is_unavailable(database_url: str, tmp_path: Path) -> None:
+    notifier = Notifier(f"redis+socket://{tmp_path / 'missing.sock'}")
     with closing(Database(database_url, notifier.notify)) as database:
         job_id = rows.queued(database)
         assert rows.job(database, job_id).state == "queued"
     notifier.close()
 
 
-def test_a_postgresql_url_means_the_driver_that_is_installed() -> None:
-    database = Database("postgresql://somebody@localhost/covey")
+def test_a_postgresql_url_uses_the_installed_driver() -> None:
+    database = Database("postgresql://user@localhost/covey")
     assert database.engine.dialect.driver == "psycopg"

@@ -325,11 +325,11 @@ def test_a_late_writer_changes_nothing(
 ) -> None:
     claim = rows.claimed(ctx.db, rows.queued(ctx.db))
     overtakings()[overtaking](ctx, clock, claim)
-    before = rows.everything(ctx.db)
+    before = rows.all_rows(ctx.db)
     notified.clear()
     with pytest.raises(LostClaimError):
         late_writes()[late_write](ctx, claim)
-    assert rows.everything(ctx.db) == before
+    assert rows.all_rows(ctx.db) == before
     assert notified == []
 
 
@@ -383,14 +383,14 @@ def test_a_running_job_that_is_cancelled_is_told(ctx: AppContext, database: Data
 def test_cancelling_twice_or_too_late_changes_nothing(database: Database) -> None:
     claim = rows.claimed(database, rows.queued(database))
     cancel(database, claim.job_id)
-    before = rows.everything(database)
+    before = rows.all_rows(database)
     cancel(database, claim.job_id)
-    assert rows.everything(database) == before
+    assert rows.all_rows(database) == before
     with database.write() as tx:
         queue.finish(tx, claim, "succeeded")
-    before = rows.everything(database)
+    before = rows.all_rows(database)
     cancel(database, claim.job_id)
-    assert rows.everything(database) == before
+    assert rows.all_rows(database) == before
 
 
 def test_a_cancelled_job_that_loses_its_worker_is_cancelled(database: Database, clock: Any) -> None:
@@ -425,7 +425,7 @@ def test_cancelling_while_a_worker_takes_the_job_does_not_end_it_under_the_worke
             held = queue.lock(tx, job_id)
             assert held is not None
             cancelling = pool.submit(training.cancel, database, job_id)
-            rows.wait_for_a_lock(database)
+            rows.wait_for_lock_wait(database)
             # What a claim does to the row.
             held.state, held.fence, held.attempt, held.lease_owner = "running", 1, 1, "wrk_1"
             held.lease_expires_at = tx.now + timedelta(seconds=60)

@@ -104,10 +104,10 @@ def test_a_publication_that_fails_uses_up_no_number(database: Database, pipeline
             publishing.publish(tx, new(pipeline), "always")
             raise ZeroDivisionError
 
-    before = rows.everything(database)
+    before = rows.all_rows(database)
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert rows.everything(database) == before
+    assert rows.all_rows(database) == before
     assert publish(database, new(pipeline)) == 2
 
 
@@ -121,10 +121,10 @@ def test_a_job_that_lost_its_claim_publishes_nothing(database: Database, pipelin
             number = publishing.publish(tx, new(pipeline), "always")
             queue.finish(tx, claim, "succeeded", result={"version": number})
 
-    before = rows.everything(database)
+    before = rows.all_rows(database)
     with pytest.raises(LostClaimError):
         end()
-    assert rows.everything(database) == before
+    assert rows.all_rows(database) == before
 
 
 def test_what_goes_live_is_what_was_asked_for(database: Database, pipeline: Pipeline) -> None:
@@ -199,7 +199,7 @@ def test_an_alias_is_not_deleted_under_the_hands_of_a_publication(
             publishing.publish(tx, new(pipeline), "never")
             seen = tx.session.get(tables.ModelAlias, ("m", "live"))
             deleting = pool.submit(versions.delete_alias, database, "m", "live")
-            rows.wait_for_a_lock(database)
+            rows.wait_for_lock_wait(database)
             assert publishing.set_alias(tx, "m", "live", 2) is seen
         deleting.result()
     assert live(database) is None

@@ -1,4 +1,4 @@
-"""Files in a folder and in a bucket behave alike."""
+"""Storage in a folder and storage in a bucket behave alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.settings import Settings
 from app.storage import BucketStorage, LocalStorage, Storage, StorageUnavailableError, open_storage
 
 MIB = 1024 * 1024
-LARGE = random.Random(0).randbytes(20 * MIB + 7)  # noqa: S311 - content, no secret
+LARGE = random.Random(0).randbytes(20 * MIB + 7)  # noqa: S311 - test data, not a secret
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def write(storage: Storage, key: str, content: bytes) -> None:
         file.write(content)
 
 
-def test_what_is_written_is_read(storage: Storage) -> None:
+def test_a_file_is_read_back_as_it_was_written(storage: Storage) -> None:
     with storage.create("uploads/one") as file:
         for start in range(0, len(LARGE), 100_000):
             file.write(LARGE[start : start + 100_000])
@@ -59,7 +59,7 @@ def test_what_is_written_is_read(storage: Storage) -> None:
     assert storage.local("uploads/empty").read_bytes() == b""
 
 
-def test_a_finished_file_is_taken_over(storage: Storage) -> None:
+def test_put_stores_a_local_file(storage: Storage) -> None:
     for content in (b"some bytes", LARGE):
         key = f"artifacts/{len(content)}.covey"
         with storage.temporary_file(".covey") as path:
@@ -72,18 +72,18 @@ def test_a_finished_file_is_taken_over(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("written", [0, 100, 9 * MIB])
-def test_nothing_appears_when_the_writer_gives_up(
+def test_a_file_does_not_appear_if_writing_fails(
     storage: Storage, url: str, written: int, request: pytest.FixtureRequest
 ) -> None:
     def fail() -> None:
-        with storage.create("uploads/half") as file:
+        with storage.create("uploads/partial") as file:
             file.write(LARGE[:written])
-            raise RuntimeError("gone")
+            raise RuntimeError("failed")
 
-    with pytest.raises(RuntimeError, match="gone"):
+    with pytest.raises(RuntimeError, match="failed"):
         fail()
     with pytest.raises(FileNotFoundError):
-        storage.local("uploads/half")
+        storage.local("uploads/partial")
     assert list(storage.files("uploads")) == []
     if isinstance(storage, BucketStorage):
         server: bucket.BucketServer = request.getfixturevalue("buckets")
@@ -96,13 +96,13 @@ def test_a_check_leaves_no_file_behind(storage: Storage) -> None:
     assert list(storage.all_files()) == []
 
 
-def test_a_bucket_that_is_gone_or_refuses_fails_its_check(
+def test_the_check_fails_if_the_bucket_is_missing_or_does_not_respond(
     buckets: bucket.BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.storage.bucket.CHECK_TIMEOUT_SECONDS", 0.2)
-    named = Settings(data_dir=tmp_path, storage_url=buckets.make().replace("covey-test-", "no-such-"))
+    missing = Settings(data_dir=tmp_path, storage_url=buckets.make().replace("covey-test-", "no-such-"))
     with pytest.raises(StorageUnavailableError, match="NoSuchBucket"):
-        open_storage(named).check()
+        open_storage(missing).check()
     storage = open_storage(Settings(data_dir=tmp_path, storage_url=buckets.make()))
     buckets.pause()
     try:
@@ -113,7 +113,7 @@ def test_a_bucket_that_is_gone_or_refuses_fails_its_check(
     storage.check()
 
 
-def test_what_is_deleted_is_gone_and_may_be_deleted_again(storage: Storage) -> None:
+def test_deleting_a_file_twice_is_no_error(storage: Storage) -> None:
     write(storage, "uploads/one", b"1")
     write(storage, "uploads/two", b"2")
     for _ in range(2):
@@ -123,71 +123,74 @@ def test_what_is_deleted_is_gone_and_may_be_deleted_again(storage: Storage) -> N
     assert storage.local("uploads/two").read_bytes() == b"2"
 
 
-def test_the_files_of_a_folder_are_listed_with_their_time(storage: Storage) -> None:
+def test_files_are_listed_with_their_modification_times(storage: Storage) -> None:
     keys = ["checkpoints/job_1.1.1.safetensors", "checkpoints/job_1.1.2.safetensors"]
     for key in [*keys, "checkpointsx/other", "datasets/other"]:
         write(storage, key, b"content")
-    found = list(storage.files("checkpoints"))
-    assert sorted(file.key for file in found) == keys
-    for file in found:
+    files = list(storage.files("checkpoints"))
+    assert sorted(file.key for file in files) == keys
+    for file in files:
         assert abs(file.modified - datetime.now(UTC)) < timedelta(minutes=5)
     assert list(storage.files("nothing")) == []
-    everything = sorted(file.key for file in storage.all_files())
-    assert everything == [*keys, "checkpointsx/other", "datasets/other"]
+    assert sorted(file.key for file in storage.all_files()) == [*keys, "checkpointsx/other", "datasets/other"]
 
 
 @pytest.mark.parametrize(
     "key", ["", "one", "a/b/c", "../covey.db", "uploads/../../x", "uploads/", "/etc/passwd", "UP/x", "a/b\n"]
 )
-def test_no_key_leads_elsewhere(storage: Storage, key: str) -> None:
-    uses: list[Callable[[], object]] = [
+def test_invalid_keys_are_rejected(storage: Storage, key: str) -> None:
+    operations: list[Callable[[], object]] = [
         lambda: storage.local(key),
         lambda: storage.delete(key),
         lambda: write(storage, key, b""),
         lambda: storage.put(key, Path("/dev/null")),
     ]
-    for use in uses:
+    for operation in operations:
         with pytest.raises(ValueError, match="not a storage key"):
-            use()
+            operation()
 
 
-USES = st.tuples(st.sampled_from(["write", "put", "delete"]), st.sampled_from("abc"), st.binary(max_size=50))
+OPERATIONS = st.tuples(
+    st.sampled_from(["write", "put", "delete"]), st.sampled_from("abc"), st.binary(max_size=50)
+)
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(USES, max_size=8))
-def test_any_order_of_uses_leaves_what_a_table_would(
-    storage: Storage, uses: list[tuple[str, str, bytes]]
+@given(st.lists(OPERATIONS, max_size=8))
+def test_storage_behaves_like_a_dictionary(
+    storage: Storage, operations: list[tuple[str, str, bytes]]
 ) -> None:
-    table: dict[str, bytes] = {}
+    expected: dict[str, bytes] = {}
     for name in "abc":
         storage.delete(f"uploads/{name}")
-    for use, name, content in uses:
+    for operation, name, content in operations:
         key = f"uploads/{name}"
-        if use == "delete":
+        if operation == "delete":
             storage.delete(key)
-            table.pop(key, None)
+            expected.pop(key, None)
             continue
-        if use == "write":
+        if operation == "write":
             write(storage, key, content)
         else:
             with storage.temporary_file() as path:
                 path.write_bytes(content)
                 storage.put(key, path)
-        table[key] = content
-    assert {file.key: storage.local(file.key).read_bytes() for file in storage.files("uploads")} == table
+        expected[key] = content
+    assert {file.key: storage.local(file.key).read_bytes() for file in storage.files("uploads")} == expected
 
 
-def test_a_forked_process_can_use_what_its_parent_used(storage: Storage, url: str, tmp_path: Path) -> None:
-    """As jobs' processes do: forked from a process that cleans up, with storage of their own."""
+def test_a_forked_process_can_use_the_storage_of_its_parent(
+    storage: Storage, url: str, tmp_path: Path
+) -> None:
+    """Job processes do this: they open their own storage after the fork."""
     write(storage, "uploads/one", b"before")
     assert storage.local("uploads/one").read_bytes() == b"before"
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            own = open_storage(Settings(data_dir=tmp_path / "data", storage_url=url))
-            write(own, "uploads/two", own.local("uploads/one").read_bytes() + LARGE)
+            storage_of_child = open_storage(Settings(data_dir=tmp_path / "data", storage_url=url))
+            write(storage_of_child, "uploads/two", storage_of_child.local("uploads/one").read_bytes() + LARGE)
             status = 0
         finally:
             os._exit(status)
@@ -196,24 +199,24 @@ def test_a_forked_process_can_use_what_its_parent_used(storage: Storage, url: st
 
 
 @pytest.mark.parametrize("absent", ["server", "bucket"])
-def test_a_bucket_that_is_away_is_an_error_of_the_system(
+def test_an_unavailable_bucket_raises_an_os_error(
     absent: str, buckets: bucket.BucketServer, tmp_path: Path
 ) -> None:
-    """And one that a job's process recognises: it lets the job be tried again."""
+    """Its error number tells the job process that the job can be retried."""
     endpoint = buckets.url if absent == "bucket" else "http://127.0.0.1:9"
     url = f"s3://absent/x?endpoint={endpoint}&region=us-east-1"
-    away = open_storage(Settings(data_dir=tmp_path, storage_url=url))
-    with away.temporary_file() as path:
+    unavailable = open_storage(Settings(data_dir=tmp_path, storage_url=url))
+    with unavailable.temporary_file() as path:
         path.write_bytes(LARGE)
-        uses: list[Callable[[], object]] = [
-            lambda: write(away, "uploads/one", LARGE),
-            lambda: away.put("uploads/one", path),
-            lambda: list(away.files("uploads")),
-            lambda: away.delete("uploads/one"),
+        operations: list[Callable[[], object]] = [
+            lambda: write(unavailable, "uploads/one", LARGE),
+            lambda: unavailable.put("uploads/one", path),
+            lambda: list(unavailable.files("uploads")),
+            lambda: unavailable.delete("uploads/one"),
         ]
-        for use in uses:
+        for operation in operations:
             with pytest.raises(StorageUnavailableError) as raised:
-                use()
+                operation()
             assert raised.value.errno == errno.EIO
         assert path.read_bytes() == LARGE
 
@@ -222,14 +225,14 @@ def test_a_bucket_that_is_away_is_an_error_of_the_system(
     ("url", "reason"),
     [
         ("s3://key:secret@bucket", "no credentials"),
-        ("s3://bucket?endpoint=http://x&secret=y", "takes endpoint and region, not secret"),
+        ("s3://bucket?endpoint=http://x&secret=y", "can contain endpoint and region, not secret"),
         ("s3:///prefix", "s3://bucket/prefix"),
         ("file://host/folder", "COVEY_STORAGE_URL must be"),
         ("ftp://host/folder", "COVEY_STORAGE_URL must be"),
         ("/folder", "COVEY_STORAGE_URL must be"),
     ],
 )
-def test_a_url_that_cannot_be_used_is_refused(url: str, reason: str, tmp_path: Path) -> None:
+def test_an_invalid_url_is_rejected(url: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=reason):
         open_storage(Settings(data_dir=tmp_path, storage_url=url))
 
