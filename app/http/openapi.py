@@ -1,8 +1,8 @@
-"""The OpenAPI document, with what generators of clients need and FastAPI does not do by itself.
+"""The OpenAPI document, completed for generators of clients.
 
-FastAPI's document is true, but an SDK made from it would be poor: enumerations and unions stand inline and
-get invented names, errors are repeated a hundred times, answers look nullable. Each step below mends one
-such thing; none may change what a client can send or receive.
+FastAPI's document is correct, but an SDK that is generated from it would be poor: every operation repeats its
+error responses, response fields look nullable, and discriminators are missing. Each step below repairs one
+such defect. None may change what a client can send or receive.
 """
 
 from __future__ import annotations
@@ -25,36 +25,35 @@ from app.version import __version__
 _DESCRIPTION = """\
 Covey trains multilabel classifiers over HTTP and serves the label sets and rankings they predict.
 
-Upload labelled examples as a *data set*, train a *version* of a *model* from it, promote a version by its
-*alias*, predict with it, or give it to a *router* that takes raw e-mail.
+Upload labelled examples as a *data set*, train a *version* of a *model* on it, and promote the version with an
+*alias*. Then request predictions from the version, or create a *router* that routes raw e-mail with it.
 
-Every error is a problem document (RFC 9457) with a stable `code`, those of unknown paths (404) and methods
-(405) included. Fields that have no value are left out of answers, never null. Every answer bears an
-`X-Request-ID`.
+Every error is a problem document (RFC 9457) with a stable `code`, including unknown paths (404) and methods
+(405). Response fields without a value are left out, never null. Every response has an `X-Request-ID`.
 """
 
 TAGS = {
-    "datasets": "Labelled examples, uploaded once and immutable once ready.",
-    "training_jobs": "Trainings, done by workers: from a data set to a version of a model.",
-    "experiments": "Configurations tried on the same splits of a data set, and compared.",
-    "models": "Models, their immutable versions, the aliases that name them, and what they predict.",
-    "evaluations": "What a version is worth: by label, by score, by document.",
-    "routers": "Where messages go: a model's labels as departments with destinations.",
-    "decisions": "What was decided about messages, and what would have been right.",
-    "learners": "What can be trained, with every parameter.",
-    "api_keys": "Who may do what.",
-    "health": "Whether the service lives, whether it can work, and how it does.",
+    "datasets": "Labelled examples, immutable as soon as they are ready.",
+    "training_jobs": "Trainings: a worker fits a new version of a model to a data set.",
+    "experiments": "Comparisons of several configurations on the same splits of a data set.",
+    "models": "Models, their immutable versions, the aliases of versions, and predictions.",
+    "evaluations": "Evaluations of versions: measures by label, by score and by document.",
+    "routers": "Routers, which map the labels of a model to departments with destinations.",
+    "decisions": "Recorded decisions about messages, and their corrections.",
+    "learners": "The available learners with their parameters.",
+    "api_keys": "API keys and their scopes.",
+    "health": "Liveness, readiness and metrics.",
 }
 
 _SERVERS = [
-    {"url": "/", "description": "The service that this document came from."},
-    {"url": "http://127.0.0.1:8000", "description": "`covey serve`, as it starts by default."},
+    {"url": "/", "description": "The service that returned this document."},
+    {"url": "http://127.0.0.1:8000", "description": "`covey serve` with its default address."},
 ]
 
 HEADERS = {
-    "X-Request-ID": "The request's id, as in the service's log and in the problem.",
-    "Location": "The path of what was made.",
-    "ETag": "The revision, to be sent as `If-Match`.",
+    "X-Request-ID": "Id of the request, as in the service's log and in problem documents.",
+    "Location": "Path of the created resource.",
+    "ETag": "Revision of the resource, for `If-Match`.",
     "Retry-After": "Seconds to wait before trying again.",
     "WWW-Authenticate": "How to authenticate: `Bearer`.",
 }
@@ -65,7 +64,7 @@ _COMPONENTS = "#/components/schemas/"
 
 
 def install(app: FastAPI, *, manual_bodies: Sequence[type[BaseModel]] = ()) -> None:
-    """Make the app serve the finished document.
+    """Make the application serve the completed document.
 
     Args:
         app: the application.
@@ -81,7 +80,7 @@ def install(app: FastAPI, *, manual_bodies: Sequence[type[BaseModel]] = ()) -> N
 
 
 def to_json(app: FastAPI) -> str:
-    """The document as it is kept in ``openapi.json``."""
+    """Return the document in the form of ``openapi.json``."""
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -104,10 +103,10 @@ def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, 
         schemas[model.__name__].pop("$defs", None)
     for schema in _walk(document):
         _tidy(schema)
-    sent = _sent(document)
+    in_requests = _request_schemas(document)
     for name, schema in schemas.items():
         _require_literals(schema)
-        if name not in sent:
+        if name not in in_requests:
             _leave_out_null(schema)
     for schema in _walk(document):
         _discriminate(schema, schemas)
@@ -120,22 +119,22 @@ def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, 
         }
         for name, text in HEADERS.items()
     }
-    # For all operations, and optional: on loopback the service is open until a key has been made.
+    # Optional for all operations: on loopback, the service accepts anonymous requests until it has a key.
     document["security"] = [{}, {"ApiKey": []}]
     return document
 
 
 _MAPS = {"properties", "$defs", "schemas", "paths", "responses", "headers", "content"}
-"""What maps names to parts, so that a name is no keyword."""
+"""Keywords whose values map names to parts of the document."""
 _DATA = {"default", "examples", "example", "const", "enum", "mapping", "value"}
-"""What holds values, and no parts."""
+"""Keywords whose values are data, not parts of the document."""
 
 
 def _walk(part: Any) -> Iterator[dict[str, Any]]:
-    """Every object of the document that is a part of it and not a value; a part before its own parts."""
+    """Yield every object that is a part of the document, not data. A part comes before its own parts."""
     if isinstance(part, dict):
         yield part
-        for key, inner in list(part.items()):  # what is yielded may be changed
+        for key, inner in list(part.items()):  # the caller may change what is yielded
             if key in _MAPS and isinstance(inner, dict):
                 for named in list(inner.values()):
                     yield from _walk(named)
@@ -147,16 +146,16 @@ def _walk(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _tidy(schema: dict[str, Any]) -> None:
-    """Without invented titles, with whole numbers written whole, and with bytes as generators know them."""
+    """Remove generated titles and null defaults, and describe integers and bytes as generators expect."""
     for properties in (schema.get("properties"), schema.get("$defs")):
         for name, field in (properties or {}).items():
             if isinstance(field, dict):
                 field.pop("title", None)
                 if "const" in field and "description" not in field:
-                    field["description"] = f"Always `{field['const']}`: tells this {name} from the others."
+                    field["description"] = f"Always `{field['const']}`; the discriminator of {name} objects."
     if "in" in schema and isinstance(schema.get("schema"), dict):
         schema["schema"].pop("title", None)
-        _leave_out_null({"properties": {"": schema["schema"]}})  # a parameter is there or it is not
+        _leave_out_null({"properties": {"": schema["schema"]}})  # a parameter is left out, never null
         schema["schema"].pop("description", None)
         if schema["in"] == "header":
             schema["name"] = header_name(schema["name"])
@@ -172,18 +171,22 @@ def _tidy(schema: dict[str, Any]) -> None:
 
 
 def _tidy_default(schema: dict[str, Any]) -> None:
-    """No default of null; and one that is an object in words, since generators fail on it."""
+    """Remove a default of null; describe a default that is an object, because generators fail on it."""
     default = schema["default"]
     if default is None:
         schema.pop("default")
     elif isinstance(default, dict):
         schema.pop("default")
-        told = f"By default `{json.dumps(default)}`." if len(default) < 3 else "By default all its defaults."
-        schema["description"] = f"{schema.get('description', '')}\n\n{told}".strip()
+        text = (
+            f"Default: `{json.dumps(default)}`."
+            if len(default) < 3
+            else "Default: all fields have their defaults."
+        )
+        schema["description"] = f"{schema.get('description', '')}\n\n{text}".strip()
 
 
-def _sent(document: dict[str, Any]) -> set[str]:
-    """Names of the schemas that stand in requests, directly or inside others."""
+def _request_schemas(document: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas that request bodies contain, directly or in other schemas."""
     schemas = document["components"]["schemas"]
     waiting = [
         name
@@ -207,7 +210,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _leave_out_null(schema: dict[str, Any]) -> None:
-    """Answers leave out what has no value, so their fields are never null."""
+    """Remove null from fields: responses leave out fields without a value."""
     for name, field in schema.get("properties", {}).items():
         branches = field.get("anyOf")
         if not branches or {"type": "null"} not in branches:
@@ -220,7 +223,7 @@ def _leave_out_null(schema: dict[str, Any]) -> None:
 
 
 def _require_literals(schema: dict[str, Any]) -> None:
-    """The literal that tells a branch of a union from the others must be sent, so it is required."""
+    """Make discriminators required, because clients must send them."""
     for name, field in schema.get("properties", {}).items():
         if "const" in field:
             field.pop("default", None)
@@ -229,7 +232,7 @@ def _require_literals(schema: dict[str, Any]) -> None:
 
 
 def _discriminate(schema: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Name the literal of a union whose branches have one, where Pydantic finds it by a function."""
+    """Add the discriminator of a union for which Pydantic uses a function."""
     if "oneOf" not in schema or "discriminator" in schema:
         return
     literals = {
@@ -254,7 +257,7 @@ def _discriminate(schema: dict[str, Any], schemas: dict[str, Any]) -> None:
         },
     }
     others = [branch for branch in schema.pop("oneOf") if branch.get("$ref") not in objects]
-    # A discriminator is for objects only, so what else there is stands outside.
+    # Only objects can have a discriminator, so the other members stand outside of the union of objects.
     schema.update({"anyOf": [*others, union]} if others else union)
 
 
@@ -285,14 +288,14 @@ def _operations(document: dict[str, Any], app: FastAPI) -> None:
 
 
 def _responses(operation: dict[str, Any], shared: dict[str, Any]) -> None:
-    """Errors once for all operations, as problems; every answer with its headers."""
+    """Replace error responses by shared components, and add headers to every response."""
     responses: dict[str, Any] = {}
     body = "requestBody" in operation
     for status, response in sorted(operation["responses"].items()):
         if (status in {"400", "413", "415"} and not body) or (
             status == "422" and not body and not operation.get("parameters")
         ):
-            continue  # it cannot happen here
+            continue  # this operation cannot return it
         if status < "400":
             names = ["X-Request-ID", *response.get("headers", {})]
             response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
