@@ -25,8 +25,8 @@ from app.version import __version__
 _DESCRIPTION = """\
 Covey trains multilabel classifiers over HTTP and serves the label sets and rankings they predict.
 
-Upload labelled examples as a *data set*, train a *version* of a *model* on it, and promote the version with an
-*alias*. Then request predictions from the version, or create a *router* that routes raw e-mail with it.
+Upload labelled examples as a *data set*, train a *version* of a *model* on it, and promote the version with
+an *alias*. Then request predictions from the version, or create a *router* that routes raw e-mail with it.
 
 Every error is a problem document (RFC 9457) with a stable `code`, including unknown paths (404) and methods
 (405). Response fields without a value are left out, never null. Every response has an `X-Request-ID`.
