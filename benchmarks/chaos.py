@@ -29,6 +29,8 @@ import postgres
 from stack import Stack, departments
 from waiting import wait_for
 
+from app.parent_death import end_with_parent
+
 KILLS = 5
 SETTLED_SECONDS = 11.0
 """Time before each kill, so that the job has written checkpoints."""
@@ -58,7 +60,15 @@ def recovery(folder: Path, *, spare: bool) -> list[float]:
             if spare and (not others or others[-1].poll() is not None):
                 with (folder / "other.log").open("ab") as log:
                     command = [sys.executable, "-m", "workers"]
-                    others.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+                    others.append(
+                        subprocess.Popen(
+                            command,
+                            env=environment,
+                            stdout=log,
+                            stderr=log,
+                            preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
+                        )
+                    )
             worker = wait_for(holder, what="the job to run")
             before = stack.job(job["id"])["attempt"]
             time.sleep(SETTLED_SECONDS)

@@ -7,13 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from stack import Stack
 
 # `make test` draws the same examples everywhere, every time. `make test-long` draws others, and many more.
 # A slow example is not a failure, because machines are shared. Pin each failing example that `make test-long`
 # finds with `@example`.
-settings.register_profile("covey", derandomize=True, database=None, deadline=None, print_blob=True)
+settings.register_profile(
+    "covey",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("covey")
 
 LONG_FACTOR = 10

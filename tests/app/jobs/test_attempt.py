@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import json
 import logging
 import mmap
@@ -85,7 +86,7 @@ def sleep(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
 
 def be_cancelled(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     cancel(ctx, claim)
-    for n in range(10_000):
+    for n in itertools.count():
         report("training", n, None, "rounds")
         time.sleep(0.01)
 
@@ -334,7 +335,7 @@ def test_a_job_that_is_given_up_tells_its_last_words_and_nothing_of_a_mail(
 
 
 def test_a_job_that_is_cancelled_ends_itself(ctx: AppContext, double: Double, tmp_path: Path) -> None:
-    run = Run(ctx, "be_cancelled", tmp_path)
+    run = Run(ctx, "be_cancelled", tmp_path, cancel_grace_seconds=LIMIT_SECONDS)
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "phase", "cancelled"]
 
