@@ -155,7 +155,7 @@ OPERATIONS = st.tuples(
 )
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(OPERATIONS, max_size=8))
 def test_storage_behaves_like_a_dictionary(
     storage: Storage, operations: list[tuple[str, str, bytes]]
