@@ -172,11 +172,11 @@ class Settings(BaseSettings):
             return False
 
     def resolved_database_url(self) -> str:
-        """Returns the URL of the database, or of the embedded database if none is set."""
+        """Return the URL of the database, or of the embedded database if none is set."""
         return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
 
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """Returns the settings of the process. The environment is read only once."""
+    """Return the settings of the process. The environment is read only once."""
     return Settings()

@@ -85,13 +85,13 @@ class Round:
         self.sums = self.training_set.sums(self.weights)
 
     def __call__(self) -> None:
-        """Takes a round."""
+        """Take a round."""
         self.templates.update(self.weights, self.sums, None)
         self.sums = self.training_set.sums(self.weights)
 
 
 def compare(name: str, X: Any, Y: Any, repeat: int) -> float:
-    """Prints the cost with every covering.
+    """Print the cost with every covering.
 
     Returns:
         The largest cost, in products.

@@ -42,7 +42,7 @@ COVEY_DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shar
 
 
 def main() -> None:
-    """Runs the comparison or, with ``--scale``, the large training."""
+    """Run the comparison or, with ``--scale``, the large training."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", action="store_true", help="train on 800,000 generated documents instead")
     parser.add_argument(
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def on_reuters(rounds: int) -> None:
-    """Compares the rounds of both learners and the scoring of a batch."""
+    """Compare the rounds of both learners and the scoring of a batch."""
     train, labels, test = reuters()
     print(f"Reuters-21578: {train.shape[0]} documents, {train.shape[1]} terms, {labels.shape[1]} labels")
     for name, together in (("adaboost_mh", True), ("mp_boost", False)):
@@ -129,7 +129,7 @@ class SimpleRounds:
     """The simple vectorised round: two sparse-dense products, and Z for every term and label."""
 
     def __init__(self, X: Matrix, Y: Labels, smoothing: float, *, together: bool) -> None:
-        """Counts the documents on each side of each stump."""
+        """Count the documents on each side of each stump."""
         self.terms: Any = X.T.tocsr()
         self.relevant = Y.toarray().astype(bool)
         self.together = together

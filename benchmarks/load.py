@@ -175,7 +175,7 @@ class Responses:
     wrong: int = 0
 
     def percentile(self, percent: float) -> float:
-        """Returns a percentile of the latency in milliseconds."""
+        """Return a percentile of the latency in milliseconds."""
         return float(np.percentile(self.seconds, percent)) * 1000
 
 

@@ -94,7 +94,7 @@ def get(
 
 
 def _check_scope(request: Request, texts: bool) -> bool:
-    """Returns ``texts``.
+    """Return ``texts``.
 
     Raises:
         Forbidden: the caller requests texts without the scope ``train``.

@@ -27,7 +27,7 @@ MAX_EXPLAINED = 5
 def evaluate_part(
     pipeline: Pipeline, part: StoredExamples, *, on_batch: Callable[[], None] = lambda: None
 ) -> tuple[Evaluation, dict[str, Any]]:
-    """Evaluates a pipeline on a part of a data set.
+    """Evaluate a pipeline on a part of a data set.
 
     Args:
         pipeline: the fitted pipeline of a version.

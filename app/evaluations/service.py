@@ -71,7 +71,7 @@ def create(
 
 
 def get_of_training(ctx: AppContext, name: str, version: int, *, texts: bool) -> TrainingEvaluation:
-    """Returns the evaluation of a version on its own training and test part.
+    """Return the evaluation of a version on its own training and test part.
 
     Raises:
         NotFound: the version does not exist, or was imported and so has no such evaluation.
@@ -102,7 +102,7 @@ def get_of_training(ctx: AppContext, name: str, version: int, *, texts: bool) ->
 
 
 def get(ctx: AppContext, name: str, version: int, evaluation_id: str, *, texts: bool) -> Evaluation:
-    """Returns an evaluation of a version on a data set.
+    """Return an evaluation of a version on a data set.
 
     Raises:
         NotFound: the evaluation does not exist.
@@ -118,7 +118,7 @@ def get(ctx: AppContext, name: str, version: int, evaluation_id: str, *, texts: 
 
 
 def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
-    """Returns a page of evaluations of a version on data sets, newest first.
+    """Return a page of evaluations of a version on data sets, newest first.
 
     Raises:
         NotFound: the version does not exist.
@@ -149,7 +149,7 @@ def _of_version(name: str, version: int, *, of_training: bool) -> Any:
 
 
 def _add_texts(ctx: AppContext, dataset_id: str, part: PartEvaluation, content: dict[str, Any]) -> None:
-    """Adds the beginnings of the texts of the worst documents, if the data set still exists."""
+    """Add the beginnings of the texts of the worst documents, if the data set still exists."""
     with ctx.db.read() as session:
         dataset = session.get(tables.Dataset, dataset_id)
     if dataset is None or dataset.storage_key is None:
@@ -172,7 +172,7 @@ def _text(example: Examples) -> str | None:
 
 
 def to_response(row: tables.Evaluation, job: tables.Job, *, with_result: bool) -> Evaluation:
-    """Converts a row to the response schema."""
+    """Convert a row to the response schema."""
     fields: dict[str, Any] = {
         "id": row.id,
         "model": row.model,

@@ -24,7 +24,7 @@ class EvaluateVersion:
     """The job kind ``evaluate``."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Loads the version, evaluates it, and stores the result."""
+        """Load the version, evaluate it, and store the result."""
         with ctx.db.read() as session:
             row = session.scalars(
                 select(tables.Evaluation).where(tables.Evaluation.job_id == claim.job_id)
@@ -53,4 +53,4 @@ class EvaluateVersion:
         write_with_retry(ctx.db, finish)
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
-        """Changes nothing: responses take the state and the error of an evaluation from its job."""
+        """Change nothing: responses take the state and the error of an evaluation from its job."""

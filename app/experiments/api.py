@@ -116,7 +116,7 @@ def get_report(
 
 
 def negotiate_format(accept: str) -> ReportFormat:
-    """Returns the format that an ``Accept`` header prefers; among equals, the first of ``MEDIA_TYPES``.
+    """Return the format that an ``Accept`` header prefers; among equals, the first of ``MEDIA_TYPES``.
 
     Raises:
         NotAcceptable: the header accepts none of the formats.

@@ -20,7 +20,7 @@ def lock(tx: Transaction, experiment_id: str) -> tables.Experiment:
 
 
 def finish_if_done(tx: Transaction, experiment_id: str) -> bool:
-    """Ends an experiment if all its jobs have ended.
+    """End an experiment if all its jobs have ended.
 
     Call this in the transaction that ends a job. If two jobs end at the same moment, the second transaction
     waits for the lock of the experiment's row and then sees the changes of the first.
@@ -58,7 +58,7 @@ def finish_if_done(tx: Transaction, experiment_id: str) -> bool:
 
 
 def finish_done_on(tx: Transaction, dataset_id: str | None) -> None:
-    """Ends the experiments on a data set whose jobs have all ended."""
+    """End the experiments on a data set whose jobs have all ended."""
     running = tx.session.scalars(
         select(tables.Experiment.id)
         .where(tables.Experiment.dataset_id == dataset_id, tables.Experiment.state == "running")
@@ -69,7 +69,7 @@ def finish_done_on(tx: Transaction, dataset_id: str | None) -> None:
 
 
 def unfinished_jobs(session: Session, experiment_id: str) -> list[str]:
-    """Returns the ids of an experiment's jobs that have not ended, in ascending order."""
+    """Return the ids of an experiment's jobs that have not ended, in ascending order."""
     cells = select(tables.ExperimentCell.job_id).where(tables.ExperimentCell.experiment_id == experiment_id)
     plan = select(tables.Experiment.job_id).where(tables.Experiment.id == experiment_id)
     return list(
@@ -82,7 +82,7 @@ def unfinished_jobs(session: Session, experiment_id: str) -> list[str]:
 
 
 def delete_unused_files(ctx: AppContext) -> None:
-    """Deletes the shared files of experiments that have ended."""
+    """Delete the shared files of experiments that have ended."""
     files = ctx.storage.files(shared_files.FOLDER)
     experiments = {file.key: shared_files.experiment_of(file.key) for file in files}
     if not experiments:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def configuration_names(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns a unique name for each configuration.
+    """Return a unique name for each configuration.
 
     Args:
         configurations: features, learner and decision with their defaults filled in, and an optional name.
@@ -41,7 +41,7 @@ def configuration_names(configurations: Sequence[Mapping[str, Any]]) -> list[str
 
 
 def _differs(path: str, own: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
-    """Returns whether another configuration has another value for a parameter.
+    """Return whether another configuration has another value for a parameter.
 
     Configurations of another ``kind`` are not compared, because they do not have the parameter.
     """
@@ -51,14 +51,14 @@ def _differs(path: str, own: Mapping[str, Any], others: Sequence[Mapping[str, An
 
 
 def _flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Returns the leaves of nested mappings by dotted path."""
+    """Return the leaves of nested mappings by dotted path."""
     if isinstance(value, Mapping):
         return [leaf for key, inner in value.items() for leaf in _flatten(inner, f"{path}.{key}")]
     return [(path.removeprefix("."), value)]
 
 
 def _shorten(path: str) -> str:
-    """Returns a path without its first part, and ``decision`` for the kind of the decision rule."""
+    """Return a path without its first part, and ``decision`` for the kind of the decision rule."""
     first, _, rest = path.partition(".")
     return rest if first == "learner" else ("decision" if path == "decision.kind" else rest or first)
 

@@ -20,7 +20,7 @@ from models.measures.tree import TREE_LOSSES
 
 
 def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> ExperimentCreate:
-    """Returns the request with its defaults filled in for a data set, and a grid expanded.
+    """Return the request with its defaults filled in for a data set, and a grid expanded.
 
     Raises:
         Invalid: the data set, a configuration, the split and the measures do not fit together.
@@ -64,7 +64,7 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
 
 
 def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:
-    """Returns every configuration with the JSON pointer of the part of the request that it comes from."""
+    """Return every configuration with the JSON pointer of the part of the request that it comes from."""
     if body.grid is None:
         return [(f"/configurations/{i}", c) for i, c in enumerate(body.configurations or [])]
     grid = body.grid
@@ -89,7 +89,7 @@ def _fill_in_configuration(configuration: Configuration, pointer: str, kind: Any
 
 
 def _with_pointer(error: ParameterError, prefix: str) -> ApiError:
-    """Returns the error for a client; the prefix is the JSON pointer of the configuration."""
+    """Return the error for a client; the prefix is the JSON pointer of the configuration."""
     return from_learning(ParameterError(str(error), prefix + error.pointer))
 
 

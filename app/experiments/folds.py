@@ -30,7 +30,7 @@ class Folds:
     of_example: Ints
 
     def training(self, fold: int) -> Bools:
-        """Returns the mask (g,) of the training examples of a fold."""
+        """Return the mask (g,) of the training examples of a fold."""
         return np.asarray((self.of_example != fold) & (self.of_example != UNUSED))
 
     def test(self, fold: int) -> Bools:
@@ -39,12 +39,12 @@ class Folds:
 
 
 def n_folds(request: ExperimentCreate) -> int:
-    """Returns the number of folds; a given or random split has one."""
+    """Return the number of folds; a given or random split has one."""
     return request.split.folds if isinstance(request.split, FoldsSplit) else 1
 
 
 def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelTree | None) -> Folds:
-    """Assigns examples to folds.
+    """Assign examples to folds.
 
     Args:
         request: a request with its defaults filled in.

@@ -75,12 +75,12 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
 
 
 def n_cells(request: ExperimentCreate) -> int:
-    """Returns the number of cells: configurations times folds."""
+    """Return the number of cells: configurations times folds."""
     return len(request.configurations or []) * n_folds(request)
 
 
 def get(db: Database, experiment_id: str) -> Experiment:
-    """Returns an experiment with its cells.
+    """Return an experiment with its cells.
 
     Raises:
         NotFound: the experiment does not exist.
@@ -90,7 +90,7 @@ def get(db: Database, experiment_id: str) -> Experiment:
 
 
 def page(db: Database, page: Page) -> ExperimentPage:
-    """Returns a page of experiments without their cells, newest first."""
+    """Return a page of experiments without their cells, newest first."""
     with db.read() as session:
         rows, cursor = newest_first(session, select(tables.Experiment), tables.Experiment.id, page)
         items = [to_response(session, row, with_cells=False) for row in rows]
@@ -98,7 +98,7 @@ def page(db: Database, page: Page) -> ExperimentPage:
 
 
 def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
-    """Cancels an experiment: finished cells keep their results, running cells stop, queued cells never start.
+    """Cancel an experiment: finished cells keep their results, running cells stop, queued cells never start.
 
     Raises:
         NotFound: the experiment does not exist.
@@ -122,7 +122,7 @@ def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
 
 
 def get_or_404(session: Session, experiment_id: str) -> tables.Experiment:
-    """Returns the row of an experiment.
+    """Return the row of an experiment.
 
     Raises:
         NotFound: the experiment does not exist.
@@ -134,7 +134,7 @@ def get_or_404(session: Session, experiment_id: str) -> tables.Experiment:
 
 
 def to_response(session: Session, row: tables.Experiment, *, with_cells: bool) -> Experiment:
-    """Converts a row to the response schema."""
+    """Convert a row to the response schema."""
     total = n_cells(ExperimentCreate.model_validate(row.request))
     counts = _count_cells(session, row.id)
     not_created = total - sum(counts.values())
@@ -161,7 +161,7 @@ def to_response(session: Session, row: tables.Experiment, *, with_cells: bool) -
 
 
 def _count_cells(session: Session, experiment_id: str) -> Counter[str]:
-    """Counts cells by the state of their jobs."""
+    """Count cells by the state of their jobs."""
     rows = session.execute(
         select(tables.Job.state, func.count())
         .join(tables.ExperimentCell, tables.ExperimentCell.job_id == tables.Job.id)
@@ -175,7 +175,7 @@ def _count_cells(session: Session, experiment_id: str) -> Counter[str]:
 
 
 def cell_rows(session: Session, experiment_id: str) -> list[tuple[tables.ExperimentCell, tables.Job]]:
-    """Returns every cell with its job, ordered by configuration and fold."""
+    """Return every cell with its job, ordered by configuration and fold."""
     rows = session.execute(
         select(tables.ExperimentCell, tables.Job)
         .join(tables.Job, tables.Job.id == tables.ExperimentCell.job_id)

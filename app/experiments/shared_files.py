@@ -20,18 +20,18 @@ FOLDER = "shared"
 
 
 def folds_key(experiment_id: str) -> str:
-    """Returns the storage key of an experiment's folds."""
+    """Return the storage key of an experiment's folds."""
     return f"{FOLDER}/{experiment_id}.folds.npy"
 
 
 def save_folds(ctx: AppContext, experiment_id: str, folds: Folds) -> None:
-    """Stores the folds for the cells."""
+    """Store the folds for the cells."""
     with ctx.storage.create(folds_key(experiment_id)) as file:
         np.save(file, folds.of_example, allow_pickle=False)
 
 
 def load_folds(ctx: AppContext, experiment_id: str) -> Folds | None:
-    """Loads the folds; returns None if the file is missing, as it may be after a restore from a backup."""
+    """Load the folds; return None if the file is missing, as it may be after a restore from a backup."""
     try:
         path = ctx.storage.local(folds_key(experiment_id))
     except FileNotFoundError:
@@ -40,13 +40,13 @@ def load_folds(ctx: AppContext, experiment_id: str) -> Folds | None:
 
 
 def features_key(experiment_id: str, features: FeaturesConfig, fold: int) -> str:
-    """Returns the storage key of the features that are fitted on the training part of a fold."""
+    """Return the storage key of the features that are fitted on the training part of a fold."""
     digest = hashlib.sha256(features.model_dump_json().encode()).hexdigest()[:16]
     return f"{FOLDER}/{experiment_id}.{digest}.{fold}.safetensors"
 
 
 def experiment_of(key: str) -> str:
-    """Returns the id of the experiment that a file belongs to.
+    """Return the id of the experiment that a file belongs to.
 
     >>> experiment_of("shared/exp_01.folds.npy")
     'exp_01'

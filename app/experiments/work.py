@@ -28,7 +28,7 @@ class PlanExperiment:
     """The job kind ``experiment``: assigns examples to folds and queues the cells."""
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Computes the folds once, and queues every cell in the transaction that ends this job.
+        """Compute the folds once, and queue every cell in the transaction that ends this job.
 
         Raises:
             UnsuitableDataError: a fold has an empty part.
@@ -52,7 +52,7 @@ class PlanExperiment:
         write_with_retry(ctx.db, finish)
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
-        """Ends the experiment, which has no cells."""
+        """End the experiment, which has no cells."""
         completion.finish_done_on(tx, dataset_id)
 
 
@@ -124,7 +124,7 @@ class RunCell:
             completion.delete_unused_files(ctx)
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
-        """Ends the experiment if this is its last cell to end; other cells continue."""
+        """End the experiment if this is its last cell to end; other cells continue."""
         completion.finish_done_on(tx, dataset_id)
 
 
@@ -161,7 +161,7 @@ def _features(
     tree: LabelTree | None,
     report: ProgressReporter,
 ) -> tuple[PrecomputedFeatures, bool]:
-    """Loads the features of a fold, or computes and stores them if no other cell has done so.
+    """Load the features of a fold, or compute and store them if no other cell has done so.
 
     Returns:
         the features, and whether this cell computed them.
@@ -188,7 +188,7 @@ def _features(
 def _save_examples(
     ctx: AppContext, experiment_id: str, claim: Claim, trial: TrialResult, measures: list[str]
 ) -> str:
-    """Stores the measures of each held-out example for significance tests; returns the storage key."""
+    """Store the measures of each held-out example for significance tests; return the storage key."""
     key = f"experiments/{experiment_id}.{claim.job_id}.{claim.fence}.safetensors"
     arrays = {name: trial.examples[name] for name in measures if name in trial.examples}
     with ctx.storage.temporary_file(".safetensors") as path:

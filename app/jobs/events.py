@@ -13,7 +13,7 @@ from app.jobs.schemas import CurvePage, CurvePoint, JobEvent, JobEventPage
 
 
 def list_events(session: Session, job_id: str, page: Page) -> JobEventPage:
-    """Returns a page of a job's events, oldest first."""
+    """Return a page of a job's events, oldest first."""
     rows = session.scalars(
         select(tables.JobEvent)
         .where(tables.JobEvent.job_id == job_id, tables.JobEvent.seq > page.after_number())
@@ -26,7 +26,7 @@ def list_events(session: Session, job_id: str, page: Page) -> JobEventPage:
 
 
 def list_curve(session: Session, job_id: str, page: Page) -> CurvePage:
-    """Returns a page of a job's learning curve, by ascending step."""
+    """Return a page of a job's learning curve, by ascending step."""
     rows = session.scalars(
         select(tables.CurvePoint)
         .where(tables.CurvePoint.job_id == job_id, tables.CurvePoint.step > page.after_number())
@@ -39,7 +39,7 @@ def list_curve(session: Session, job_id: str, page: Page) -> CurvePage:
 
 
 def curves_of(session: Session, job_ids: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
-    """Returns the whole learning curves of several jobs: measures by step, by job id."""
+    """Return the whole learning curves of several jobs: measures by step, by job id."""
     curves: dict[str, dict[int, dict[str, float]]] = {}
     points = select(tables.CurvePoint).where(tables.CurvePoint.job_id.in_(job_ids))
     for point in session.scalars(points):

@@ -14,7 +14,7 @@ from models.errors import ParameterError
 def check_covering(
     db: Database, learner: LearnerConfig, dataset: tables.Dataset, *, left_out: int, pointer: str = ""
 ) -> None:
-    """Raises an error if no training on the data set could use the learner's covering.
+    """Raise an error if no training on the data set could use the learner's covering.
 
     A label is certain to have a training example only if it has more examples than are left out of the
     training part. The job itself checks what depends on the other labels.

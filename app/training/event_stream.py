@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 
 def parse_event_id(last_event_id: str | None) -> int:
-    """Converts a ``Last-Event-ID`` header to the number of an event; 0 if there is no header.
+    """Convert a ``Last-Event-ID`` header to the number of an event; 0 if there is no header.
 
     Raises:
         Invalid: the header is not an event id of this stream.
@@ -37,7 +37,7 @@ def parse_event_id(last_event_id: str | None) -> int:
 async def stream_events(
     db: Database, job_id: str, *, after: int, stopped: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """Yields the events after a given one as they happen.
+    """Yield the events after a given one as they happen.
 
     The stream ends with the job. It ends early if the process stops or the database is unavailable; a client
     that reconnects with ``Last-Event-ID`` then receives the remaining events.

@@ -59,7 +59,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
 
 
 def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> TrainingJobCreate:
-    """Returns the request with its defaults filled in for a data set.
+    """Return the request with its defaults filled in for a data set.
 
     Raises:
         Invalid: the data set, split, features, learner and decision rule do not fit together.
@@ -89,7 +89,7 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
 
 
 def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
-    """Returns the number of examples that are not in the training part."""
+    """Return the number of examples that are not in the training part."""
     if isinstance(request.split, GivenSplit):
         return int(report["n_examples"] - report["splits"]["train"])
     if isinstance(request.split, RandomSplit):
@@ -98,7 +98,7 @@ def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
 
 
 def get(db: Database, job_id: str) -> TrainingJob:
-    """Returns a training job.
+    """Return a training job.
 
     Raises:
         NotFound: the job does not exist.
@@ -108,7 +108,7 @@ def get(db: Database, job_id: str) -> TrainingJob:
 
 
 def page(db: Database, page: Page) -> TrainingJobPage:
-    """Returns a page of training jobs, newest first."""
+    """Return a page of training jobs, newest first."""
     with db.read() as session:
         statement = select(tables.Job).where(tables.Job.kind == "train")
         rows, cursor = newest_first(session, statement, tables.Job.id, page)
@@ -116,7 +116,7 @@ def page(db: Database, page: Page) -> TrainingJobPage:
 
 
 def cancel(db: Database, job_id: str) -> TrainingJob:
-    """Requests the cancellation of a job; has no effect on a job that has ended or is being cancelled.
+    """Request the cancellation of a job; has no effect on a job that has ended or is being cancelled.
 
     Raises:
         NotFound: the job does not exist.
@@ -130,7 +130,7 @@ def cancel(db: Database, job_id: str) -> TrainingJob:
 
 
 def events(db: Database, job_id: str, page: Page) -> JobEventPage:
-    """Returns a page of a job's events, oldest first.
+    """Return a page of a job's events, oldest first.
 
     Raises:
         NotFound: the job does not exist.
@@ -141,7 +141,7 @@ def events(db: Database, job_id: str, page: Page) -> JobEventPage:
 
 
 def curve(db: Database, job_id: str, page: Page) -> CurvePage:
-    """Returns a page of a training's measures by step.
+    """Return a page of a training's measures by step.
 
     Raises:
         NotFound: the job does not exist.
@@ -159,7 +159,7 @@ def _get_or_404(session: Session, job_id: str) -> tables.Job:
 
 
 def to_response(job: tables.Job) -> TrainingJob:
-    """Converts a row to the response schema."""
+    """Convert a row to the response schema."""
     return TrainingJob.model_validate(
         {
             "id": job.id,

@@ -88,7 +88,7 @@ class TrainModel:
         write_with_retry(ctx.db, finish)
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
-        """Changes nothing: the job has created no version, and has not changed the data set."""
+        """Change nothing: the job has created no version, and has not changed the data set."""
 
 
 def fit(
@@ -124,7 +124,7 @@ def fit(
     clock = time.perf_counter()
 
     def seconds(phase: str) -> dict[str, float]:
-        """Returns the seconds spent so far on each phase except features, which every attempt recomputes."""
+        """Return the seconds spent so far on each phase except features, which every attempt recomputes."""
         done: dict[str, float] = {name: s for name, s in pipeline.timings_.items() if name != phase}
         done[phase] = time.perf_counter() - clock - sum(done.values())
         done.pop("features", None)
@@ -149,7 +149,7 @@ def fit(
 def split_examples(
     stored: StoredExamples, request: TrainingJobCreate
 ) -> tuple[StoredExamples, StoredExamples | None]:
-    """Returns the training part, and the held-out part if there is one.
+    """Return the training part, and the held-out part if there is one.
 
     Raises:
         UnsuitableDataError: a part of a random split is empty.

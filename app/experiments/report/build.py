@@ -27,7 +27,7 @@ MAX_COMPARED = 20
 
 
 def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
-    """Builds the report of an experiment from the cells that have succeeded so far.
+    """Build the report of an experiment from the cells that have succeeded so far.
 
     Raises:
         NotFound: the experiment does not exist.
@@ -79,7 +79,7 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
 
 
 def report_measures(request: ExperimentCreate) -> list[ReportMeasure]:
-    """Returns the measures of a report: those of the request, then one for each covering."""
+    """Return the measures of a report: those of the request, then one for each covering."""
     names = [*request.measures, *(f"{COVERING_PREFIX}{name}" for name in request.coverings)]
     return [ReportMeasure(name=name, better=_direction(name)) for name in names]
 

@@ -42,7 +42,7 @@ _matplotlib_lock = threading.Lock()  # the settings of matplotlib are global to 
 
 @contextmanager
 def _figure(width: float, height: float, salt: str) -> Iterator[tuple[Figure, io.StringIO]]:
-    """Yields a figure and a buffer; writes the figure's SVG to the buffer when the block ends.
+    """Yield a figure and a buffer; write the figure's SVG to the buffer when the block ends.
 
     Args:
         width: width in inches.
@@ -180,12 +180,12 @@ def _draw_curve(ax: Axes, report: ExperimentReport, curve: ReportCurve) -> dict[
 
 
 def curve_units(report: ExperimentReport) -> list[str]:
-    """Returns the units of all curves with more than one step, in the order of the configurations."""
+    """Return the units of all curves with more than one step, in the order of the configurations."""
     return list(dict.fromkeys(curve.unit for curve in report.curves if len(curve.steps) > 1))
 
 
 def color_of(configuration: int) -> str:
-    """Returns the color that a configuration has on the whole page."""
+    """Return the color that a configuration has on the whole page."""
     return COLORS[configuration % len(COLORS)]
 
 

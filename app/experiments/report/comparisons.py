@@ -26,7 +26,7 @@ TESTS_OVER_FOLDS = {"wilcoxon": wilcoxon_signed_rank}
 def compare_configurations(
     results: Mapping[int, Mapping[int, CellResult]], measures: Sequence[str]
 ) -> list[Comparison]:
-    """Compares every pair of configurations by every measure.
+    """Compare every pair of configurations by every measure.
 
     The p-values of each measure and test are corrected together by Holm's method.
 
@@ -52,7 +52,7 @@ def compare_configurations(
 def _compare(
     results: Mapping[int, Mapping[int, CellResult]], first: int, second: int, measure: str
 ) -> Comparison | None:
-    """Compares two configurations over the folds that both completed; returns None if that is impossible."""
+    """Compare two configurations over the folds that both completed; return None if that is impossible."""
     folds = sorted(set(results[first]) & set(results[second]))
     sides = [[results[side][fold] for fold in folds] for side in (first, second)]
     if not folds or any(cell.test_measure(measure) is None for side in sides for cell in side):

@@ -9,7 +9,7 @@ from app.experiments.report.schemas import ExperimentReport
 
 
 def render(report: ExperimentReport) -> str:
-    """Renders a header row and one row for each configuration, with numbers in full precision."""
+    """Render a header row and one row for each configuration, with numbers in full precision."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     header = [
@@ -33,7 +33,7 @@ def render(report: ExperimentReport) -> str:
 
 
 def _escape_formula(name: str) -> str:
-    """Puts an apostrophe before a name that a spreadsheet would evaluate as a formula.
+    """Put an apostrophe before a name that a spreadsheet would evaluate as a formula.
 
     >>> _escape_formula("=1+1")
     "'=1+1"

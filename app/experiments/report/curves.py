@@ -14,7 +14,7 @@ from app.experiments.report.schemas import ReportCurve
 def mean_curves(
     configuration: int, cells: Sequence[CellResult], measures: Sequence[str]
 ) -> list[ReportCurve]:
-    """Returns the mean of each measure over folds, at every step that some fold has.
+    """Return the mean of each measure over folds, at every step that some fold has.
 
     A fold that stopped early keeps its last value.
 
@@ -46,7 +46,7 @@ def mean_curves(
 
 
 def _align_steps(cell: CellResult, cells: Sequence[CellResult]) -> CellResult:
-    """Returns the cell with its steps replaced by their means over all cells, if all have equally many steps.
+    """Return the cell with its steps replaced by their means over all cells, if all have equally many steps.
 
     The sizes of folds differ by an example or two, and so do steps that count examples.
     """
@@ -58,7 +58,7 @@ def _align_steps(cell: CellResult, cells: Sequence[CellResult]) -> CellResult:
 
 
 def _mean_by_step(cells: Sequence[CellResult], steps: Sequence[int], name: str) -> list[float] | None:
-    """Returns the mean over cells at each step, or None if some point of a curve lacks the measure."""
+    """Return the mean over cells at each step, or None if some point of a curve lacks the measure."""
     if not all(name in point for cell in cells for point in cell.curve.values()):
         return None
     means: list[float] = np.mean([_latest(cell.curve, steps, name) for cell in cells], axis=0).tolist()
@@ -66,7 +66,7 @@ def _mean_by_step(cells: Sequence[CellResult], steps: Sequence[int], name: str) 
 
 
 def _latest(curve: Mapping[int, Mapping[str, float]], steps: Sequence[int], name: str) -> list[float]:
-    """Returns the latest value of a measure at each step."""
+    """Return the latest value of a measure at each step."""
     recorded = sorted(curve)
     positions = np.searchsorted(recorded, steps, side="right") - 1
     return [curve[recorded[position]][name] for position in positions.tolist()]

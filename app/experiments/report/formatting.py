@@ -9,7 +9,7 @@ ARROWS = {"higher": "↑", "lower": "↓"}
 
 
 def format_p_value(p: float) -> str:
-    """Formats a p-value with four decimals.
+    """Format a p-value with four decimals.
 
     >>> format_p_value(0.03125), format_p_value(1e-9)
     ('0.0312', '< 0.0001')
@@ -18,7 +18,7 @@ def format_p_value(p: float) -> str:
 
 
 def describe_split(report: ExperimentReport) -> str:
-    """Describes how examples were held out."""
+    """Describe how examples were held out."""
     match report.split["kind"]:
         case "folds":
             return f"{report.folds} stratified folds"
@@ -34,5 +34,5 @@ def tested_comparisons(report: ExperimentReport, measure: str) -> list[Compariso
 
 
 def find_test(comparison: Comparison, kind: str) -> ReportTest | None:
-    """Returns the test of a kind, or None if the comparison does not have it."""
+    """Return the test of a kind, or None if the comparison does not have it."""
     return next((test for test in comparison.tests if test.test == kind), None)

@@ -29,7 +29,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 def render(report: ExperimentReport) -> str:
-    """Renders the page."""
+    """Render the page."""
     chart = measures_chart(report)
     return _template().render(
         report=report,

@@ -18,7 +18,7 @@ _SPECIAL = re.compile(r"[\\|*`<>\[\]&$~]|\b_|_\b")
 
 
 def render(report: ExperimentReport) -> str:
-    """Renders the measures with the best values in bold, the failed cells, and the significance tests."""
+    """Render the measures with the best values in bold, the failed cells, and the significance tests."""
     lines = [f"# {_escape(report.name or report.id)}", ""]
     lines.append(
         f"Data set {_escape(report.dataset_name or '(deleted)')} `{report.dataset_id}`; "
@@ -49,7 +49,7 @@ def render(report: ExperimentReport) -> str:
 
 
 def format_summary(summary: Summary) -> str:
-    """Formats a mean with its standard deviation, or with four significant digits if it has none."""
+    """Format a mean with its standard deviation, or with four significant digits if it has none."""
     if summary.deviation is None:
         return f"{summary.mean:.4g}"
     decimals = 4 if abs(summary.mean) < 10 else 2

@@ -20,7 +20,7 @@ RENDERERS: Mapping[ReportFormat, Callable[[ExperimentReport], str]] = {
 
 
 def get(ctx: AppContext, experiment_id: str) -> ExperimentReport:
-    """Returns the report of an experiment; it is final once the experiment has ended.
+    """Return the report of an experiment; it is final once the experiment has ended.
 
     Raises:
         NotFound: the experiment does not exist.
@@ -35,7 +35,7 @@ def get(ctx: AppContext, experiment_id: str) -> ExperimentReport:
 
 
 def get_as(ctx: AppContext, experiment_id: str, form: ReportFormat) -> str:
-    """Returns the report of an experiment as Markdown, CSV or HTML.
+    """Return the report of an experiment as Markdown, CSV or HTML.
 
     Raises:
         NotFound: the experiment does not exist.
@@ -44,7 +44,7 @@ def get_as(ctx: AppContext, experiment_id: str, form: ReportFormat) -> str:
 
 
 def _stored(ctx: AppContext, experiment_id: str, form: str, render: Callable[[], str]) -> str:
-    """Returns the stored text of a final report, or renders the report and stores it if it is final."""
+    """Return the stored text of a final report, or render the report and store it if it is final."""
     with ctx.db.read() as session:
         experiment = service.get_or_404(session, experiment_id)
     if experiment.state not in FINISHED:
