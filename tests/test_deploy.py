@@ -1,4 +1,4 @@
-"""What is deployed by speaks of commands, settings and files that exist."""
+"""The files in ``deploy`` and ``docs/operations.md`` refer to existing commands, settings and files."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
-SPOKEN = [
+FILES_WITH_SETTINGS = [
     *UNITS,
     ROOT / "deploy/systemd/covey.env",
     ROOT / "deploy/compose.yaml",
     ROOT / "docs/operations.md",
 ]
-CHOSEN = {"COVEY_DB_PASSWORD"}
-"""Variables of the compose file itself."""
+COMPOSE_VARIABLES = {"COVEY_DB_PASSWORD"}
+"""Variables of the compose file that are not settings."""
 
 
-@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: path.name)
-def test_settings_that_are_spoken_of_exist(path: Path) -> None:
-    known = {settings_page.variable(name) for name in Settings.model_fields} | CHOSEN
+@pytest.mark.parametrize("path", FILES_WITH_SETTINGS, ids=lambda path: path.name)
+def test_settings_in_the_files_exist(path: Path) -> None:
+    known = {settings_page.variable(name) for name in Settings.model_fields} | COMPOSE_VARIABLES
     assert set(re.findall(r"\bCOVEY_[A-Z_]*[A-Z]\b", path.read_text())) <= known
 
 
@@ -38,15 +38,15 @@ def test_units_start_commands_that_exist(path: Path) -> None:
     (line,) = re.findall(r"^ExecStart=(.+)$", path.read_text(), re.MULTILINE)
     program, command, *options = shlex.split(line)
     assert program == "/opt/covey/bin/covey"
-    commands = getattr(get_command(cli), "commands")  # noqa: B009 - of a group, which the type does not say
+    commands = getattr(get_command(cli), "commands")  # noqa: B009 - the return type does not declare that this is a group
     known = {name for parameter in commands[command].params for name in parameter.opts}
     assert {option for option in options if option.startswith("--")} <= known
 
 
-def test_units_are_understood(tmp_path: Path) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("there is no systemd-analyze")
-    # Programs and users are those of the machine that the units are for.
+        pytest.skip("systemd-analyze is not installed")
+    # The program, the users and the environment file do not exist on this machine.
     program = tmp_path / "covey"
     program.touch(mode=0o755)
     for unit in UNITS:
@@ -57,17 +57,15 @@ def test_units_are_understood(tmp_path: Path) -> None:
     for unit in UNITS:
         if "@" in unit.name:
             shutil.copyfile(tmp_path / unit.name, tmp_path / unit.name.replace("@", "@8001"))
-    ran = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *names], capture_output=True, text=True, check=False
     )
-    told = [
-        line for line in (ran.stdout + ran.stderr).splitlines() if str(tmp_path) in line or "covey" in line
-    ]
-    assert told == []
-    assert ran.returncode == 0
+    lines = (result.stdout + result.stderr).splitlines()
+    assert [line for line in lines if str(tmp_path) in line or "covey" in line] == []
+    assert result.returncode == 0
 
 
-def test_the_settings_mean_the_same_to_systemd_and_to_a_shell() -> None:
+def test_systemd_and_a_shell_read_the_same_values_of_settings() -> None:
     assignments = re.findall(
         r"^#?([A-Z_]+)=(.*)$", (ROOT / "deploy/systemd/covey.env").read_text(), re.MULTILINE
     )
@@ -75,13 +73,13 @@ def test_the_settings_mean_the_same_to_systemd_and_to_a_shell() -> None:
     assert [name for name, value in assignments if not re.fullmatch(r"'[^'\\]*'", value)] == []
 
 
-def test_the_script_for_operators_is_a_shell_script_that_can_be_run() -> None:
+def test_the_script_for_operators_is_an_executable_shell_script() -> None:
     script = ROOT / "deploy/covey"
     assert script.stat().st_mode & 0o111 == 0o111
     subprocess.run(["sh", "-n", script], check=True)
 
 
-def test_the_page_names_every_metric() -> None:
+def test_the_operations_page_documents_every_metric() -> None:
     page = (ROOT / "docs/operations.md").read_text()
     source = (ROOT / "app/health/metrics.py").read_text()
     names = set(re.findall(r'"(covey_[a-z_]+)"', source))
@@ -89,7 +87,7 @@ def test_the_page_names_every_metric() -> None:
     assert [name for name in names if f"`{name}" not in page] == []
 
 
-def test_links_of_the_page_lead_somewhere() -> None:
+def test_links_of_the_operations_page_exist() -> None:
     page = (ROOT / "docs/operations.md").read_text()
     links = re.findall(r"\]\(([^)#]+)", page)
     assert links

@@ -8,7 +8,7 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_library_example_gives_the_labels_that_it_states() -> None:
+def test_the_library_example_returns_the_stated_labels() -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     *statements, call = example.rstrip().splitlines()
     expression, stated = call.split("  # ")

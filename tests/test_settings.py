@@ -13,23 +13,23 @@ from pydantic import ValidationError
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-OF_TESTS = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
-OF_CLIENTS = {"COVEY_API_KEY"}
+TEST_VARIABLES = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
+CLIENT_VARIABLES = {"COVEY_API_KEY"}
 
 
-def test_the_page_of_settings_is_up_to_date() -> None:
+def test_the_settings_page_is_up_to_date() -> None:
     written = settings_page.PAGE.read_text(encoding="utf-8")
     assert written == settings_page.page(), "run: .venv/bin/python tests/support/settings_page.py"
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
-def test_a_setting_has_a_sentence(name: str) -> None:
+def test_every_setting_is_described_in_a_sentence(name: str) -> None:
     sentence = settings_page.sentence(Settings.model_fields[name])
     assert re.fullmatch(r"[A-Z].{15,}\.", sentence), sentence
     assert "|" not in sentence, "it would break the table"
 
 
-def test_every_setting_has_an_effect() -> None:
+def test_every_setting_is_used() -> None:
     used = {
         node.attr
         for package in ("app", "workers")
@@ -40,20 +40,20 @@ def test_every_setting_has_an_effect() -> None:
     assert set(Settings.model_fields) - used == set()
 
 
-def test_every_variable_that_is_spoken_of_exists() -> None:
+def test_every_documented_variable_exists() -> None:
     variables = {settings_page.variable(name) for name in Settings.model_fields}
-    variables |= OF_TESTS | OF_CLIENTS
+    variables |= TEST_VARIABLES | CLIENT_VARIABLES
     texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     texts += [path for package in ("app", "workers") for path in (ROOT / package).rglob("*.py")]
-    spoken_of = {
+    mentioned = {
         (variable, path.name)
         for path in texts
         for variable in re.findall(r"\bCOVEY_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
     }
-    assert {(variable, name) for variable, name in spoken_of if variable not in variables} == set()
+    assert {(variable, name) for variable, name in mentioned if variable not in variables} == set()
 
 
-def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COVEY_WORKER_CONCURRENCY", "7")
     assert Settings().worker_concurrency == 7
 
@@ -68,7 +68,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("COVEY_MAX_BODY_BYTES", "a lot"),
     ],
 )
-def test_a_value_without_sense_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_an_invalid_value_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ValidationError, match=name.removeprefix("COVEY_").lower()):
         Settings()

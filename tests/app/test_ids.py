@@ -42,7 +42,7 @@ def test_ids_keep_their_order_if_the_clock_is_set_back(monkeypatch: pytest.Monke
     assert created[3] >> 80 == NOW // MILLISECOND + 1
 
 
-def test_the_last_number_of_a_millisecond_is_followed_by_the_next_millisecond(
+def test_an_overflow_of_the_random_bits_increments_the_time(
     monkeypatch: pytest.MonkeyPatch, stopped_clock: None
 ) -> None:
     monkeypatch.setattr("app.ids.secrets.randbits", lambda bits: 2**bits - 1)
@@ -53,34 +53,34 @@ def test_the_last_number_of_a_millisecond_is_followed_by_the_next_millisecond(
 
 
 def test_ids_of_several_threads_are_unique_and_each_thread_sees_them_in_order(stopped_clock: None) -> None:
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
     created: list[list[str]] = [[] for _ in range(8)]
 
-    def create(mine: list[str]) -> None:
-        together.wait()
-        mine.extend(new_id("job") for _ in range(2_000))
+    def create(ids_of_thread: list[str]) -> None:
+        barrier.wait()
+        ids_of_thread.extend(new_id("job") for _ in range(2_000))
 
-    threads = [threading.Thread(target=create, args=(mine,)) for mine in created]
+    threads = [threading.Thread(target=create, args=(ids_of_thread,)) for ids_of_thread in created]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(mine == sorted(mine) for mine in created)
-    assert len({each for mine in created for each in mine}) == 8 * 2_000
+    assert all(ids_of_thread == sorted(ids_of_thread) for ids_of_thread in created)
+    assert len({id_ for ids_of_thread in created for id_ in ids_of_thread}) == 8 * 2_000
 
 
-def test_a_forked_process_starts_a_sequence_of_its_own(stopped_clock: None) -> None:
+def test_a_forked_process_starts_its_own_sequence(stopped_clock: None) -> None:
     new_id("job")
-    reading, writing = os.pipe()
-    with ids._ulids._lock:  # as if another thread were just creating one
+    read_end, write_end = os.pipe()
+    with ids._ulids._lock:  # as if another thread were creating an id at this moment
         pid = os.fork()
         if pid == 0:
-            os.write(writing, new_id("job").encode())
+            os.write(write_end, new_id("job").encode())
             os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        of_the_child = pipe.read()
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        id_of_child = pipe.read()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert len(of_the_child) == len("job_") + 26
+    assert len(id_of_child) == len("job_") + 26
     # The child's next value is random; the parent's is the last one plus one.
-    assert of_the_child != new_id("job")
+    assert id_of_child != new_id("job")

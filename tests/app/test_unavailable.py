@@ -1,4 +1,4 @@
-"""What is away for a while is answered with 503 and when to come again, never with a fault."""
+"""If the database or the storage is unavailable, the API returns 503 with ``Retry-After``."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from sqlalchemy import exc
 from app.http import problem_handlers
 from app.storage import StorageUnavailableError
 
-AWAY = {
-    "the server is gone": exc.OperationalError("SELECT 1", {}, OSError("gone")),
-    "the connection is gone": exc.InterfaceError("SELECT 1", {}, OSError("gone")),
+UNAVAILABLE = {
+    "the database does not respond": exc.OperationalError("SELECT 1", {}, OSError("connection refused")),
+    "the connection is closed": exc.InterfaceError("SELECT 1", {}, OSError("connection closed")),
     "every connection is in use": exc.TimeoutError("QueuePool limit"),
     "the disk is full": OSError(errno.ENOSPC, "No space left on device"),
     "the quota is used up": OSError(errno.EDQUOT, "Disk quota exceeded"),
-    "the bucket does not answer": StorageUnavailableError("no answer"),
+    "the bucket does not respond": StorageUnavailableError("timeout"),
 }
 
 
-def asked(error: Exception) -> tuple[int, str, str | None]:
+def send_request(error: Exception) -> tuple[int, str, str | None]:
+    """Call a handler that raises an error. Return the status, error code and ``Retry-After`` header."""
     app = FastAPI()
     problem_handlers.install(app)
 
@@ -31,23 +32,27 @@ def asked(error: Exception) -> tuple[int, str, str | None]:
     def _() -> None:
         raise error
 
-    async def ask() -> httpx.Response:
+    async def get() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://covey") as client:
             return await client.get("/")
 
-    response = asyncio.run(ask())
+    response = asyncio.run(get())
     assert response.headers["content-type"] == "application/problem+json"
     return response.status_code, response.json()["code"], response.headers.get("retry-after")
 
 
-@pytest.mark.parametrize("what", AWAY)
-def test_come_again(what: str) -> None:
-    status, code, retry_after = asked(AWAY[what])
+@pytest.mark.parametrize("cause", UNAVAILABLE)
+def test_an_unavailable_dependency_returns_503_and_retry_after(cause: str) -> None:
+    status, code, retry_after = send_request(UNAVAILABLE[cause])
     assert (status, code) == (503, "not_ready")
     assert retry_after is not None
     assert int(retry_after) > 0
 
 
-def test_another_error_of_the_system_is_a_fault() -> None:
-    assert asked(FileNotFoundError(errno.ENOENT, "gone")) == (500, "internal_error", None)
+def test_other_os_errors_return_500() -> None:
+    assert send_request(FileNotFoundError(errno.ENOENT, "No such file or directory")) == (
+        500,
+        "internal_error",
+        None,
+    )

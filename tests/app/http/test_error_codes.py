@@ -1,4 +1,4 @@
-"""``docs/errors.md`` lists every code that the service can answer with, and no other."""
+"""``docs/errors.md`` lists exactly the error codes that the service can return."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ CODE = re.compile(
 )
 
 
-def said() -> set[str]:
+def codes_in_source() -> set[str]:
     sources = [path for folder in ("app", "workers") for path in (ROOT / folder).rglob("*.py")]
     sources += [ROOT / "models/errors.py"]
-    return {code for path in sources for found in CODE.findall(path.read_text()) for code in found if code}
+    return {code for path in sources for match in CODE.findall(path.read_text()) for code in match if code}
 
 
 def subclasses(base: type[Error]) -> list[type[Error]]:
-    return [found for child in base.__subclasses__() for found in (child, *subclasses(child))]
+    return [error for child in base.__subclasses__() for error in (child, *subclasses(child))]
 
 
-def test_every_code_is_documented_and_no_other() -> None:
-    assert said() == set(DOCUMENTED)
+def test_the_documented_codes_are_those_of_the_source() -> None:
+    assert codes_in_source() == set(DOCUMENTED)
 
 
 @pytest.mark.parametrize(
     "error", [error for error in subclasses(ApiError) if error.__module__ == "app.http.errors"]
 )
-def test_the_status_is_the_documented_one(error: type[ApiError]) -> None:
+def test_the_status_of_each_error_is_documented(error: type[ApiError]) -> None:
     line = f"{error.__name__}{error.status}"
     if error is not Conflict:  # each conflict has a code of its own
         assert DOCUMENTED[error.default_code] == str(error.status)
@@ -59,5 +59,5 @@ def test_errors_of_learning_are_documented(error: type[CoveyError]) -> None:
     assert error.code in DOCUMENTED
 
 
-def test_a_code_stands_once() -> None:
+def test_each_code_is_documented_once() -> None:
     assert len(ROWS) == len(DOCUMENTED)

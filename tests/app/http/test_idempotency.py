@@ -1,4 +1,4 @@
-"""``Idempotency-Key``: the same request sent twice, even at once, is done once."""
+"""``Idempotency-Key``: a request that is sent twice, even at the same time, is executed once."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from app.http.idempotency import Idempotency
 from app.jobs import queue
 
 
-class Made(BaseModel):
-    """What the request made."""
+class CreatedJob(BaseModel):
+    """Response to the request."""
 
     job_id: str
 
 
-def work(tx: Transaction) -> Made:
-    return Made(job_id=queue.enqueue(tx, "train", {}).id)
+def create_job(tx: Transaction) -> CreatedJob:
+    return CreatedJob(job_id=queue.enqueue(tx, "train", {}).id)
 
 
-def fail(tx: Transaction) -> Made:
-    work(tx)
+def fail(tx: Transaction) -> CreatedJob:
+    create_job(tx)
     raise ZeroDivisionError
 
 
@@ -37,69 +37,72 @@ def n_jobs(database: Database) -> int:
         return session.scalar(select(func.count()).select_from(tables.Job)) or 0
 
 
-def test_a_repeated_request_gets_the_first_answer(database: Database, notified: list[str]) -> None:
-    first = Idempotency("key_1", "k", "body").run(database, Made, work)
-    assert Idempotency("key_1", "k", "body").run(database, Made, work) == first
+def test_a_repeated_request_gets_the_first_response(database: Database, notified: list[str]) -> None:
+    first = Idempotency("key_1", "k", "body").run(database, CreatedJob, create_job)
+    assert Idempotency("key_1", "k", "body").run(database, CreatedJob, create_job) == first
     assert n_jobs(database) == 1
     assert notified == [first.job_id]
 
 
-def test_another_body_under_the_same_key_is_refused(database: Database) -> None:
-    Idempotency("key_1", "k", "body").run(database, Made, work)
-    with pytest.raises(Conflict) as refused:
-        Idempotency("key_1", "k", "another body").run(database, Made, work)
-    assert refused.value.code == "idempotency_key_reused"
+def test_another_body_with_the_same_key_is_rejected(database: Database) -> None:
+    Idempotency("key_1", "k", "body").run(database, CreatedJob, create_job)
+    with pytest.raises(Conflict) as raised:
+        Idempotency("key_1", "k", "another body").run(database, CreatedJob, create_job)
+    assert raised.value.code == "idempotency_key_reused"
     assert n_jobs(database) == 1
 
 
-def test_keys_are_each_callers_own_and_without_one_nothing_is_remembered(database: Database) -> None:
+def test_each_caller_has_its_own_keys_and_requests_without_a_key_are_independent(database: Database) -> None:
     requests = [("key_1", "k"), ("key_1", "l"), ("key_2", "k"), ("key_1", None), ("key_1", None)]
-    made = {Idempotency(caller, key, "body").run(database, Made, work).job_id for caller, key in requests}
-    assert len(made) == len(requests)
+    job_ids = {
+        Idempotency(caller, key, "body").run(database, CreatedJob, create_job).job_id
+        for caller, key in requests
+    }
+    assert len(job_ids) == len(requests)
 
 
-def test_a_request_that_failed_may_be_sent_again(database: Database) -> None:
+def test_a_failed_request_can_be_sent_again(database: Database) -> None:
     with pytest.raises(ZeroDivisionError):
-        Idempotency("key_1", "k", "body").run(database, Made, fail)
+        Idempotency("key_1", "k", "body").run(database, CreatedJob, fail)
     assert n_jobs(database) == 0
-    Idempotency("key_1", "k", "body").run(database, Made, work)
+    Idempotency("key_1", "k", "body").run(database, CreatedJob, create_job)
     assert n_jobs(database) == 1
 
 
-def test_requests_at_the_same_moment_are_done_once_and_get_one_answer(
+def test_simultaneous_requests_are_executed_once_and_get_the_same_response(
     database: Database, notified: list[str]
 ) -> None:
     n = 5
     for key in ("a", "b", "c"):
-        together = threading.Barrier(n)
+        barrier = threading.Barrier(n)
 
-        def send(_: int, key: str = key, together: threading.Barrier = together) -> Made:
-            together.wait()
-            return Idempotency("key_1", key, "body").run(database, Made, work)
+        def send(_: int, key: str = key, barrier: threading.Barrier = barrier) -> CreatedJob:
+            barrier.wait()
+            return Idempotency("key_1", key, "body").run(database, CreatedJob, create_job)
 
         with ThreadPoolExecutor(n) as pool:
-            answers = list(pool.map(send, range(n)))
-        assert len({answer.job_id for answer in answers}) == 1
+            responses = list(pool.map(send, range(n)))
+        assert len({response.job_id for response in responses}) == 1
     assert n_jobs(database) == 3
     assert len(notified) == 3
 
 
-def test_a_request_whose_twin_fails_while_it_waits_is_done(database: Database) -> None:
-    begun = threading.Event()
-    both = threading.Event()
+def test_a_waiting_request_is_executed_if_the_first_one_fails(database: Database) -> None:
+    first_started = threading.Event()
+    second_sent = threading.Event()
 
-    def fail_late(tx: Transaction) -> Made:
-        begun.set()
-        both.wait(LIMIT_SECONDS)
+    def fail_late(tx: Transaction) -> CreatedJob:
+        first_started.set()
+        second_sent.wait(LIMIT_SECONDS)
         return fail(tx)
 
     with ThreadPoolExecutor(2) as pool:
-        failing = pool.submit(Idempotency("key_1", "k", "body").run, database, Made, fail_late)
-        begun.wait(LIMIT_SECONDS)
-        waiting = pool.submit(Idempotency("key_1", "k", "body").run, database, Made, work)
+        first = pool.submit(Idempotency("key_1", "k", "body").run, database, CreatedJob, fail_late)
+        first_started.wait(LIMIT_SECONDS)
+        second = pool.submit(Idempotency("key_1", "k", "body").run, database, CreatedJob, create_job)
         threading.Event().wait(0.1)
-        both.set()
+        second_sent.set()
         with pytest.raises(ZeroDivisionError):
-            failing.result()
-        waiting.result()
+            first.result()
+        second.result()
     assert n_jobs(database) == 1

@@ -1,4 +1,4 @@
-"""One attempt at a job, with a real process: however it ends, the row says so."""
+"""Attempts at jobs in real processes. The row of the job records how each attempt ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from models.errors import BadDataError
 from workers import attempt, job_kinds, stopping
 from workers.limits import memory_of
 
-# The processes do nothing but use a database of their own and end without a word.
+# The forked processes only use their own database connections and exit.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 OWNER = "wrk_1"
@@ -42,41 +42,41 @@ OWNER = "wrk_1"
 
 def succeed(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     with ctx.db.write() as tx:
-        queue.finish(tx, claim, "succeeded", result={"made_by": os.getpid()})
+        queue.finish(tx, claim, "succeeded", result={"pid": os.getpid()})
 
 
-def tell_how_nice_it_is(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    weighed = Path("/proc/self/autogroup")
-    session = weighed.read_text().split()[-1] if weighed.exists() else None
+def report_niceness(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    autogroup = Path("/proc/self/autogroup")
+    session = autogroup.read_text().split()[-1] if autogroup.exists() else None
     with ctx.db.write() as tx:
         queue.finish(tx, claim, "succeeded", result={"process": os.nice(0), "session": session})
 
 
-def refuse(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    raise BadDataError("line 7 makes no sense")
+def reject_data(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    raise BadDataError("line 7 is invalid")
 
 
 def divide_by_zero(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    raise ZeroDivisionError("a secret of the house")
+    raise ZeroDivisionError("a secret")
 
 
-def take_all_memory(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def run_out_of_memory(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     raise MemoryError
 
 
-def meet_a_full_disk(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def fail_with_full_disk(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def be_killed(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def kill_itself(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def exit_with_status(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     os._exit(3)
 
 
-def end_without_a_word(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def return_without_finishing(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     pass
 
 
@@ -84,47 +84,47 @@ def sleep(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     time.sleep(LIMIT_SECONDS)
 
 
-def be_cancelled(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def notice_cancellation(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     cancel(ctx, claim)
     for n in itertools.count():
         report("training", n, None, "rounds")
         time.sleep(0.01)
 
 
-def be_cancelled_and_not_listen(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def ignore_cancellation(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     cancel(ctx, claim)
     time.sleep(LIMIT_SECONDS)
 
 
-def be_stopped(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def stop_worker(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     stopping.request()
     time.sleep(LIMIT_SECONDS)
 
 
-def be_cancelled_and_stopped(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def cancel_and_stop(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     cancel(ctx, claim)
-    be_stopped(ctx, claim, report)
+    stop_worker(ctx, claim, report)
 
 
-def be_overtaken(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+def lose_claim(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     with ctx.db.write() as tx:
         job = queue.lock(tx, claim.job_id)
         assert job is not None
-        queue.requeue_lost(tx, job, reason="thought dead")
+        queue.requeue_lost(tx, job, reason="test")
         job.state, job.lease_owner, job.attempt = "running", "wrk_2", 2
         job.lease_expires_at = tx.now + timedelta(seconds=600)
     time.sleep(LIMIT_SECONDS)
 
 
-def hoard(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    hoarded = np.ones(400 << 17)  # 400 MiB
+def allocate_memory(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    array = np.ones(400 << 17)  # 400 MiB
     time.sleep(LIMIT_SECONDS)
-    assert hoarded.all()
+    assert array.all()
 
 
-def looks_at(claim: Claim) -> int:
-    """How often the watching process has looked at the memory."""
-    return Path(claim.spec["pid"]).with_name("looks").stat().st_size
+def n_memory_checks(claim: Claim) -> int:
+    """Return how often the watching process has measured the memory of the job's process."""
+    return Path(claim.spec["pid"]).with_name("memory_checks").stat().st_size
 
 
 def read_a_large_file(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
@@ -132,18 +132,18 @@ def read_a_large_file(ctx: AppContext, claim: Claim, report: ProgressReporter) -
         file.truncate(1 << 31)
         mapped = np.memmap(file, dtype=np.uint8, mode="r")
         assert mapped[:: 1 << 12].sum() == 0
-        looks = looks_at(claim)
-        wait_for(lambda: looks_at(claim) >= looks + 2 or None, what="two more looks at the memory")
+        before = n_memory_checks(claim)
+        wait_for(lambda: n_memory_checks(claim) >= before + 2 or None, what="two more memory checks")
     succeed(ctx, claim, report)
 
 
-def be_struck_down(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    structlog.get_logger().warning("work.began", where="here")
-    logging.getLogger("a library").warning("Dear Sir, my password is 1234")
+def crash(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
+    structlog.get_logger().warning("work.started", where="here")
+    logging.getLogger("library").warning("Dear Sir, my password is 1234")
     try:
         raise ValueError("Dear Sir")
     except ValueError:
-        structlog.get_logger().exception("work.stumbled")
+        structlog.get_logger().exception("work.failed")
     ctypes.string_at(0)
 
 
@@ -154,41 +154,41 @@ def cancel(ctx: AppContext, claim: Claim) -> None:
         queue.request_cancel(tx, job)
 
 
-class Double:
-    """A kind of work that behaves as the job's request says."""
+class FakeWork:
+    """A kind of work that calls the function of this file that the spec of the job names."""
 
     def __init__(self) -> None:
-        self.ended: list[str] = []
+        self.failures: list[str] = []
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-        """Behave so."""
+        """Write the process id to a file and call the function."""
         Path(claim.spec["pid"]).write_text(str(os.getpid()))
-        globals()[claim.spec["do"]](ctx, claim, report)
+        globals()[claim.spec["action"]](ctx, claim, report)
 
     def on_failure(self, _tx: Transaction, _dataset_id: str | None, error: dict[str, Any]) -> None:
-        """Remember it, where the watching process ended the job."""
-        self.ended.append(error["code"])
+        """Record the error code, if the watching process ends the job."""
+        self.failures.append(error["code"])
 
 
 @pytest.fixture
-def double(monkeypatch: pytest.MonkeyPatch) -> Double:
-    made = Double()
-    monkeypatch.setitem(job_kinds.KINDS, "train", made)
+def fake_work(monkeypatch: pytest.MonkeyPatch) -> FakeWork:
+    fake_work = FakeWork()
+    monkeypatch.setitem(job_kinds.KINDS, "train", fake_work)
     monkeypatch.setattr(stopping, "_flag", mmap.mmap(-1, 1))
-    return made
+    return fake_work
 
 
 class Run:
-    """Attempts at one job."""
+    """A queued job, and attempts at it with fast settings."""
 
-    def __init__(self, ctx: AppContext, do: str, folder: Path, **changed: float) -> None:
-        quick = {"heartbeat_seconds": 0.05, "cancel_grace_seconds": 0.3, "job_attempts": 2, **changed}
-        self.ctx = replace(ctx, settings=ctx.settings.model_copy(update=quick))
+    def __init__(self, ctx: AppContext, action: str, folder: Path, **settings: float) -> None:
+        update = {"heartbeat_seconds": 0.05, "cancel_grace_seconds": 0.3, "job_attempts": 2, **settings}
+        self.ctx = replace(ctx, settings=ctx.settings.model_copy(update=update))
         self.pid_file = folder / "pid"
-        self.job_id = rows.queued(ctx.db, {"do": do, "pid": str(self.pid_file)})
+        self.job_id = rows.queued(ctx.db, {"action": action, "pid": str(self.pid_file)})
 
     def attempt(self) -> tables.Job:
-        """Make one, until its process has gone; gives the job's row."""
+        """Run one attempt, check that its process has ended, and return the row of the job."""
         attempt.run(self.ctx, self.job_id, OWNER)
         pid = int(self.pid_file.read_text())
         assert pid != os.getpid()
@@ -198,102 +198,106 @@ class Run:
 
     @property
     def events(self) -> list[str]:
-        """What happened, from the start of the first attempt on."""
+        """Return the types of the events after the first one (queued)."""
         return rows.events(self.ctx.db, self.job_id)[1:]
 
 
-def test_work_that_is_done_ends_in_another_process(ctx: AppContext, double: Double, tmp_path: Path) -> None:
+def test_a_job_runs_in_another_process(ctx: AppContext, fake_work: FakeWork, tmp_path: Path) -> None:
     run = Run(ctx, "succeed", tmp_path)
     job = run.attempt()
-    assert (job.state, job.result) == ("succeeded", {"made_by": int(run.pid_file.read_text())})
+    assert (job.state, job.result) == ("succeeded", {"pid": int(run.pid_file.read_text())})
     assert run.events == ["started", "succeeded"]
-    # A notifier that rings again finds nothing to do.
+    # A second notification about the same job has no effect.
     attempt.run(run.ctx, run.job_id, OWNER)
     assert run.events == ["started", "succeeded"]
 
 
 @pytest.mark.parametrize(
-    ("do", "code"),
-    [("refuse", "bad_data"), ("divide_by_zero", "internal_error"), ("take_all_memory", "out_of_memory")],
+    ("action", "code"),
+    [
+        ("reject_data", "bad_data"),
+        ("divide_by_zero", "internal_error"),
+        ("run_out_of_memory", "out_of_memory"),
+    ],
 )
-def test_work_that_cannot_be_done_fails_at_once_and_says_why(
-    ctx: AppContext, double: Double, tmp_path: Path, do: str, code: str
+def test_a_job_that_raises_an_error_fails_with_its_code(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, action: str, code: str
 ) -> None:
-    run = Run(ctx, do, tmp_path)
+    run = Run(ctx, action, tmp_path)
     job = run.attempt()
     assert job.state == "failed"
     assert job.error is not None
     assert job.error["code"] == code
     assert run.events == ["started", "failed"]
-    if do == "refuse":
-        assert "line 7 makes no sense" in job.error["detail"]
+    if action == "reject_data":
+        assert "line 7 is invalid" in job.error["detail"]
     else:
         assert "secret" not in str(job.error)
 
 
 @pytest.mark.parametrize(
-    ("do", "reason"),
+    ("action", "reason"),
     [
-        ("be_killed", "SIGKILL"),
-        ("leave", "status 3"),
-        ("end_without_a_word", "status 0"),
+        ("kill_itself", "SIGKILL"),
+        ("exit_with_status", "status 3"),
+        ("return_without_finishing", "status 0"),
     ],
 )
-def test_a_process_that_is_lost_is_tried_again_until_the_limit(
-    ctx: AppContext, double: Double, tmp_path: Path, do: str, reason: str
+def test_a_job_whose_process_dies_is_retried_until_the_limit(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, action: str, reason: str
 ) -> None:
-    run = Run(ctx, do, tmp_path)
+    run = Run(ctx, action, tmp_path)
     job = run.attempt()
     assert (job.state, job.attempt) == ("queued", 1)
     assert run.events == ["started", "lost"]
-    assert double.ended == []
+    assert fake_work.failures == []
     job = run.attempt()
     assert (job.state, job.attempt) == ("failed", 2)
     assert job.error is not None
     assert job.error["code"] == "worker_lost"
     assert reason in job.error["detail"]
     assert run.events == ["started", "lost", "started", "failed"]
-    assert double.ended == ["worker_lost"]
+    assert fake_work.failures == ["worker_lost"]
 
 
 @pytest.mark.parametrize("niceness", [0, 7])
-def test_a_job_stands_back_and_its_worker_does_not(
-    ctx: AppContext, double: Double, tmp_path: Path, niceness: int
+def test_a_job_process_is_nicer_than_its_worker(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, niceness: int
 ) -> None:
     before = os.nice(0)
-    job = Run(ctx, "tell_how_nice_it_is", tmp_path, job_niceness=niceness).attempt()
+    job = Run(ctx, "report_niceness", tmp_path, job_niceness=niceness).attempt()
     assert job.result is not None
     assert job.result["process"] == min(before + niceness, 19)
-    # Systems that weigh sessions do so by this number, which others than root may set a few times a second.
+    # With autogroups, this number applies to the session. Users other than root can change it only rarely.
     assert job.result["session"] in (None, "0", str(niceness))
     assert os.nice(0) == before
 
 
-def test_a_disk_that_is_full_is_not_held_against_the_job(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_a_full_disk_does_not_count_as_a_failure_of_the_job(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
-    run = Run(ctx, "meet_a_full_disk", tmp_path, job_attempts=1)
+    run = Run(ctx, "fail_with_full_disk", tmp_path, job_attempts=1)
     job = run.attempt()
     assert (job.state, job.failures) == ("queued", 0)
     assert run.events == ["started", "lost"]
 
 
-def test_a_job_that_takes_longer_than_it_may_is_ended(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_a_job_that_exceeds_the_time_limit_fails(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
     run = Run(ctx, "sleep", tmp_path, job_seconds=0.3)
     job = run.attempt()
     assert job.state == "failed"
     assert job.error is not None
     assert job.error["code"] == "out_of_time"
-    assert double.ended == ["out_of_time"]
+    assert fake_work.failures == ["out_of_time"]
 
 
-def test_a_job_that_needs_more_memory_than_it_may_is_ended(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_a_job_that_exceeds_the_memory_limit_fails(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
     limit = memory_of(os.getpid()) + (200 << 20)
-    run = Run(ctx, "hoard", tmp_path, job_memory_bytes=limit)
+    run = Run(ctx, "allocate_memory", tmp_path, job_memory_bytes=limit)
     job = run.attempt()
     assert job.state == "failed"
     assert job.error is not None
@@ -301,58 +305,60 @@ def test_a_job_that_needs_more_memory_than_it_may_is_ended(
     assert f"{limit:,}" in job.error["detail"]
 
 
-def test_memory_that_is_a_file_does_not_count(
-    ctx: AppContext, double: Double, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_memory_mapped_files_do_not_count(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = tmp_path / "looks"
-    looks.touch()
+    memory_checks = tmp_path / "memory_checks"
+    memory_checks.touch()
 
-    def counted(pid: int) -> int:
-        with looks.open("ab") as file:
+    def count_and_measure(pid: int) -> int:
+        with memory_checks.open("ab") as file:
             file.write(b".")
         return memory_of(pid)
 
-    monkeypatch.setattr("workers.limits.memory_of", counted)
+    monkeypatch.setattr("workers.limits.memory_of", count_and_measure)
     run = Run(ctx, "read_a_large_file", tmp_path, job_memory_bytes=memory_of(os.getpid()) + (200 << 20))
     assert run.attempt().state == "succeeded"
 
 
-def test_a_job_that_is_given_up_tells_its_last_words_and_nothing_of_a_mail(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_a_job_that_crashes_keeps_the_end_of_its_log_without_text_of_messages(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
     logs.configure(ctx.settings)
-    job = Run(ctx, "be_struck_down", tmp_path, job_attempts=1).attempt()
+    job = Run(ctx, "crash", tmp_path, job_attempts=1).attempt()
     assert job.state == "failed"
     assert job.error is not None
     assert "SIGSEGV" in job.error["detail"]
-    said = job.error["log"]
-    began, stumbled = (json.loads(line) for line in said[:2])
-    assert (began["event"], began["where"], began["level"]) == ("work.began", "here", "warning")
-    assert (stumbled["event"], stumbled["exception"]) == ("work.stumbled", "ValueError")
-    assert any("Segmentation fault" in line for line in said)
-    assert any("be_struck_down" in line for line in said)
-    assert "Dear Sir" not in str(said)
+    log = job.error["log"]
+    first, second = (json.loads(line) for line in log[:2])
+    assert (first["event"], first["where"], first["level"]) == ("work.started", "here", "warning")
+    assert (second["event"], second["exception"]) == ("work.failed", "ValueError")
+    assert any("Segmentation fault" in line for line in log)
+    assert any("in crash" in line for line in log)
+    assert "Dear Sir" not in str(log)
 
 
-def test_a_job_that_is_cancelled_ends_itself(ctx: AppContext, double: Double, tmp_path: Path) -> None:
-    run = Run(ctx, "be_cancelled", tmp_path, cancel_grace_seconds=LIMIT_SECONDS)
+def test_a_cancelled_job_stops_at_its_next_report(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
+) -> None:
+    run = Run(ctx, "notice_cancellation", tmp_path, cancel_grace_seconds=LIMIT_SECONDS)
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "phase", "cancelled"]
 
 
-def test_a_job_that_does_not_notice_that_it_was_cancelled_is_ended(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_a_job_that_ignores_its_cancellation_is_killed(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
-    run = Run(ctx, "be_cancelled_and_not_listen", tmp_path)
+    run = Run(ctx, "ignore_cancellation", tmp_path)
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "cancelled"]
-    assert double.ended == ["cancelled"]
+    assert fake_work.failures == ["cancelled"]
 
 
-def test_a_worker_that_is_told_to_stop_hands_its_job_back(
-    ctx: AppContext, double: Double, notified: list[str], tmp_path: Path
+def test_a_stopping_worker_releases_its_job(
+    ctx: AppContext, fake_work: FakeWork, notified: list[str], tmp_path: Path
 ) -> None:
-    run = Run(ctx, "be_stopped", tmp_path)
+    run = Run(ctx, "stop_worker", tmp_path)
     notified.clear()
     job = run.attempt()
     assert (job.state, job.failures, job.consecutive_losses) == ("queued", 0, 0)
@@ -360,28 +366,28 @@ def test_a_worker_that_is_told_to_stop_hands_its_job_back(
     assert notified == [run.job_id]
 
 
-def test_a_worker_that_is_told_to_stop_does_not_hand_a_cancelled_job_back(
-    ctx: AppContext, double: Double, notified: list[str], tmp_path: Path
+def test_a_stopping_worker_does_not_release_a_cancelled_job(
+    ctx: AppContext, fake_work: FakeWork, notified: list[str], tmp_path: Path
 ) -> None:
-    run = Run(ctx, "be_cancelled_and_stopped", tmp_path, cancel_grace_seconds=600)
+    run = Run(ctx, "cancel_and_stop", tmp_path, cancel_grace_seconds=600)
     notified.clear()
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "cancelled"]
-    assert double.ended == ["cancelled"]
+    assert fake_work.failures == ["cancelled"]
     assert notified == []
 
 
-def test_a_process_whose_job_is_somebody_elses_is_ended_and_changes_nothing(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_a_process_whose_job_another_worker_has_claimed_is_ended_and_changes_nothing(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
-    run = Run(ctx, "be_overtaken", tmp_path)
+    run = Run(ctx, "lose_claim", tmp_path)
     job = run.attempt()
     assert (job.state, job.lease_owner, job.attempt) == ("running", "wrk_2", 2)
     assert run.events == ["started", "lost"]
 
 
-def test_a_job_that_is_not_there_to_be_taken_starts_no_process(
-    ctx: AppContext, double: Double, tmp_path: Path
+def test_no_process_starts_if_the_job_cannot_be_claimed(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
     run = Run(ctx, "succeed", tmp_path)
     rows.claimed(ctx.db, run.job_id, "wrk_2")

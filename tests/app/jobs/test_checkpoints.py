@@ -1,4 +1,4 @@
-"""Checkpoints: what is kept is what is found again, and whatever is wrong with one costs only time."""
+"""Checkpoints are restored exactly. A missing or damaged checkpoint costs only time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ STATE: State = {
 
 
 @pytest.fixture
-def env_at_once(ctx: AppContext) -> AppContext:
-    """Takes a checkpoint whenever one is offered."""
+def eager_ctx(ctx: AppContext) -> AppContext:
+    """A context with which every offered checkpoint is written."""
     return replace(ctx, settings=ctx.settings.model_copy(update={"checkpoint_seconds": 1e-9}))
 
 
@@ -47,62 +47,62 @@ def lose(ctx: AppContext, job_id: str) -> None:
         queue.requeue_lost(tx, job, reason="test")
 
 
-def offer(made: Checkpoints, step: int = 7) -> None:
-    made.offer("training", step, lambda: STATE, lambda: {"training": 1.5})
+def offer(store: Checkpoints, step: int = 7) -> None:
+    store.offer("training", step, lambda: STATE, lambda: {"training": 1.5})
 
 
-def kept(ctx: AppContext) -> list[Path]:
-    return [ctx.storage.local(found.key) for found in ctx.storage.files(checkpoints.FOLDER)]
+def checkpoint_files(ctx: AppContext) -> list[Path]:
+    return [ctx.storage.local(file.key) for file in ctx.storage.files(checkpoints.FOLDER)]
 
 
-def interrupted(ctx: AppContext) -> tuple[str, Path]:
-    """A job that is queued again and has a checkpoint, and the checkpoint's file."""
+def interrupt_job(ctx: AppContext) -> tuple[str, Path]:
+    """Create a job that wrote a checkpoint and was queued again. Return its id and the checkpoint's file."""
     job_id = rows.queued(ctx.db)
-    _, made = attempt(ctx, job_id)
-    offer(made)
+    _, store = attempt(ctx, job_id)
+    offer(store)
     lose(ctx, job_id)
-    (path,) = kept(ctx)
+    (path,) = checkpoint_files(ctx)
     return job_id, path
 
 
-def test_a_later_attempt_finds_the_same_arrays(env_at_once: AppContext) -> None:
-    job_id, _ = interrupted(env_at_once)
-    claim, made = attempt(env_at_once, job_id)
-    found = made.load()
-    assert found is not None
-    assert found.seconds == {"training": 1.5}
-    assert found.state.keys() == STATE.keys()
+def test_a_later_attempt_loads_the_same_arrays(eager_ctx: AppContext) -> None:
+    job_id, _ = interrupt_job(eager_ctx)
+    claim, store = attempt(eager_ctx, job_id)
+    resumed = store.load()
+    assert resumed is not None
+    assert resumed.seconds == {"training": 1.5}
+    assert resumed.state.keys() == STATE.keys()
     for name, array in STATE.items():
-        again = found.state[name]
-        assert (again.dtype, again.shape) == (array.dtype, array.shape)
-        assert np.array_equal(again, array)
-        assert again.flags.writeable
-    assert rows.events(env_at_once.db, claim.job_id)[-1] == "resumed"
+        loaded = resumed.state[name]
+        assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+        assert np.array_equal(loaded, array)
+        assert loaded.flags.writeable
+    assert rows.events(eager_ctx.db, claim.job_id)[-1] == "resumed"
 
 
-def test_a_newer_checkpoint_takes_the_place_of_the_older(env_at_once: AppContext) -> None:
-    job_id = rows.queued(env_at_once.db)
-    other = interrupted(env_at_once)[1]
-    claim, made = attempt(env_at_once, job_id)
-    assert made.load() is None
-    offer(made, 7)
-    made._due = 0.0  # twenty times what the first one took is not waited for here
-    offer(made, 8)
-    named = rows.job(env_at_once.db, claim.job_id).checkpoint
-    assert named is not None
-    assert named["completed"] == 8
-    assert sorted(kept(env_at_once)) == sorted([other, env_at_once.storage.local(named["key"])])
-    checkpoints.delete_all(env_at_once.storage, job_id)
-    assert kept(env_at_once) == [other]
+def test_a_new_checkpoint_replaces_the_previous_one(eager_ctx: AppContext) -> None:
+    job_id = rows.queued(eager_ctx.db)
+    other = interrupt_job(eager_ctx)[1]
+    claim, store = attempt(eager_ctx, job_id)
+    assert store.load() is None
+    offer(store, 7)
+    store._due = 0.0  # skip the pause after the first checkpoint
+    offer(store, 8)
+    checkpoint = rows.job(eager_ctx.db, claim.job_id).checkpoint
+    assert checkpoint is not None
+    assert checkpoint["completed"] == 8
+    assert sorted(checkpoint_files(eager_ctx)) == sorted([other, eager_ctx.storage.local(checkpoint["key"])])
+    checkpoints.delete_all(eager_ctx.storage, job_id)
+    assert checkpoint_files(eager_ctx) == [other]
 
 
-def damage(path: Path) -> None:
+def flip_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
 
 
-def cut_short(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
@@ -110,86 +110,86 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("spoil", [damage, cut_short, empty, Path.unlink])
-def test_a_checkpoint_that_cannot_be_read_is_ignored_and_told_of(
-    env_at_once: AppContext, spoil: Callable[[Path], None]
+@pytest.mark.parametrize("damage", [flip_bit, truncate, empty, Path.unlink])
+def test_a_damaged_or_missing_checkpoint_is_ignored_and_recorded(
+    eager_ctx: AppContext, damage: Callable[[Path], None]
 ) -> None:
-    job_id, path = interrupted(env_at_once)
-    spoil(path)
-    _, made = attempt(env_at_once, job_id)
-    assert made.load() is None
-    assert rows.events(env_at_once.db, job_id)[-1] == "checkpoint_ignored"
+    job_id, path = interrupt_job(eager_ctx)
+    damage(path)
+    _, store = attempt(eager_ctx, job_id)
+    assert store.load() is None
+    assert rows.events(eager_ctx.db, job_id)[-1] == "checkpoint_ignored"
 
 
-def test_a_file_that_is_what_it_was_but_no_checkpoint_is_ignored(env_at_once: AppContext) -> None:
-    job_id, path = interrupted(env_at_once)
+def test_a_file_with_the_right_digest_that_is_not_a_checkpoint_is_ignored(eager_ctx: AppContext) -> None:
+    job_id, path = interrupt_job(eager_ctx)
     path.write_bytes(b"something else")
-    claim, _ = attempt(env_at_once, job_id)
+    claim, _ = attempt(eager_ctx, job_id)
     assert claim.checkpoint is not None
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     claim = replace(claim, checkpoint={**claim.checkpoint, "sha256": digest})
-    assert Checkpoints(env_at_once, claim, ProgressReporter(env_at_once.db, claim)).load() is None
-    assert rows.events(env_at_once.db, job_id)[-1] == "checkpoint_ignored"
+    assert Checkpoints(eager_ctx, claim, ProgressReporter(eager_ctx.db, claim)).load() is None
+    assert rows.events(eager_ctx.db, job_id)[-1] == "checkpoint_ignored"
 
 
-def test_a_checkpoint_of_other_software_is_ignored(
-    env_at_once: AppContext, monkeypatch: pytest.MonkeyPatch
+def test_a_checkpoint_of_other_software_versions_is_ignored(
+    eager_ctx: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id, _ = interrupted(env_at_once)
+    job_id, _ = interrupt_job(eager_ctx)
     monkeypatch.setattr(checkpoints, "software", lambda: {"covey": "later"})
-    _, made = attempt(env_at_once, job_id)
-    assert made.load() is None
-    assert rows.events(env_at_once.db, job_id)[-1] == "checkpoint_ignored"
+    _, store = attempt(eager_ctx, job_id)
+    assert store.load() is None
+    assert rows.events(eager_ctx.db, job_id)[-1] == "checkpoint_ignored"
 
 
-def test_an_attempt_that_was_overtaken_names_no_checkpoint(env_at_once: AppContext) -> None:
-    job_id = rows.queued(env_at_once.db)
-    _, late = attempt(env_at_once, job_id)
-    lose(env_at_once, job_id)
-    _, now = attempt(env_at_once, job_id)
-    offer(now)
-    before = rows.job(env_at_once.db, job_id).checkpoint
+def test_an_attempt_that_lost_its_claim_records_no_checkpoint(eager_ctx: AppContext) -> None:
+    job_id = rows.queued(eager_ctx.db)
+    _, late = attempt(eager_ctx, job_id)
+    lose(eager_ctx, job_id)
+    _, current = attempt(eager_ctx, job_id)
+    offer(current)
+    before = rows.job(eager_ctx.db, job_id).checkpoint
     with pytest.raises(LostClaimError):
         offer(late)
-    assert rows.job(env_at_once.db, job_id).checkpoint == before
+    assert rows.job(eager_ctx.db, job_id).checkpoint == before
     assert before is not None
-    assert env_at_once.storage.local(before["key"]).is_file(), "and removes none"
+    assert eager_ctx.storage.local(before["key"]).is_file(), "the late attempt deletes no checkpoint"
 
 
-def test_checkpoints_come_by_the_clock_and_rarely_where_they_are_dear(
+def test_checkpoints_are_written_rarely_if_writing_is_slow(
     ctx: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
     monkeypatch.setattr("app.jobs.checkpoints.time.monotonic", lambda: now)
     job_id = rows.queued(ctx.db)
-    _, made = attempt(ctx, job_id)
-    taken = []
+    _, store = attempt(ctx, job_id)
+    times = []
 
-    def dear() -> State:
+    def slow_snapshot() -> State:
         nonlocal now
-        taken.append(now)
+        times.append(now)
         now += 1.0
         return STATE
 
     while now < 100.0:
-        made.offer("training", 1, dear, dict)
+        store.offer("training", 1, slow_snapshot, dict)
         now += 0.5
-    assert taken[0] == ctx.settings.checkpoint_seconds
-    # One second of writing is followed by nineteen of training, give or take the half second of a step.
-    assert all(19.5 <= later - sooner <= 21 for sooner, later in pairwise(taken))
+    assert times[0] == ctx.settings.checkpoint_seconds
+    # One second of writing is followed by 19 seconds of training, plus or minus the half second of a step.
+    assert all(19.5 <= later - sooner <= 21 for sooner, later in pairwise(times))
 
 
-def test_a_full_disk_costs_the_checkpoint_and_not_the_job(
-    env_at_once: AppContext, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_prevents_the_checkpoint_but_does_not_fail_the_job(
+    eager_ctx: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = rows.queued(env_at_once.db)
-    _, made = attempt(env_at_once, job_id)
+    job_id = rows.queued(eager_ctx.db)
+    _, store = attempt(eager_ctx, job_id)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(env_at_once.storage, "put", full)
-    offer(made)
-    assert rows.job(env_at_once.db, job_id).checkpoint is None
-    assert kept(env_at_once) == []
-    assert list(env_at_once.storage.files("tmp")) == []
+    monkeypatch.setattr(eager_ctx.storage, "put", full)
+    offer(store)
+    assert rows.job(eager_ctx.db, job_id).checkpoint is None
+    assert checkpoint_files(eager_ctx) == []
+    assert list(eager_ctx.storage.files("tmp")) == []

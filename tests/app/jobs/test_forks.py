@@ -1,4 +1,4 @@
-"""A worker forks while its own threads use the database; the new processes must be none the worse for it."""
+"""Processes that a worker forks while its threads use the database can write to the database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from waiting import LIMIT_SECONDS
 FORKS = 15
 
 
-def test_a_process_that_is_forked_in_mid_transaction_can_write(tmp_path: Path) -> None:
-    ran = subprocess.run(
+def test_a_process_that_is_forked_during_a_transaction_can_write(tmp_path: Path) -> None:
+    result = subprocess.run(
         [sys.executable, forking.__file__, str(tmp_path), str(FORKS)],
         cwd=Path(__file__).parents[3],
         env={"PYTHONPATH": str(Path(__file__).parents[3])},
@@ -22,4 +22,4 @@ def test_a_process_that_is_forked_in_mid_transaction_can_write(tmp_path: Path) -
         text=True,
         timeout=LIMIT_SECONDS,
     )
-    assert ran.stdout == str(FORKS), ran.stderr[-3000:]
+    assert result.stdout == str(FORKS), result.stderr[-3000:]

@@ -1,4 +1,4 @@
-"""Ringing for jobs while the broker is well, or takes connections and never answers: no request waits."""
+"""Notifications with an available, an unresponsive and an unavailable broker. Requests never wait."""
 
 from __future__ import annotations
 
@@ -17,49 +17,52 @@ from waiting import LIMIT_SECONDS, wait_for
 from app.jobs.notifier import QUEUE, TASK, BackgroundNotifier
 
 
-class Recording(BackgroundNotifier):
-    """Tells what became of every ring, and lets a test hold them up."""
+class RecordingNotifier(BackgroundNotifier):
+    """Records the result of every notification. A test can block sending."""
 
     def __init__(self, broker_url: str) -> None:
-        self.notified: list[tuple[str, bool]] = []
-        self.begun = threading.Event()
-        self.let_go = threading.Event()
-        self.let_go.set()
+        self.results: list[tuple[str, bool]] = []
+        self.started = threading.Event()
+        self.unblocked = threading.Event()
+        self.unblocked.set()
         super().__init__(broker_url)
 
     def _send(self, job_id: str) -> bool:
-        self.begun.set()
-        self.let_go.wait(LIMIT_SECONDS)
-        heard = super()._send(job_id)
-        self.notified.append((job_id, heard))
-        return heard
+        self.started.set()
+        self.unblocked.wait(LIMIT_SECONDS)
+        delivered = super()._send(job_id)
+        self.results.append((job_id, delivered))
+        return delivered
 
 
 @contextmanager
-def mute() -> Iterator[str]:
-    """A server that takes connections and says nothing; gives host and port."""
+def unresponsive_server() -> Iterator[str]:
+    """Run a server that accepts connections and never responds. Yield its host and port."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("scheme", ["redis", "amqp"])
-def test_a_mute_broker_holds_nobody_up_and_what_came_meanwhile_is_left_to_the_workers(scheme: str) -> None:
-    with mute() as address:
-        notifier = Recording(f"{scheme}://{address}/")
-        notifier.let_go.clear()
+def test_an_unresponsive_broker_blocks_no_caller_and_pending_notifications_are_dropped(scheme: str) -> None:
+    with unresponsive_server() as address:
+        notifier = RecordingNotifier(f"{scheme}://{address}/")
+        notifier.unblocked.clear()
         notifier.notify("first")
-        assert notifier.begun.wait(LIMIT_SECONDS)
+        assert notifier.started.wait(LIMIT_SECONDS)
         for n in range(1000):
-            notifier.notify(f"meanwhile {n}")
-        assert notifier.notified == [], "whoever rings goes on before anybody has heard"
-        notifier.let_go.set()
-        wait_for(lambda: True if notifier.notified else None, what="the broker to be given up")
-        wait_for(lambda: True if notifier._pending.empty() else None, what="the others to be dropped")
+            notifier.notify(f"pending {n}")
+        assert notifier.results == [], "the caller continues before anything is sent"
+        notifier.unblocked.set()
+        wait_for(lambda: True if notifier.results else None, what="the first notification to fail")
+        wait_for(
+            lambda: True if notifier._pending.empty() else None,
+            what="the pending notifications to be dropped",
+        )
         notifier.close()
-    assert notifier.notified == [("first", False)]
+    assert notifier.results == [("first", False)]
 
 
-def test_rings_reach_the_broker_in_order_and_the_last_ones_before_the_end(tmp_path: Path) -> None:
+def test_notifications_are_sent_in_order_and_all_before_closing(tmp_path: Path) -> None:
     jobs = [f"job_{n}" for n in range(50)]
     with production.valkey(tmp_path) as url, redis.Redis.from_url(url) as client:
         notifier = BackgroundNotifier(url)
@@ -71,9 +74,9 @@ def test_rings_reach_the_broker_in_order_and_the_last_ones_before_the_end(tmp_pa
     assert [message["headers"]["argsrepr"] for message in messages] == [f"['{job}']" for job in jobs]
 
 
-def test_a_broker_that_is_gone_is_no_error() -> None:
-    notifier = Recording(f"redis://127.0.0.1:{production.free_port()}/0")
+def test_an_unavailable_broker_is_no_error() -> None:
+    notifier = RecordingNotifier(f"redis://127.0.0.1:{production.free_port()}/0")
     notifier.notify("job")
-    wait_for(lambda: True if notifier.notified else None, what="the ring to fail")
+    wait_for(lambda: True if notifier.results else None, what="the notification to fail")
     notifier.close()
-    assert notifier.notified == [("job", False)]
+    assert notifier.results == [("job", False)]

@@ -1,4 +1,4 @@
-"""A running job's line to its row."""
+"""A running job writes its progress and its curve, and notices that it must stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.jobs.queue import Claim, LostClaimError
 
 
 class Stopwatch:
-    """What the reporter takes for the time."""
+    """The clock of the reporter. It advances only if the test changes it."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -47,7 +47,7 @@ def curve(database: Database) -> dict[int, dict[str, float]]:
         return {point.step: point.measures for point in session.scalars(select(tables.CurvePoint))}
 
 
-def test_progress_is_written_now_and_then_and_no_point_of_the_curve_is_missed(
+def test_progress_is_written_at_intervals_and_includes_every_point_of_the_curve(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
     report = ProgressReporter(database, claim)
@@ -69,11 +69,11 @@ def test_a_point_of_the_curve_is_written_once(
     written: list[int] = []
     write = queue.report_progress
 
-    def noted(db: Database, claim: Claim, progress: dict[str, Any], **what: Any) -> bool:
-        written.extend(what["curve"])
-        return write(db, claim, progress, **what)
+    def record(db: Database, claim: Claim, progress: dict[str, Any], **options: Any) -> bool:
+        written.extend(options["curve"])
+        return write(db, claim, progress, **options)
 
-    monkeypatch.setattr(queue, "report_progress", noted)
+    monkeypatch.setattr(queue, "report_progress", record)
     report = ProgressReporter(database, claim)
     for n in range(1, 10):
         report("training", n, 10, "rounds", {"z": 1 / n})
@@ -82,7 +82,7 @@ def test_a_point_of_the_curve_is_written_once(
     assert written == list(range(1, 11))
 
 
-def test_a_measure_that_is_no_number_is_left_out(
+def test_measures_that_are_not_finite_are_omitted(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
     report = ProgressReporter(database, claim)
@@ -90,7 +90,7 @@ def test_a_measure_that_is_no_number_is_left_out(
     assert curve(database) == {1: {"error": 0.5}}
 
 
-def test_a_phase_that_begins_or_ends_is_told_at_once(
+def test_the_begin_and_end_of_a_phase_are_written_immediately(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
     report = ProgressReporter(database, claim)
@@ -104,7 +104,7 @@ def test_a_phase_that_begins_or_ends_is_told_at_once(
     assert rows.events(database, claim.job_id) == ["queued", "started", "phase", "phase"]
 
 
-def test_a_job_that_was_asked_to_stop_stops_at_its_next_report(
+def test_a_cancelled_job_stops_at_its_next_report(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
     report = ProgressReporter(database, claim)
@@ -118,28 +118,28 @@ def test_a_job_that_was_asked_to_stop_stops_at_its_next_report(
         report("training", 1, 9, "rounds")
 
 
-def test_a_job_that_is_somebody_elses_stops_at_its_next_report(
+def test_a_job_that_lost_its_claim_stops_at_its_next_report(
     database: Database, claim: Claim, stopwatch: Stopwatch
 ) -> None:
     report = ProgressReporter(database, claim)
     with database.write() as tx:
         job = queue.lock(tx, claim.job_id)
         assert job is not None
-        queue.requeue_lost(tx, job, reason="it fell silent")
+        queue.requeue_lost(tx, job, reason="no heartbeat")
     with pytest.raises(LostClaimError):
         report("training", 0, 9, "rounds")
 
 
-def test_a_database_that_is_away_for_a_moment_costs_no_training_and_no_point(
+def test_a_short_outage_of_the_database_stops_no_training_and_loses_no_point(
     database: Database, claim: Claim, stopwatch: Stopwatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = ProgressReporter(database, claim)
 
-    def away(*_: object, **__: object) -> bool:
+    def fail(*_: object, **__: object) -> bool:
         raise OperationalError("UPDATE", {}, ConnectionError("the server closed the connection"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "report_progress", away)
+        patch.setattr(queue, "report_progress", fail)
         report("training", 1, 9, "rounds", {"z": 0.5})
     stopwatch.seconds += REPORT_SECONDS
     report("training", 2, 9, "rounds", {"z": 0.25})

@@ -1,4 +1,4 @@
-"""The ledger: who may do what with a job, and that nobody else changes anything."""
+"""The job queue: claims, leases, fencing, cancellation, notifications and progress."""
 
 from __future__ import annotations
 
@@ -21,33 +21,37 @@ from app.jobs.queue import Claim, LostClaimError
 from app.training import service as training
 from workers import job_kinds
 
-ERROR = {"type": "about:blank", "title": "No", "status": 422, "code": "no", "detail": "it cannot be done"}
+ERROR = {"type": "about:blank", "title": "No", "status": 422, "code": "no", "detail": "invalid"}
 
 
-def sweep(database: Database) -> list[str]:
-    """Take back what was lost, as the supervisor does; gives the jobs."""
+def requeue_lost(database: Database) -> list[str]:
+    """Requeue lost jobs, as the maintenance loop does. Return their ids."""
     with database.write() as tx:
         jobs = queue.lost(tx)
         for job in jobs:
-            job_kinds.handle_loss(tx, job, attempts=10, reason="its worker fell silent", process_died=False)
+            job_kinds.handle_loss(
+                tx, job, attempts=10, reason="its worker sent no heartbeat", process_died=False
+            )
     return [job.id for job in jobs]
 
 
-def die(database: Database, job_id: str, attempts: int = 10) -> None:
-    """The job's own process dies, as the process that watches it sees it."""
+def lose_process(database: Database, job_id: str, attempts: int = 10) -> None:
+    """Handle the death of the job's process, as the watching process does."""
     with database.write() as tx:
         job = queue.lock(tx, job_id)
         assert job is not None
         job_kinds.handle_loss(
-            tx, job, attempts=attempts, reason="its process died", process_died=True, log=["last words"]
+            tx, job, attempts=attempts, reason="its process died", process_died=True, log=["last line"]
         )
 
 
 def checkpoint(database: Database, claim: Claim, step: int = 1) -> dict[str, Any]:
-    """The attempt gets further."""
-    made = {"key": f"checkpoints/{claim.job_id}.{claim.fence}.{step}.safetensors", "fence": claim.fence}
-    queue.report_progress(database, claim, {"phase": "training"}, curve={step: {"z": 0.5}}, checkpoint=made)
-    return made
+    """Report progress with a checkpoint. Return the checkpoint."""
+    checkpoint = {"key": f"checkpoints/{claim.job_id}.{claim.fence}.{step}.safetensors", "fence": claim.fence}
+    queue.report_progress(
+        database, claim, {"phase": "training"}, curve={step: {"z": 0.5}}, checkpoint=checkpoint
+    )
+    return checkpoint
 
 
 def cancel(database: Database, job_id: str) -> None:
@@ -60,7 +64,7 @@ def cancel(database: Database, job_id: str) -> None:
 # Claiming
 
 
-def test_a_queued_job_is_due_and_is_rung_for(database: Database, notified: list[str]) -> None:
+def test_a_queued_job_is_due_and_workers_are_notified(database: Database, notified: list[str]) -> None:
     job_id = rows.queued(database, {"a": 1})
     assert notified == [job_id]
     job = rows.job(database, job_id)
@@ -69,7 +73,7 @@ def test_a_queued_job_is_due_and_is_rung_for(database: Database, notified: list[
     assert rows.events(database, job_id) == ["queued"]
 
 
-def test_a_claim_takes_the_job_and_tells_what_to_do(database: Database, clock: Any) -> None:
+def test_a_claim_locks_the_job_and_returns_its_spec(database: Database, clock: Any) -> None:
     job_id = rows.queued(database, {"a": 1})
     clock.advance(5)
     claim = queue.claim(database, job_id, "wrk_1", lease_seconds=8)
@@ -80,16 +84,16 @@ def test_a_claim_takes_the_job_and_tells_what_to_do(database: Database, clock: A
     assert rows.events(database, job_id) == ["queued", "started"]
 
 
-def test_a_job_that_was_never_there_cannot_be_claimed(database: Database) -> None:
+def test_a_missing_job_cannot_be_claimed(database: Database) -> None:
     assert queue.claim(database, "job_none", "wrk_1", lease_seconds=8) is None
 
 
-def test_one_of_many_threads_gets_a_job(database: Database) -> None:
+def test_only_one_of_many_threads_can_claim_a_job(database: Database) -> None:
     job_ids = [rows.queued(database) for _ in range(10)]
-    together = threading.Barrier(6)
+    barrier = threading.Barrier(6)
 
-    def contend(n: int) -> list[str]:
-        together.wait()
+    def claim_all(n: int) -> list[str]:
+        barrier.wait()
         return [
             job_id
             for job_id in job_ids
@@ -97,142 +101,144 @@ def test_one_of_many_threads_gets_a_job(database: Database) -> None:
         ]
 
     with ThreadPoolExecutor(6) as pool:
-        won = [job_id for wins in pool.map(contend, range(6)) for job_id in wins]
-    assert sorted(won) == sorted(job_ids)
+        claimed = [job_id for ids in pool.map(claim_all, range(6)) for job_id in ids]
+    assert sorted(claimed) == sorted(job_ids)
     for job_id in job_ids:
         assert rows.job(database, job_id).attempt == 1
         assert rows.events(database, job_id) == ["queued", "started"]
 
 
-def test_one_of_many_processes_gets_a_job(database: Database, database_url: str) -> None:
+def test_only_one_of_many_processes_can_claim_a_job(database: Database, database_url: str) -> None:
     job_ids = [rows.queued(database) for _ in range(25)]
-    won = [job_id for wins in race(4, "claim", database_url, *job_ids) for job_id in wins]
-    assert sorted(won) == sorted(job_ids)
+    claimed = [job_id for ids in race(4, "claim", database_url, *job_ids) for job_id in ids]
+    assert sorted(claimed) == sorted(job_ids)
     assert {rows.job(database, job_id).fence for job_id in job_ids} == {1}
 
 
 # Leases
 
 
-def test_a_lease_that_is_renewed_does_not_run_out(database: Database, clock: Any) -> None:
+def test_a_renewed_lease_does_not_expire(database: Database, clock: Any) -> None:
     job_id = rows.queued(database)
     claim = rows.claimed(database, job_id, seconds=10)
     for _ in range(5):
         clock.advance(9)
         assert queue.renew_lease(database, claim, lease_seconds=10) is False
-        assert sweep(database) == []
+        assert requeue_lost(database) == []
     clock.advance(10)
-    assert sweep(database) == [], "it holds to its last moment"
+    assert requeue_lost(database) == [], "the lease has not expired yet"
     clock.advance(0.001)
-    assert sweep(database) == [job_id]
+    assert requeue_lost(database) == [job_id]
 
 
-def test_a_job_whose_worker_fell_silent_is_queued_again_and_counted(
+def test_a_job_whose_lease_expires_is_queued_again(
     database: Database, clock: Any, notified: list[str]
 ) -> None:
     job_id = rows.queued(database)
     rows.claimed(database, job_id, seconds=10)
     notified.clear()
     clock.advance(10.1)
-    assert sweep(database) == [job_id]
-    assert notified == [job_id], "the first time it need not wait"
+    assert requeue_lost(database) == [job_id]
+    assert notified == [job_id], "the first retry is immediate"
     job = rows.job(database, job_id)
     assert (job.state, job.lease_owner, job.lease_expires_at) == ("queued", None, None)
     assert rows.claimed(database, job_id, "wrk_2").attempt == 2
     assert rows.events(database, job_id) == ["queued", "started", "lost", "started"]
 
 
-def test_a_job_that_loses_its_worker_again_and_again_waits_longer_each_time(
+def test_the_delay_grows_with_each_consecutive_loss(
     database: Database, clock: Any, notified: list[str]
 ) -> None:
     job_id = rows.queued(database)
-    waits = []
+    delays = []
     for _ in range(8):
         rows.claimed(database, job_id, seconds=1)
         clock.advance(1.1)
         notified.clear()
-        sweep(database)
-        waits.append((rows.job(database, job_id).due_at - clock.now).total_seconds())
-        if waits[-1]:
-            assert notified == [], "a ring that nobody may answer yet is not made"
-            clock.advance(waits[-1] - 0.001)
+        requeue_lost(database)
+        delays.append((rows.job(database, job_id).due_at - clock.now).total_seconds())
+        if delays[-1]:
+            assert notified == [], "workers are not notified about a job that is not due"
+            clock.advance(delays[-1] - 0.001)
             assert queue.claim(database, job_id, "wrk_1", lease_seconds=1) is None
             clock.advance(0.001)
-    assert waits == [0, 2, 4, 8, 16, 30, 30, 30]
+    assert delays == [0, 2, 4, 8, 16, 30, 30, 30]
 
 
-def test_past_the_limit_of_attempts_the_job_fails_and_says_why(database: Database, clock: Any) -> None:
+def test_a_job_fails_after_the_maximum_number_of_failures(database: Database, clock: Any) -> None:
     job_id = rows.queued(database)
     for _ in range(3):
         clock.advance(60)
         rows.claimed(database, job_id, seconds=1)
         clock.advance(2)
-        die(database, job_id, attempts=3)
+        lose_process(database, job_id, attempts=3)
     job = rows.job(database, job_id)
     assert (job.state, job.attempt) == ("failed", 3)
     assert job.error is not None
     assert job.error["code"] == "worker_lost"
     assert "3 times" in job.error["detail"]
     assert "its process died" in job.error["detail"]
-    assert job.error["log"] == ["last words"]
+    assert job.error["log"] == ["last line"]
     assert job.finished_at == clock.now
     assert rows.events(database, job_id)[-3:] == ["lost", "started", "failed"]
 
 
-def test_attempts_that_died_with_their_worker_do_not_count(database: Database, clock: Any) -> None:
+def test_attempts_lost_with_their_worker_do_not_count_as_failures(database: Database, clock: Any) -> None:
     job_id = rows.queued(database)
     for _ in range(20):
         clock.advance(60)
         rows.claimed(database, job_id, seconds=1)
         clock.advance(2)
-        assert sweep(database) == [job_id]
+        assert requeue_lost(database) == [job_id]
     job = rows.job(database, job_id)
     assert (job.state, job.attempt, job.failures) == ("queued", 20, 0)
 
 
-def test_attempts_that_got_further_do_not_count_and_need_not_wait(database: Database, clock: Any) -> None:
+def test_attempts_with_progress_do_not_count_and_are_retried_immediately(
+    database: Database, clock: Any
+) -> None:
     job_id = rows.queued(database)
     for step in range(20):
         checkpoint(database, rows.claimed(database, job_id), step)
-        die(database, job_id, attempts=2)
+        lose_process(database, job_id, attempts=2)
         assert rows.job(database, job_id).due_at == clock.now
     assert rows.job(database, job_id).failures == 0
-    # One that only begins where the last one stopped gets no further.
+    # An attempt that only loads the last checkpoint makes no progress.
     for _ in range(2):
         clock.advance(60)
         rows.claimed(database, job_id)
-        die(database, job_id, attempts=2)
+        lose_process(database, job_id, attempts=2)
     assert rows.job(database, job_id).state == "failed"
 
 
-def test_a_checkpoint_goes_with_its_curve_to_the_next_attempt_and_not_beyond_the_end(
+def test_a_checkpoint_is_passed_to_the_next_attempt_and_removed_at_the_end(
     database: Database,
 ) -> None:
     job_id = rows.queued(database)
     first = rows.claimed(database, job_id)
     assert first.checkpoint is None
-    made = checkpoint(database, first)
-    die(database, job_id)
+    saved = checkpoint(database, first)
+    lose_process(database, job_id)
     with pytest.raises(LostClaimError):
         checkpoint(database, first, step=2)
     second = rows.claimed(database, job_id)
-    assert second.checkpoint == made
+    assert second.checkpoint == saved
     assert queue.load_claim(database, job_id, second.fence) == second
     with database.write() as tx:
         queue.finish(tx, second, "succeeded")
     assert rows.job(database, job_id).checkpoint is None
 
 
-def test_the_leases_of_a_worker_that_is_known_to_be_dead_mean_nothing(database: Database) -> None:
-    gone, living = rows.queued(database), rows.queued(database)
-    rows.claimed(database, gone, "wrk_1", seconds=600)
-    rows.claimed(database, living, "wrk_2", seconds=600)
+def test_jobs_of_a_dead_worker_are_lost_before_their_lease_expires(database: Database) -> None:
+    lost, running = rows.queued(database), rows.queued(database)
+    rows.claimed(database, lost, "wrk_1", seconds=600)
+    rows.claimed(database, running, "wrk_2", seconds=600)
     with database.write() as tx:
         assert queue.lost(tx) == []
-        assert [job.id for job in queue.lost(tx, dead_workers=["wrk_1"])] == [gone]
+        assert [job.id for job in queue.lost(tx, dead_workers=["wrk_1"])] == [lost]
 
 
-def test_a_job_that_is_handed_back_did_not_count(
+def test_a_released_job_does_not_count_as_a_failure(
     ctx: AppContext, database: Database, notified: list[str]
 ) -> None:
     job_id = rows.queued(database)
@@ -250,81 +256,79 @@ def test_a_job_that_is_handed_back_did_not_count(
 
 
 def late_writes() -> dict[str, Callable[[AppContext, Claim], None]]:
-    """Everything that a worker that lost its claim may still try."""
+    """Return all writes that a worker can attempt after it lost its claim."""
 
     def finish(ctx: AppContext, claim: Claim) -> None:
         with ctx.db.write() as tx:
-            tx.session.add(tables.Model(name="made-too-late", last_version=1, created_at=tx.now))
+            tx.session.add(tables.Model(name="too-late", last_version=1, created_at=tx.now))
             tx.session.flush()
-            queue.finish(tx, claim, "succeeded", result={"model": "made-too-late"})
+            queue.finish(tx, claim, "succeeded", result={"model": "too-late"})
 
     def finish_first(ctx: AppContext, claim: Claim) -> None:
         with ctx.db.write() as tx:
             queue.finish(tx, claim, "succeeded")
-            tx.session.add(tables.Model(name="made-too-late", last_version=1, created_at=tx.now))
+            tx.session.add(tables.Model(name="too-late", last_version=1, created_at=tx.now))
 
     def release(ctx: AppContext, claim: Claim) -> None:
         with ctx.db.write() as tx:
             queue.release(tx, claim, reason="late")
 
     return {
-        "renew": lambda ctx, claim: void(queue.renew_lease(ctx.db, claim, lease_seconds=1000)),
-        "report": lambda ctx, claim: void(
+        "renew": lambda ctx, claim: discard(queue.renew_lease(ctx.db, claim, lease_seconds=1000)),
+        "report": lambda ctx, claim: discard(
             queue.report_progress(ctx.db, claim, {"phase": "late"}, curve={1: {"loss": 0.1}}, event="phase")
         ),
         "finish": finish,
         "finish_first": finish_first,
         "release": release,
-        "load_claim": lambda ctx, claim: void(queue.load_claim(ctx.db, claim.job_id, claim.fence)),
+        "load_claim": lambda ctx, claim: discard(queue.load_claim(ctx.db, claim.job_id, claim.fence)),
         "job_kinds.fail": lambda ctx, claim: job_kinds.fail(ctx, claim, ERROR),
         "job_kinds.cancel": job_kinds.cancel,
         "job_kinds.release": lambda ctx, claim: job_kinds.release(ctx, claim, reason="late"),
     }
 
 
-def void(_: object) -> None:
+def discard(_: object) -> None:
     pass
 
 
-def overtakings() -> dict[str, Callable[[AppContext, Any, Claim], None]]:
-    """What may have happened to the job in the meantime."""
+def ways_to_lose_a_claim() -> dict[str, Callable[[AppContext, Any, Claim], None]]:
+    """Return functions, each of which changes a job so that its current claim is lost."""
 
     def queued_again(ctx: AppContext, clock: Any, claim: Claim) -> None:
         clock.advance(100)
-        sweep(ctx.db)
+        requeue_lost(ctx.db)
 
-    def taken_by_another(ctx: AppContext, clock: Any, claim: Claim) -> None:
+    def claimed_by_another(ctx: AppContext, clock: Any, claim: Claim) -> None:
         queued_again(ctx, clock, claim)
         rows.claimed(ctx.db, claim.job_id, "wrk_2")
 
     def released(ctx: AppContext, clock: Any, claim: Claim) -> None:
         job_kinds.release(ctx, claim, reason="stop")
 
-    def handed_back_and_taken(ctx: AppContext, clock: Any, claim: Claim) -> None:
+    def released_and_claimed(ctx: AppContext, clock: Any, claim: Claim) -> None:
         released(ctx, clock, claim)
         rows.claimed(ctx.db, claim.job_id, "wrk_2")
 
-    def ended(ctx: AppContext, clock: Any, claim: Claim) -> None:
+    def finished(ctx: AppContext, clock: Any, claim: Claim) -> None:
         with ctx.db.write() as tx:
-            queue.finish(tx, claim, "succeeded", result={"made": "in time"})
+            queue.finish(tx, claim, "succeeded", result={"finished": "in time"})
 
-    def given_up(ctx: AppContext, clock: Any, claim: Claim) -> None:
+    def failed(ctx: AppContext, clock: Any, claim: Claim) -> None:
         clock.advance(100)
-        die(ctx.db, claim.job_id, attempts=1)
+        lose_process(ctx.db, claim.job_id, attempts=1)
 
-    return {
-        made.__name__: made
-        for made in (taken_by_another, queued_again, released, handed_back_and_taken, ended, given_up)
-    }
+    ways = (claimed_by_another, queued_again, released, released_and_claimed, finished, failed)
+    return {way.__name__: way for way in ways}
 
 
-@pytest.mark.parametrize("overtaking", overtakings())
+@pytest.mark.parametrize("way", ways_to_lose_a_claim())
 @pytest.mark.parametrize("late_write", late_writes())
-def test_a_late_writer_changes_nothing(
-    ctx: AppContext, clock: Any, notified: list[str], late_write: str, overtaking: str
+def test_a_write_without_a_valid_claim_changes_nothing(
+    ctx: AppContext, clock: Any, notified: list[str], late_write: str, way: str
 ) -> None:
     claim = rows.claimed(ctx.db, rows.queued(ctx.db))
-    overtakings()[overtaking](ctx, clock, claim)
+    ways_to_lose_a_claim()[way](ctx, clock, claim)
     before = rows.all_rows(ctx.db)
     notified.clear()
     with pytest.raises(LostClaimError):
@@ -333,17 +337,17 @@ def test_a_late_writer_changes_nothing(
     assert notified == []
 
 
-def test_a_claim_can_be_loaded_while_it_holds(database: Database) -> None:
+def test_a_valid_claim_can_be_loaded(database: Database) -> None:
     claim = rows.claimed(database, rows.queued(database, {"a": [1]}))
     assert queue.load_claim(database, claim.job_id, claim.fence) == claim
 
 
-def test_a_job_ends_once(database: Database) -> None:
+def test_a_job_finishes_once(database: Database) -> None:
     claim = rows.claimed(database, rows.queued(database))
-    together = threading.Barrier(4)
+    barrier = threading.Barrier(4)
 
-    def end(state: queue.FinalState) -> bool:
-        together.wait()
+    def finish(state: queue.FinalState) -> bool:
+        barrier.wait()
         try:
             with database.write() as tx:
                 queue.finish(tx, claim, state, error=ERROR if state == "failed" else None)
@@ -352,15 +356,15 @@ def test_a_job_ends_once(database: Database) -> None:
         return True
 
     with ThreadPoolExecutor(4) as pool:
-        ended = list(pool.map(end, ("succeeded", "failed", "cancelled", "succeeded")))
-    assert ended.count(True) == 1
+        succeeded = list(pool.map(finish, ("succeeded", "failed", "cancelled", "succeeded")))
+    assert succeeded.count(True) == 1
     assert len(rows.events(database, claim.job_id)) == 3
 
 
 # Cancelling
 
 
-def test_a_queued_job_that_is_cancelled_never_starts(database: Database, clock: Any) -> None:
+def test_a_cancelled_queued_job_never_starts(database: Database, clock: Any) -> None:
     job_id = rows.queued(database)
     cancel(database, job_id)
     assert queue.claim(database, job_id, "wrk_1", lease_seconds=10) is None
@@ -369,7 +373,7 @@ def test_a_queued_job_that_is_cancelled_never_starts(database: Database, clock: 
     assert rows.events(database, job_id) == ["queued", "cancelled"]
 
 
-def test_a_running_job_that_is_cancelled_is_told(ctx: AppContext, database: Database) -> None:
+def test_a_running_job_is_informed_of_its_cancellation(ctx: AppContext, database: Database) -> None:
     claim = rows.claimed(database, rows.queued(database))
     assert not queue.renew_lease(database, claim, lease_seconds=10)
     cancel(database, claim.job_id)
@@ -397,12 +401,12 @@ def test_a_cancelled_job_that_loses_its_worker_is_cancelled(database: Database, 
     claim = rows.claimed(database, rows.queued(database))
     cancel(database, claim.job_id)
     clock.advance(60)
-    assert sweep(database) == [claim.job_id]
+    assert requeue_lost(database) == [claim.job_id]
     assert rows.job(database, claim.job_id).state == "cancelled"
     assert rows.events(database, claim.job_id)[-1] == "cancelled"
 
 
-def test_a_cancelled_job_that_is_handed_back_is_cancelled(
+def test_a_cancelled_job_that_is_released_is_cancelled(
     ctx: AppContext, database: Database, notified: list[str]
 ) -> None:
     claim = rows.claimed(database, rows.queued(database))
@@ -413,22 +417,22 @@ def test_a_cancelled_job_that_is_handed_back_is_cancelled(
     assert notified == []
 
 
-# Writers of SQLite come one after the other.
+# SQLite allows only one writer at a time.
 @pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
-def test_cancelling_while_a_worker_takes_the_job_does_not_end_it_under_the_workers_hands(
+def test_cancelling_a_job_while_a_worker_claims_it_requests_its_cancellation(
     database: Database,
 ) -> None:
-    """Whoever looked at the row first, what is decided is decided on the row as it is when it is held."""
+    """The decision depends on the row after it is locked, not on an earlier read."""
     job_id = rows.queued(database)
     with ThreadPoolExecutor(1) as pool:
         with database.write() as tx:
-            held = queue.lock(tx, job_id)
-            assert held is not None
+            row = queue.lock(tx, job_id)
+            assert row is not None
             cancelling = pool.submit(training.cancel, database, job_id)
             rows.wait_for_lock_wait(database)
-            # What a claim does to the row.
-            held.state, held.fence, held.attempt, held.lease_owner = "running", 1, 1, "wrk_1"
-            held.lease_expires_at = tx.now + timedelta(seconds=60)
+            # The same changes as by a claim.
+            row.state, row.fence, row.attempt, row.lease_owner = "running", 1, 1, "wrk_1"
+            row.lease_expires_at = tx.now + timedelta(seconds=60)
         cancelling.result()
     job = rows.job(database, job_id)
     assert job.state == "running"
@@ -436,20 +440,22 @@ def test_cancelling_while_a_worker_takes_the_job_does_not_end_it_under_the_worke
 
 
 @pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
-def test_a_row_that_is_held_is_read_anew(database: Database) -> None:
+def test_locking_a_row_reads_it_again(database: Database) -> None:
     job_id = rows.queued(database)
     with database.write() as tx:
-        looked_at = tx.session.get_one(tables.Job, job_id)
+        row = tx.session.get_one(tables.Job, job_id)
         rows.claimed(database, job_id)
-        assert looked_at.state == "queued"
-        assert queue.lock(tx, job_id) is looked_at
-        assert looked_at.state == "running"
+        assert row.state == "queued"
+        assert queue.lock(tx, job_id) is row
+        assert row.state == "running"
 
 
-# What is not heard
+# Undelivered notifications
 
 
-def test_only_what_is_due_and_was_not_rung_for_lately_is_rung_again(database: Database, clock: Any) -> None:
+def test_workers_are_notified_again_only_about_due_jobs_without_a_recent_notification(
+    database: Database, clock: Any
+) -> None:
     def undelivered(limit: int = 10) -> list[str]:
         with database.read() as session:
             return queue.undelivered(session, clock.now, limit=limit)
@@ -458,7 +464,7 @@ def test_only_what_is_due_and_was_not_rung_for_lately_is_rung_again(database: Da
     for _ in range(2):
         rows.claimed(database, lost, seconds=1)
         clock.advance(1.5)
-        sweep(database)
+        requeue_lost(database)
     assert rows.job(database, lost).due_at == clock.now + timedelta(seconds=2)
     old = rows.queued(database)
     running = rows.queued(database)
@@ -467,7 +473,7 @@ def test_only_what_is_due_and_was_not_rung_for_lately_is_rung_again(database: Da
     cancel(database, cancelled)
     assert undelivered() == []
     clock.advance(queue.NOTIFY_AGAIN_SECONDS)
-    assert undelivered() == [], "not before it is older than that"
+    assert undelivered() == [], "only after more than NOTIFY_AGAIN_SECONDS"
     clock.advance(0.001)
     young = rows.queued(database)
     assert undelivered() == sorted([lost, old])
@@ -481,7 +487,7 @@ def test_only_what_is_due_and_was_not_rung_for_lately_is_rung_again(database: Da
     assert undelivered() == [lost, young]
 
 
-def test_a_worker_is_counted_by_what_it_holds(database: Database) -> None:
+def test_the_running_jobs_of_a_worker_are_counted(database: Database) -> None:
     ids = [rows.queued(database) for _ in range(3)]
     rows.claimed(database, ids[0], "wrk_1")
     claim = rows.claimed(database, ids[1], "wrk_1")
@@ -495,17 +501,17 @@ def test_a_worker_is_counted_by_what_it_holds(database: Database) -> None:
         assert queue.count_running(session, "wrk_3") == 0
 
 
-def test_two_supervisors_take_a_lost_job_back_once(database: Database) -> None:
+def test_several_maintenance_loops_requeue_a_lost_job_once(database: Database) -> None:
     claims = [rows.claimed(database, rows.queued(database), seconds=-1) for _ in range(6)]
-    together = threading.Barrier(3)
+    barrier = threading.Barrier(3)
 
-    def look(_: int) -> list[str]:
-        together.wait()
-        return sweep(database)
+    def requeue(_: int) -> list[str]:
+        barrier.wait()
+        return requeue_lost(database)
 
     with ThreadPoolExecutor(3) as pool:
-        taken = [job_id for jobs in pool.map(look, range(3)) for job_id in jobs]
-    assert sorted(taken) == sorted(claim.job_id for claim in claims)
+        requeued = [job_id for ids in pool.map(requeue, range(3)) for job_id in ids]
+    assert sorted(requeued) == sorted(claim.job_id for claim in claims)
     for claim in claims:
         assert rows.events(database, claim.job_id) == ["queued", "started", "lost"]
 
@@ -513,7 +519,7 @@ def test_two_supervisors_take_a_lost_job_back_once(database: Database) -> None:
 # Progress
 
 
-def test_a_report_keeps_the_curve_and_a_second_attempt_writes_over_the_first(database: Database) -> None:
+def test_a_report_extends_the_curve_and_a_second_attempt_overwrites_it(database: Database) -> None:
     claim = rows.claimed(database, rows.queued(database))
 
     def curve() -> dict[int, dict[str, float]]:
@@ -527,20 +533,18 @@ def test_a_report_keeps_the_curve_and_a_second_attempt_writes_over_the_first(dat
     queue.report_progress(database, claim, {"phase": "training", "completed": 3}, curve={3: {"z": 0.25}})
     assert curve() == {1: {"z": 1.0}, 2: {"z": 0.5}, 3: {"z": 0.25}}
     assert rows.job(database, claim.job_id).progress == {"phase": "training", "completed": 3}
-    # An attempt that begins anew at step 2 does not leave the old step 3 behind.
+    # An attempt that starts again at step 2 removes the old step 3.
     queue.report_progress(database, claim, {"phase": "training", "completed": 2}, curve={2: {"z": 0.75}})
     assert curve() == {1: {"z": 1.0}, 2: {"z": 0.75}}
-    assert rows.events(database, claim.job_id) == ["queued", "started"], "progress alone is no event"
+    assert rows.events(database, claim.job_id) == ["queued", "started"], "progress is not an event"
 
 
-def test_the_end_is_written_with_what_was_made_or_what_went_wrong(
-    ctx: AppContext, database: Database
-) -> None:
-    done, failed = (rows.claimed(database, rows.queued(database)) for _ in range(2))
+def test_finishing_a_job_stores_its_result_or_error(ctx: AppContext, database: Database) -> None:
+    succeeded, failed = (rows.claimed(database, rows.queued(database)) for _ in range(2))
     with database.write() as tx:
-        queue.finish(tx, done, "succeeded", result={"version": 1})
+        queue.finish(tx, succeeded, "succeeded", result={"version": 1})
     job_kinds.fail(ctx, failed, ERROR)
-    assert rows.job(database, done.job_id).result == {"version": 1}
+    assert rows.job(database, succeeded.job_id).result == {"version": 1}
     job = rows.job(database, failed.job_id)
     assert (job.state, job.error, job.lease_owner) == ("failed", ERROR, None)
     with database.read() as session:
@@ -552,12 +556,12 @@ def test_the_end_is_written_with_what_was_made_or_what_went_wrong(
     assert last == {"code": "no"}
 
 
-def test_events_of_one_job_written_at_once_have_no_gaps(database: Database) -> None:
+def test_events_of_one_job_that_are_written_concurrently_have_no_gaps(database: Database) -> None:
     claim = rows.claimed(database, rows.queued(database))
 
-    def tell(n: int) -> None:
+    def report(n: int) -> None:
         queue.report_progress(database, claim, {"n": n}, curve={}, event="phase")
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(tell, range(40)))
+        list(pool.map(report, range(40)))
     assert rows.events(database, claim.job_id) == ["queued", "started"] + ["phase"] * 40

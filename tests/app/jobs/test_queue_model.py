@@ -1,4 +1,4 @@
-"""The ledger against a model of it that fits on a page: any order of calls, any passing of time."""
+"""The job queue behaves like a simple model, for any order of calls and any time between them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEASE = 10.0
 
 @dataclass
 class Expected:
-    """What a job's row must say."""
+    """The expected row of a job."""
 
     due_at: datetime
     state: str = "queued"
@@ -47,29 +47,29 @@ class Expected:
     events: list[str] = field(default_factory=lambda: ["queued"])
 
     def end(self, state: str) -> None:
-        """No worker has it any more, and nothing happens to it again."""
+        """Finish the job. No worker has a lease on it afterwards."""
         self.state, self.owner, self.expires_at, self.checkpoint = state, None, None, None
         self.events.append(state)
 
     def lose(self, now: datetime, *, process_died: bool) -> None:
-        """Its worker or its process died."""
-        further = self.checkpoint is not None and self.checkpoint["fence"] == self.fence
-        self.failures += 1 if process_died and not further else 0
+        """Lose the worker of the job, or only its process."""
+        has_progress = self.checkpoint is not None and self.checkpoint["fence"] == self.fence
+        self.failures += 1 if process_died and not has_progress else 0
         self.fence += 1
         if self.cancel:
             self.end("cancelled")
         elif self.failures >= ATTEMPTS:
             self.end("failed")
         else:
-            wait = [0, 2, 4, 8, 16, 30][min(self.consecutive_losses, 5)]
+            delay = [0, 2, 4, 8, 16, 30][min(self.consecutive_losses, 5)]
             self.consecutive_losses += 1
             self.state, self.owner, self.expires_at = "queued", None, None
-            self.due_at = now + timedelta(seconds=wait)
+            self.due_at = now + timedelta(seconds=delay)
             self.events.append("lost")
 
 
-class LedgerMachine(RuleBasedStateMachine):
-    """Workers, supervisors and clients at one ledger."""
+class QueueMachine(RuleBasedStateMachine):
+    """Workers, maintenance loops and clients of one job queue."""
 
     jobs = Bundle("jobs")
     claims = Bundle("claims")
@@ -82,7 +82,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.expected: dict[str, Expected] = {}
 
     @initialize()
-    def begin_empty(self) -> None:
+    def delete_all_jobs(self) -> None:
         with self.ctx.db.write() as tx:
             for table in (tables.CurvePoint, tables.JobEvent, tables.Job):
                 tx.session.execute(delete(table))
@@ -106,46 +106,46 @@ class LedgerMachine(RuleBasedStateMachine):
             assert claim == Claim(job_id, job.fence, "train", {}, None, job.attempt, job.checkpoint)
             return claim
         assert claim is None
-        # What nobody was given is as good as what was lost.
+        # The job was not claimed. Return an invalid claim, which must have no effect later.
         return Claim(job_id, job.fence - 1, "train", {}, None, job.attempt)
 
-    def holds(self, claim: Claim) -> Expected | None:
-        """The job, if the claim to it is still good."""
+    def claimed_job(self, claim: Claim) -> Expected | None:
+        """Return the job if the claim is still valid."""
         job = self.expected[claim.job_id]
         return job if job.state == "running" and job.fence == claim.fence else None
 
     @rule(claim=claims)
     def renew(self, claim: Claim) -> None:
-        job = self.holds(claim)
+        job = self.claimed_job(claim)
         try:
-            told_to_stop = queue.renew_lease(self.ctx.db, claim, lease_seconds=LEASE)
+            must_stop = queue.renew_lease(self.ctx.db, claim, lease_seconds=LEASE)
         except LostClaimError:
             assert job is None
             return
         assert job is not None
-        assert told_to_stop == job.cancel
+        assert must_stop == job.cancel
         job.expires_at = self.clock.now + timedelta(seconds=LEASE)
 
-    @rule(claim=claims, event=st.sampled_from([None, "phase"]), further=st.booleans())
-    def report(self, claim: Claim, event: str | None, further: bool) -> None:
-        job = self.holds(claim)
-        checkpoint = {"fence": claim.fence} if further else None
+    @rule(claim=claims, event=st.sampled_from([None, "phase"]), has_progress=st.booleans())
+    def report(self, claim: Claim, event: str | None, has_progress: bool) -> None:
+        job = self.claimed_job(claim)
+        checkpoint = {"fence": claim.fence} if has_progress else None
         try:
-            told_to_stop = queue.report_progress(
+            must_stop = queue.report_progress(
                 self.ctx.db, claim, {"completed": 1}, curve={}, event=event, checkpoint=checkpoint
             )
         except LostClaimError:
             assert job is None
             return
         assert job is not None
-        assert told_to_stop == job.cancel
+        assert must_stop == job.cancel
         job.events += ["phase"] if event else []
-        if further:
+        if has_progress:
             job.checkpoint, job.consecutive_losses = checkpoint, 0
 
     @rule(claim=claims, state=st.sampled_from(["succeeded", "failed", "cancelled"]))
     def finish(self, claim: Claim, state: queue.FinalState) -> None:
-        job = self.holds(claim)
+        job = self.claimed_job(claim)
         try:
             with self.ctx.db.write() as tx:
                 queue.finish(tx, claim, state)
@@ -157,7 +157,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(claim=consumes(claims))
     def release(self, claim: Claim) -> None:
-        job = self.holds(claim)
+        job = self.claimed_job(claim)
         self.notified.clear()
         try:
             job_kinds.release(self.ctx, claim, reason="stop")
@@ -174,9 +174,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.notified == [claim.job_id]
 
     @rule(claim=claims)
-    def die(self, claim: Claim) -> None:
-        """What the process that watches the job's process does when that one has died."""
-        job = self.holds(claim)
+    def lose_process(self, claim: Claim) -> None:
+        """Handle the death of the job's process, as the watching process does."""
+        job = self.claimed_job(claim)
         with self.ctx.db.write() as tx:
             row = queue.lock(tx, claim.job_id)
             assert row is not None
@@ -201,12 +201,12 @@ class LedgerMachine(RuleBasedStateMachine):
             job.events.append("cancel_requested")
 
     @rule(seconds=st.sampled_from([0.5, 2.0, LEASE - 0.5, LEASE + 0.5]))
-    def let_time_pass(self, seconds: float) -> None:
+    def advance_clock(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
     @rule()
-    def take_back_what_was_lost(self) -> None:
-        due = {
+    def requeue_lost(self) -> None:
+        expired = {
             job_id
             for job_id, job in self.expected.items()
             if job.expires_at is not None and job.expires_at < self.clock.now
@@ -214,13 +214,13 @@ class LedgerMachine(RuleBasedStateMachine):
         with self.ctx.db.write() as tx:
             lost = queue.lost(tx)
             for row in lost:
-                job_kinds.handle_loss(tx, row, attempts=ATTEMPTS, reason="silence", process_died=False)
-        assert {row.id for row in lost} == due
-        for job_id in due:
+                job_kinds.handle_loss(tx, row, attempts=ATTEMPTS, reason="no heartbeat", process_died=False)
+        assert {row.id for row in lost} == expired
+        for job_id in expired:
             self.expected[job_id].lose(self.clock.now, process_died=False)
 
     @invariant()
-    def the_ledger_says_so(self) -> None:
+    def rows_are_as_expected(self) -> None:
         for job_id, job in self.expected.items():
             row = rows.job(self.ctx.db, job_id)
             assert (row.state, row.attempt, row.fence) == (job.state, job.attempt, job.fence)
@@ -237,16 +237,16 @@ class LedgerMachine(RuleBasedStateMachine):
             assert rows.events(self.ctx.db, job_id) == job.events
 
     @invariant()
-    def nothing_is_forgotten(self) -> None:
-        """Every job that has not ended will be notified for, or has a lease that runs out."""
+    def no_job_is_forgotten(self) -> None:
+        """Workers will be notified again about every queued job."""
         later = self.clock.now + timedelta(days=1)
-        waiting = {job_id for job_id, job in self.expected.items() if job.state == "queued"}
+        queued = {job_id for job_id, job in self.expected.items() if job.state == "queued"}
         with self.ctx.db.read() as session:
-            assert set(queue.undelivered(session, later, limit=1000)) == waiting
+            assert set(queue.undelivered(session, later, limit=1000)) == queued
 
 
-def test_the_ledger_does_what_its_model_does(ctx: AppContext, clock: Any, notified: list[str]) -> None:
-    class Machine(LedgerMachine):
+def test_the_queue_behaves_like_its_model(ctx: AppContext, clock: Any, notified: list[str]) -> None:
+    class Machine(QueueMachine):
         def __init__(self) -> None:
             super().__init__(ctx, clock, notified)
 
