@@ -49,7 +49,7 @@ ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length
 FeatureValues = TypeAliasType(
     "FeatureValues",
     Annotated[
-        dict[str, float], Field(description="Numbers by name. A name that is left out has the value 0.")
+        dict[str, float], Field(description="Numeric features by name. A missing feature has the value 0.")
     ],
 )
 LabelTree = TypeAliasType(

@@ -32,7 +32,7 @@ def create(db: Database, body: ApiKeyCreate, idempotency: Idempotency = NOT_IDEM
 
     def work(tx: Transaction) -> ApiKeyCreated:
         if body.expires_at is not None and body.expires_at <= tx.now:
-            message = "lies in the past"
+            message = "is in the past"
             raise Invalid(f"expires_at {message}", errors=[("/expires_at", message)])
         row = tables.ApiKey(
             id=new_id("key"),

@@ -1,1 +1,1 @@
-"""Routers: send messages to departments and record every decision."""
+"""Routers: decide which departments get a message, and record every decision."""

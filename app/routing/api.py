@@ -108,19 +108,23 @@ async def route_message(
         ),
     ] = None,
 ) -> Decision:
-    """Route a message to departments.
+    """Route a message.
 
-    Send a raw message (RFC 5322), or the parts of a message as JSON. The decision is recorded before the API
-    returns it. A message without readable text is not rejected: it goes to the fallback, and the response has
-    its defects. If you send the same message again (same Message-ID and body), the API returns the first
+    Send a raw message (RFC 5322), or a message as JSON. The response states the departments and destinations
+    of the message; Covey does not deliver the message. The API records the decision before it returns it.
+
+    A message without readable text is not rejected: it goes to the fallback, and the response lists its
+    defects. If you send the same message again (same Message-ID and body), the API returns the first
     decision.
     """
     refuse_encoding(request)
     media_type = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
     body, truncated = await _read_up_to(request, ctx.settings.max_message_bytes)
     mail = await to_thread.run_sync(_read_mail, media_type, body, truncated)
-    decision, new = await to_thread.run_sync(lambda: service.route(ctx, loaded, name, mail, explain=explain))
-    if new:
+    decision, is_new = await to_thread.run_sync(
+        lambda: service.route(ctx, loaded, name, mail, explain=explain)
+    )
+    if is_new:
         background.add_task(service.record_shadow, ctx, loaded, decision.decision_id, mail)
     return decision
 
@@ -183,12 +187,12 @@ async def _read_up_to(request: Request, limit: int) -> tuple[bytes, bool]:
 
     A message that is too long is still routed, by its first bytes.
     """
-    kept = bytearray()
+    first_bytes = bytearray()
     received = 0
     async for chunk in request.stream():
         received += len(chunk)
-        kept += chunk[: limit - len(kept)]
-    return bytes(kept), received > limit
+        first_bytes += chunk[: limit - len(first_bytes)]
+    return bytes(first_bytes), received > limit
 
 
 def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:

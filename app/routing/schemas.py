@@ -75,7 +75,7 @@ class RouterPut(RequestModel):
 
 
 class Router(ResponseModel):
-    """A router: sends messages to departments according to the predictions of a model."""
+    """A router: decides the destinations of messages by the predictions of a model."""
 
     name: str
     """Name of the router."""
@@ -141,7 +141,7 @@ class MessageJson(RequestModel):
 
 
 class Department(ResponseModel):
-    """A department that a message is sent to."""
+    """A department that is selected for a message."""
 
     label: str
     """The label of the department."""
