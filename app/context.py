@@ -32,7 +32,7 @@ class AppContext:
         settings: the operator's settings.
         db: the database.
         storage: the files.
-        notifier: tells workers about queued jobs.
+        notifier: notifies workers about queued jobs.
     """
 
     settings: Settings

@@ -49,7 +49,7 @@ _MAX_MANIFEST_BYTES = 256 * 1024 * 1024
 
 
 class BackupError(RuntimeError):
-    """The backup or restore failed and wrote nothing. The message states the reason."""
+    """The backup or restore failed and left no data behind. The message states the reason."""
 
 
 class _FileDeletedError(Exception):

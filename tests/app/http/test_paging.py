@@ -101,12 +101,12 @@ def pages(
 @pytest.mark.parametrize("limit", [1, 2, 3, len(NAMES) - 1, len(NAMES), 500])
 def test_pages_by_name_cover_every_row_once_in_order(database: Database, limit: int) -> None:
     create_models(database, *NAMES[::-1])
-    found = pages(database, models_by_name, limit)
-    assert [len(page) for page in found[:-1]] == [limit] * (len(found) - 1)
-    assert len(found[-1]) >= 1, "there is no next cursor if no item follows"
+    result = pages(database, models_by_name, limit)
+    assert [len(page) for page in result[:-1]] == [limit] * (len(result) - 1)
+    assert len(result[-1]) >= 1, "there is no next cursor if no item follows"
     with database.read() as session:
         expected = session.scalars(select(tables.Model.name).order_by(tables.Model.name)).all()
-    assert list(chain(*found)) == list(expected)
+    assert list(chain(*result)) == list(expected)
     assert sorted(expected) == sorted(NAMES)
 
 
@@ -123,10 +123,10 @@ def test_an_empty_list_is_one_page(database: Database) -> None:
 
 def test_a_row_created_between_pages_by_name_appears_if_its_name_follows(database: Database) -> None:
     create_models(database, "b", "d", "f", "h")
-    found = pages(
+    result = pages(
         database, models_by_name, 2, lambda n: create_models(database, "a", "e") if n == 1 else None
     )
-    assert list(chain(*found)) == ["b", "d", "e", "f", "h"]
+    assert list(chain(*result)) == ["b", "d", "e", "f", "h"]
 
 
 def test_keys_created_between_pages_newest_first_shift_no_page(database: Database) -> None:
@@ -135,8 +135,8 @@ def test_keys_created_between_pages_newest_first_shift_no_page(database: Databas
     def create_more(_n: int) -> None:
         create_keys(database, 3)
 
-    found = pages(database, keys_newest_first, 2, create_more)
-    assert list(chain(*found)) == ids[::-1]
+    result = pages(database, keys_newest_first, 2, create_more)
+    assert list(chain(*result)) == ids[::-1]
 
 
 def test_rows_deleted_between_pages_leave_the_others_once(database: Database) -> None:
@@ -148,8 +148,8 @@ def test_rows_deleted_between_pages_leave_the_others_once(database: Database) ->
             with database.write() as tx:
                 tx.session.execute(delete(tables.ApiKey).where(tables.ApiKey.id.in_([ids[6], ids[5]])))
 
-    found = pages(database, keys_newest_first, 2, delete_around_the_cursor)
-    assert found == [[ids[7], ids[6]], [ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
+    result = pages(database, keys_newest_first, 2, delete_around_the_cursor)
+    assert result == [[ids[7], ids[6]], [ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
 
 
 @pytest.mark.parametrize("position", ["helpdesk", "key_01J", 0, 41, "ä/ö ☃", "a" * 300])

@@ -1,4 +1,4 @@
-"""The maintenance loop requeues jobs of dead workers, but not after an outage of the database."""
+"""The maintenance loop requeues jobs of dead workers, and extends leases after an outage of the database."""
 
 from __future__ import annotations
 
