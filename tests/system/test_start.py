@@ -31,6 +31,6 @@ def test_a_database_without_tables_has_to_be_migrated_first(command: str, tmp_pa
 def test_a_database_that_is_away_is_named_as_the_reason(command: str) -> None:
     port = production.free_port()
     said = started(command, database_url=f"postgresql://covey:secret@127.0.0.1:{port}/covey")
-    assert said.startswith("covey: the database does not answer: ")
+    assert said.startswith("covey: the database is unavailable: ")
     assert f"port {port}" in said
     assert "secret" not in said
