@@ -34,7 +34,7 @@ PART_BYTES = 8 * MIB
 """Size of the parts of an upload. The S3 protocol allows 10,000 parts, so a file has at most 80 GiB."""
 
 CHECK_KEY = "checks/ready"
-"""Key to which checks write. Listings omit it."""
+"""Key to which checks write. ``all_files`` omits it."""
 
 CHECK_TIMEOUT_SECONDS = 2
 
