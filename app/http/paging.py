@@ -60,10 +60,10 @@ def _page(
     if cursor is None:
         return Page(limit, None)
     try:
-        after = base64.urlsafe_b64decode(cursor.encode("ascii")).decode()
+        after = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeError) as error:
         raise _bad_cursor() from error
-    if "\0" in after:
+    if not after or "\0" in after:
         raise _bad_cursor()
     return Page(limit, after)
 

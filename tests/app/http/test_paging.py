@@ -163,6 +163,8 @@ def test_a_cursor_returns_to_its_position(position: str | int) -> None:
     "cursor",
     [
         pytest.param("a", id="truncated base64"),
+        pytest.param("!!!!", id="other characters than base64"),
+        pytest.param("", id="empty"),
         pytest.param("é", id="not ASCII"),
         pytest.param(base64.urlsafe_b64encode(b"\xff").decode(), id="not UTF-8"),
         pytest.param(base64.urlsafe_b64encode(b"a\0b").decode(), id="NUL"),
