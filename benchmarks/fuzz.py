@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from fuzz_tour import tour
+from fuzz_setup import call_every_operation
 from fuzzing import LIMITED, Fuzz, Tally
 from mutation import MEMORY_RATIO, READERS, ReaderFault, check_reader
 from stack import Stack
@@ -89,7 +89,7 @@ def send_requests(seed: int, seconds: float) -> tuple[Fuzz, int]:
         stack = Stack(Path(folder) / "data", LIMITED).start()
         try:
             fuzz = Fuzz(stack, seed)
-            tour(fuzz)
+            call_every_operation(fuzz)
             passes = 0
             while (left := end - time.monotonic()) > 0:
                 if passes == 0 or left > PASS_SECONDS:
@@ -102,7 +102,7 @@ def send_requests(seed: int, seconds: float) -> tuple[Fuzz, int]:
                     file=sys.stderr,
                     flush=True,
                 )
-            fuzz.ended_by_faults()
+            fuzz.find_internal_failures()
         finally:
             stack.stop()
         lines = stack.log.read_text(errors="replace").replace(" ", "")
@@ -119,7 +119,7 @@ def print_requests(fuzz: Fuzz, faults: int) -> None:
     """Print the results of the requests."""
     tally: Tally = fuzz.tally
     print_count("documented operations", len(fuzz.operations))
-    print_count("  that succeeded at least once", len(tally.served() & fuzz.operations))
+    print_count("  that succeeded at least once", len(tally.succeeded() & fuzz.operations))
     classes = ", ".join(f"{name} {times:,}" for name, times in sorted(tally.classes().items()))
     print_count("requests", tally.requests(), classes)
     found: Counter[str] = Counter()
@@ -158,7 +158,7 @@ def main() -> int:
         done = reading.result()
     print_requests(fuzz, faults)
     print_files(done)
-    if reports := [fuzz.tally.told(), *done.findings]:
+    if reports := [fuzz.tally.report(), *done.findings]:
         print("\n\n".join(text for text in reports if text))
     return 1 if fuzz.tally.findings or done.findings or faults else 0
 

@@ -1,19 +1,19 @@
-"""Helpers of the tests that send bad requests: what the requests refer to, and what the service keeps."""
+"""Shared helpers for tests that send bad requests, and that check the stored state of the service."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from contract import problem_of
 from stack import Stack
 from waiting import wait_for
 
-OF_THE_WORKERS = {"workers"}
-"""Tables that change by themselves: the workers' heartbeats."""
+WORKER_TABLES = {"workers"}
+"""Tables that change without a request: the workers write heartbeats."""
 
 JSON = {"Content-Type": "application/json"}
 RAW = {"Content-Type": "message/rfc822"}
@@ -35,7 +35,17 @@ Case: TypeAlias = tuple[str, str, str, str | None, int, str, str | None]
 
 @dataclass(frozen=True)
 class Known:
-    """What the requests of these tests refer to."""
+    """Resources to which the requests of these tests refer.
+
+    Attributes:
+        stack: the service.
+        text: id of a data set with texts.
+        numbers: id of a data set with numeric features.
+        waiting: id of a data set without content.
+        model: name of a model that is trained on ``text``.
+        numeric_model: name of a model that is trained on ``numbers``.
+        router: name of a router of ``model``.
+    """
 
     stack: Stack
     text: str
@@ -44,44 +54,43 @@ class Known:
     model: str = "bad-input"
     numeric_model: str = "bad-input-numeric"
     router: str = "bad-input"
-    training: dict[str, Any] = field(default_factory=dict)
 
     def fill(self, text: str) -> str:
-        """A path or a body with the ids of this run."""
+        """Replace placeholders in a path or a body with the ids of this run."""
         names = ("TEXT", self.text), ("NUMBERS", self.numbers), ("WAITING", self.waiting)
         for name, value in names:
             text = text.replace(name, value)
         return text
 
 
-def kept(stack: Stack, *, history: bool = True) -> dict[str, list[Any]]:
-    """Everything that the service keeps: the rows of its database and the files of its storage.
+def stored_state(stack: Stack, *, history: bool = True) -> dict[str, list[Any]]:
+    """Return the stored state of the service: the rows of its database and the files of its storage.
 
-    Without ``history`` jobs are left out, which stay when the data set that they read is deleted.
+    Without ``history``, the state excludes jobs, because a job remains after its data set is deleted.
     """
-    passed_over = OF_THE_WORKERS if history else OF_THE_WORKERS | {"jobs", "job_events"}
+    ignored = WORKER_TABLES if history else WORKER_TABLES | {"jobs", "job_events"}
     with closing(sqlite3.connect(f"file:{stack.data / 'covey.db'}?mode=ro", uri=True)) as db:
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows: dict[str, list[Any]] = {
-            name: sorted(map(repr, db.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 - its own names
+            name: sorted(map(repr, db.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 - names from the database
             for name in names
-            if name not in passed_over
+            if name not in ignored
         }
     storage = stack.data / "storage"
     files = sorted(str(path.relative_to(storage)) for path in storage.rglob("*") if path.is_file())
     return {**rows, "files": files}
 
 
-def expect_kept(stack: Stack, before: dict[str, list[Any]], *, history: bool = True) -> None:
-    """Everything is as before; the worker may need a moment to clear its files away."""
+def expect_unchanged(stack: Stack, before: dict[str, list[Any]], *, history: bool = True) -> None:
+    """Check that the stored state is the same as before. A worker can take a moment to delete its files."""
 
-    def same() -> bool | None:
-        return kept(stack, history=history) == before or None
+    def unchanged() -> bool | None:
+        return stored_state(stack, history=history) == before or None
 
     try:
-        wait_for(same, what="the state of before")
+        wait_for(unchanged, what="the stored state of before")
     except TimeoutError:
-        assert kept(stack, history=history) == before
+        assert stored_state(stack, history=history) == before
 
 
 def training(**changes: Any) -> str:
@@ -93,8 +102,8 @@ def predict(**changes: Any) -> str:
     return json.dumps({"instances": [{"text": "invoice"}], **changes})
 
 
-def covering(spelled: Any) -> str:
-    return training(learner={"algorithm": "adaboost_lc", "covering": spelled})
+def training_with_covering(value: Any) -> str:
+    return training(learner={"algorithm": "adaboost_lc", "covering": value})
 
 
 def expect_rejected(
@@ -103,12 +112,12 @@ def expect_rejected(
     """Send a request, and check the problem that the API returns."""
     content = None if body is None else known.fill(body).encode()
     headers = JSON if content is not None else {}
-    answer = known.stack.http.request(method, known.fill(path), content=content, headers=headers)
-    problem = problem_of(answer, status, code, pointer)
-    assert len(answer.content) < 5000, "what was sent is not sent back"
+    response = known.stack.http.request(method, known.fill(path), content=content, headers=headers)
+    problem = problem_of(response, status, code, pointer)
+    assert len(response.content) < 5000, "the response does not repeat the request"
     if status == 405:
-        takes = {DATASETS: "GET, POST", "/v1/datasets/TEXT": "DELETE, GET, PATCH", "/health/live": "GET"}
-        assert answer.headers["Allow"] == takes[path]
+        allowed = {DATASETS: "GET, POST", "/v1/datasets/TEXT": "DELETE, GET, PATCH", "/health/live": "GET"}
+        assert response.headers["Allow"] == allowed[path]
     if pointer:
         assert pointer in problem["detail"] or problem["errors"][0]["message"] in problem["detail"]
 

@@ -38,13 +38,13 @@ class BucketServer:
         self.process = process
         self._numbers = itertools.count(1)
 
-    def make(self) -> str:
-        """Create a bucket, and return its URL in the form of the service's setting."""
+    def create(self) -> str:
+        """Create a bucket, and return its URL in the form of the setting ``COVEY_STORAGE_URL``."""
         name = f"covey-test-{next(self._numbers)}"
         httpx.put(f"{self.url}/{name}", trust_env=False, timeout=LIMIT_SECONDS).raise_for_status()
         return f"s3://{name}/some/prefix?endpoint={self.url}&region=us-east-1"
 
-    def unfinished(self, url: str) -> int:
+    def count_unfinished_uploads(self, url: str) -> int:
         """Return the number of unfinished multipart uploads of a bucket."""
         name = url.removeprefix("s3://").split("/")[0]
         return httpx.get(f"{self.url}/{name}?uploads", trust_env=False, timeout=LIMIT_SECONDS).text.count(
@@ -55,8 +55,8 @@ class BucketServer:
         """Stop the server's process, so that it does not respond."""
         self.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """Continue the server's process."""
+    def resume(self) -> None:
+        """Continue the server's process after ``pause``."""
         self.process.send_signal(signal.SIGCONT)
 
 
@@ -76,8 +76,8 @@ def server(log: Path) -> Iterator[BucketServer]:
     def listening() -> str | None:
         if process.poll() is not None:
             raise RuntimeError(f"the bucket server does not start: {log.read_text()}")
-        found = re.search(r"Running on (http://127\.0\.0\.1:\d+)", log.read_text())
-        return found[1] if found else None
+        address = re.search(r"Running on (http://127\.0\.0\.1:\d+)", log.read_text())
+        return address[1] if address else None
 
     try:
         yield BucketServer(wait_for(listening, what="the bucket server"), process)

@@ -1,4 +1,4 @@
-"""Answers of the service held to its OpenAPI document."""
+"""Checks problem documents of the service against its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _paths() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
 
 
 def operation(method: str, path: str) -> dict[str, Any] | None:
-    """The operation of a request, None where the document knows none."""
+    """Return the operation of a request, or None if the document does not describe it."""
     for pattern, operations in _paths():
         if pattern.fullmatch(path):
             found: dict[str, Any] | None = operations.get(method.lower())
@@ -30,22 +30,26 @@ def operation(method: str, path: str) -> dict[str, Any] | None:
     return None
 
 
-def problem_of(answer: httpx.Response, status: int, code: str, pointer: str | None = None) -> dict[str, Any]:
-    """The problem document that an answer is, checked in every respect."""
-    told = f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text[:1000]}"
-    assert answer.status_code == status, told
-    assert answer.headers["Content-Type"] == "application/problem+json", told
-    problem: dict[str, Any] = answer.json()
-    assert problem["code"] == code, told
-    assert problem["status"] == status, told
-    assert problem["type"] == f"urn:covey:problem:{code}", told
-    assert problem["title"], told
-    assert problem["detail"], told
-    assert problem["request_id"] == answer.headers["X-Request-ID"], told
-    assert "Traceback" not in answer.text, told
+def problem_of(
+    response: httpx.Response, status: int, code: str, pointer: str | None = None
+) -> dict[str, Any]:
+    """Check every field of a problem response, and return its problem document."""
+    description = (
+        f"{response.request.method} {response.request.url}: {response.status_code} {response.text[:1000]}"
+    )
+    assert response.status_code == status, description
+    assert response.headers["Content-Type"] == "application/problem+json", description
+    problem: dict[str, Any] = response.json()
+    assert problem["code"] == code, description
+    assert problem["status"] == status, description
+    assert problem["type"] == f"urn:covey:problem:{code}", description
+    assert problem["title"], description
+    assert problem["detail"], description
+    assert problem["request_id"] == response.headers["X-Request-ID"], description
+    assert "Traceback" not in response.text, description
     if pointer is not None:
-        assert pointer in [error["pointer"] for error in problem["errors"]], told
-    known = operation(answer.request.method, answer.request.url.path)
+        assert pointer in [error["pointer"] for error in problem["errors"]], description
+    known = operation(response.request.method, response.request.url.path)
     if known is not None:
-        assert str(status) in known["responses"], f"{status} is not documented: {told}"
+        assert str(status) in known["responses"], f"{status} is not documented: {description}"
     return problem

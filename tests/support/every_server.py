@@ -24,7 +24,7 @@ def test_every_server(tmp_path: Path) -> None:
         except postgres.UnavailableError:
             settings["COVEY_DATABASE_URL"] = f"sqlite:///{folder}/covey.db"
         buckets = opened.enter_context(bucket.server(folder / "bucket.log"))
-        settings |= {"COVEY_STORAGE_URL": buckets.make(), **bucket.CREDENTIALS}
+        settings |= {"COVEY_STORAGE_URL": buckets.create(), **bucket.CREDENTIALS}
         opened.callback(Production(folder, settings, workers=1).start().stop)
         stack = Stack(tmp_path / "data").start()
         opened.callback(stack.stop)

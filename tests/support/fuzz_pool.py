@@ -1,4 +1,4 @@
-"""What a fuzzed service is known to hold, so that requests reach real things; some is kept from harm."""
+"""Resources that exist in a fuzzed service, so that requests can use their ids. Some are protected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESOURCES = (
     "/v1/decisions/{decision_id}",
     "/v1/api-keys/{key_id}",
 )
-"""The paths of single things, inner ones first."""
+"""Paths of single resources; nested resources come before the resources that contain them."""
 
 _BY_PREFIX = {
     "ds": ("/v1/datasets/{dataset_id}", "dataset_id"),
@@ -31,93 +31,95 @@ _BY_PREFIX = {
     "key": ("/v1/api-keys/{key_id}", "key_id"),
     "evl": (RESOURCES[0], "evaluation_id"),
 }
-_MOST = 40
-"""Things of one kind that are remembered besides those that are kept."""
+_MAX_KNOWN = 40
+"""Maximum number of known resources per path, not counting protected ones."""
 
 
 class Pool:
-    """Path parameters that lead somewhere, by the path of the thing.
+    """Path parameters of existing resources, by the path of the resource.
 
     Args:
-        dice: decides what is picked.
+        rng: chooses the resources.
     """
 
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
-        self._kept: dict[str, list[Names]] = {path: [] for path in RESOURCES}
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._protected: dict[str, list[Names]] = {path: [] for path in RESOURCES}
         self._known: dict[str, list[Names]] = {path: [] for path in RESOURCES}
 
-    def keep(self, path: str, **names: Any) -> None:
-        """Remember something for good: :meth:`spares` tells requests that would end it."""
-        self._kept[path].append(names)
+    def protect(self, path: str, **names: Any) -> None:
+        """Add a resource that requests must not delete or end; see :meth:`is_protected`."""
+        self._protected[path].append(names)
 
-    def pick(self, path: str) -> Names:
-        """Parameters for an operation's path, often of something kept; none where nothing is known."""
-        if (thing := _thing(path)) is None:
+    def choose(self, path: str) -> Names:
+        """Return parameters for a path, often of a protected resource; empty if none is known."""
+        if (resource := _resource_of(path)) is None:
             return {}
-        choices = [known for known in (self._kept[thing], self._known[thing]) if known]
-        return dict(self._dice.choice(self._dice.choice(choices))) if choices else {}
+        choices = [known for known in (self._protected[resource], self._known[resource]) if known]
+        return dict(self._rng.choice(self._rng.choice(choices))) if choices else {}
 
-    def spares(self, path: str, names: Mapping[str, Any]) -> bool:
-        """Whether these parameters name something that is kept, or what it stands on."""
-        thing = _thing(path)
+    def is_protected(self, path: str, names: Mapping[str, Any]) -> bool:
+        """Whether the parameters name a protected resource, or a resource that contains one."""
+        resource = _resource_of(path)
         return any(
-            all(str(names.get(name)) == str(value) for name, value in kept.items() if name in names)
-            for inner, all_kept in self._kept.items()
-            if thing is not None and inner.startswith(thing)
-            for kept in all_kept
+            all(str(names.get(name)) == str(value) for name, value in protected.items() if name in names)
+            for inner, all_protected in self._protected.items()
+            if resource is not None and inner.startswith(resource)
+            for protected in all_protected
         )
 
-    def learn(self, path: str, names: Mapping[str, Any], answer: Any) -> None:
-        """Remember what an answer names.
+    def add_from_response(self, path: str, names: Mapping[str, Any], body: Any) -> None:
+        """Add the resources that a response names.
 
         Args:
-            path: of the operation.
+            path: path of the operation.
             names: its path parameters.
-            answer: the body.
+            body: body of the response.
         """
-        for thing, found in _found(path, names, answer):
-            known = self._known[thing]
-            if found not in known and found not in self._kept[thing]:
-                known.append(found)
-                if len(known) > _MOST:
-                    known.pop(self._dice.randrange(_MOST))
+        for resource, parameters in _named_resources(path, names, body):
+            known = self._known[resource]
+            if parameters not in known and parameters not in self._protected[resource]:
+                known.append(parameters)
+                if len(known) > _MAX_KNOWN:
+                    known.pop(self._rng.randrange(_MAX_KNOWN))
 
-    def forget(self, path: str, names: Mapping[str, Any]) -> None:
-        """What was deleted leads nowhere any more."""
+    def remove(self, path: str, names: Mapping[str, Any]) -> None:
+        """Remove a resource after its deletion."""
         if path in self._known:
             self._known[path] = [known for known in self._known[path] if known != names]
 
 
-def _thing(path: str) -> str | None:
-    return next((thing for thing in RESOURCES if path == thing or path.startswith(f"{thing}/")), None)
+def _resource_of(path: str) -> str | None:
+    return next(
+        (resource for resource in RESOURCES if path == resource or path.startswith(f"{resource}/")), None
+    )
 
 
-def _found(path: str, names: Mapping[str, Any], answer: Any) -> Iterator[tuple[str, Names]]:
-    if not isinstance(answer, dict):
+def _named_resources(path: str, names: Mapping[str, Any], body: Any) -> Iterator[tuple[str, Names]]:
+    if not isinstance(body, dict):
         return
-    for item in answer.get("items", ()):
+    for item in body.get("items", ()):
         if isinstance(item, dict):
-            yield from _found(path, names, item)
+            yield from _named_resources(path, names, item)
     for field in ("id", "decision_id"):
-        prefix = str(answer.get(field, "")).split("_")[0]
+        prefix = str(body.get(field, "")).split("_")[0]
         if prefix in _BY_PREFIX and (field == "decision_id" or path.startswith("/v1/")):
-            thing, parameter = _BY_PREFIX[prefix]
-            if thing == RESOURCES[0]:
+            resource, parameter = _BY_PREFIX[prefix]
+            if resource == RESOURCES[0]:
                 if "version" in names:
                     yield (
-                        thing,
-                        {"name": names["name"], "version": names["version"], parameter: answer[field]},
+                        resource,
+                        {"name": names["name"], "version": names["version"], parameter: body[field]},
                     )
             elif not path.startswith("/v1/datasets/{dataset_id}/examples"):
-                yield thing, {parameter: answer[field]}
-    if isinstance(answer.get("model"), str) and isinstance(answer.get("version"), int):
-        version = {"name": answer["model"], "version": answer["version"]}
+                yield resource, {parameter: body[field]}
+    if isinstance(body.get("model"), str) and isinstance(body.get("version"), int):
+        version = {"name": body["model"], "version": body["version"]}
         yield "/v1/models/{name}/versions/{version}", version
-        yield "/v1/models/{name}", {"name": answer["model"]}
-        if isinstance(answer.get("alias"), str):
-            alias = {"name": answer["model"], "alias": answer["alias"]}
+        yield "/v1/models/{name}", {"name": body["model"]}
+        if isinstance(body.get("alias"), str):
+            alias = {"name": body["model"], "alias": body["alias"]}
             yield "/v1/models/{name}/aliases/{alias}", alias
-    if path.startswith(("/v1/models", "/v1/routers")) and isinstance(answer.get("name"), str):
+    if path.startswith(("/v1/models", "/v1/routers")) and isinstance(body.get("name"), str):
         kind = path.split("/")[2]
-        yield f"/v1/{kind}/{{name}}", {"name": answer["name"]}
+        yield f"/v1/{kind}/{{name}}", {"name": body["name"]}

@@ -31,7 +31,7 @@ def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[s
         with postgres.server() as server, bucket.server(tmp_path / "bucket.log") as buckets:
             yield {
                 "COVEY_DATABASE_URL": server.create(),
-                "COVEY_STORAGE_URL": buckets.make(),
+                "COVEY_STORAGE_URL": buckets.create(),
                 **bucket.CREDENTIALS,
             }
     except postgres.UnavailableError as error:

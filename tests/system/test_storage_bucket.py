@@ -28,7 +28,7 @@ def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bucket.
 
 
 def test_files_in_a_bucket_are_as_good_as_in_a_folder(buckets: bucket.BucketServer, tmp_path: Path) -> None:
-    url = buckets.make()
+    url = buckets.create()
     stack = Stack(tmp_path / "data", {"COVEY_STORAGE_URL": url}).start()
     try:
         there = open_storage(Settings(data_dir=tmp_path / "looks", storage_url=url))

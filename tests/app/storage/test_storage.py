@@ -37,7 +37,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "folder":
         return f"file://{tmp_path}/a%20folder"
     server: bucket.BucketServer = request.getfixturevalue("buckets")
-    return server.make()
+    return server.create()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_file_does_not_appear_if_writing_fails(
     assert list(storage.files("uploads")) == []
     if isinstance(storage, BucketStorage):
         server: bucket.BucketServer = request.getfixturevalue("buckets")
-        assert server.unfinished(url) == 0
+        assert server.count_unfinished_uploads(url) == 0
 
 
 def test_a_check_leaves_no_file_behind(storage: Storage) -> None:
@@ -100,16 +100,16 @@ def test_the_check_fails_if_the_bucket_is_missing_or_does_not_respond(
     buckets: bucket.BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.storage.bucket.CHECK_TIMEOUT_SECONDS", 0.2)
-    missing = Settings(data_dir=tmp_path, storage_url=buckets.make().replace("covey-test-", "no-such-"))
+    missing = Settings(data_dir=tmp_path, storage_url=buckets.create().replace("covey-test-", "no-such-"))
     with pytest.raises(StorageUnavailableError, match="NoSuchBucket"):
         open_storage(missing).check()
-    storage = open_storage(Settings(data_dir=tmp_path, storage_url=buckets.make()))
+    storage = open_storage(Settings(data_dir=tmp_path, storage_url=buckets.create()))
     buckets.pause()
     try:
         with pytest.raises(StorageUnavailableError, match=r"[Tt]ime"):
             storage.check()
     finally:
-        buckets.go_on()
+        buckets.resume()
     storage.check()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bad_requests import Known, expect_kept, kept
+from bad_requests import Known, expect_unchanged, stored_state
 from stack import Stack, departments
 
 
@@ -33,13 +33,13 @@ def known(stack: Stack) -> Iterator[Known]:
 
 @pytest.fixture
 def unchanged(known: Known) -> Iterator[Known]:
-    before = kept(known.stack)
+    before = stored_state(known.stack)
     yield known
-    expect_kept(known.stack, before)
+    expect_unchanged(known.stack, before)
 
 
 @pytest.fixture
 def cleared(known: Known) -> Iterator[Known]:
-    before = kept(known.stack, history=False)
+    before = stored_state(known.stack, history=False)
     yield known
-    expect_kept(known.stack, before, history=False)
+    expect_unchanged(known.stack, before, history=False)

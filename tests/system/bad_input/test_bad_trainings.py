@@ -9,9 +9,9 @@ from bad_requests import (
     NOT_FOUND,
     Case,
     Known,
-    covering,
     expect_rejected,
     training,
+    training_with_covering,
 )
 from contract import problem_of
 
@@ -118,7 +118,9 @@ CASES: list[Case] = [
         "rules that end before otherwise",
         "POST",
         JOBS,
-        covering({"kind": "rules", "rules": [{"when": {"has": "billing"}, "cover": [{"positives": "all"}]}]}),
+        training_with_covering(
+            {"kind": "rules", "rules": [{"when": {"has": "billing"}, "cover": [{"positives": "all"}]}]}
+        ),
         422,
         INVALID,
         "/learner/covering/rules",
@@ -127,7 +129,9 @@ CASES: list[Case] = [
         "an unknown condition",
         "POST",
         JOBS,
-        covering({"kind": "rules", "rules": [{"when": {"hat": "x"}, "cover": [{"positives": "all"}]}]}),
+        training_with_covering(
+            {"kind": "rules", "rules": [{"when": {"hat": "x"}, "cover": [{"positives": "all"}]}]}
+        ),
         422,
         INVALID,
         "/learner/covering/rules/0/when",
@@ -136,7 +140,7 @@ CASES: list[Case] = [
         "a covering that leaves labels out",
         "POST",
         JOBS,
-        covering({"kind": "groups", "groups": [{"labels": ["billing", "sales"]}]}),
+        training_with_covering({"kind": "groups", "groups": [{"labels": ["billing", "sales"]}]}),
         422,
         "invalid_parameters",
         "/learner/covering/groups",
@@ -145,7 +149,7 @@ CASES: list[Case] = [
         "a covering of unknown labels",
         "POST",
         JOBS,
-        covering({"kind": "groups", "groups": [{"labels": ["nope"]}]}),
+        training_with_covering({"kind": "groups", "groups": [{"labels": ["nope"]}]}),
         422,
         "invalid_parameters",
         "/learner/covering/groups/0/labels/0",

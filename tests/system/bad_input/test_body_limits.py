@@ -13,9 +13,9 @@ from bad_requests import (
     GOOD,
     JSON,
     RAW,
-    expect_kept,
-    kept,
+    expect_unchanged,
     line,
+    stored_state,
 )
 from contract import problem_of
 from stack import Stack
@@ -62,7 +62,7 @@ def test_a_body_over_the_limit_is_refused(
     small: Stack, method: str, path: str, size: int, declared: bool
 ) -> None:
     waiting = small.call("POST", DATASETS, 201, json={"name": "waiting"})
-    before = kept(small)
+    before = stored_state(small)
     body = b"{" + b" " * (size - 1)
     answer = small.http.request(
         method,
@@ -72,7 +72,7 @@ def test_a_body_over_the_limit_is_refused(
     )
     problem = problem_of(answer, 413, "too_large")
     assert "limit of" in problem["detail"]
-    expect_kept(small, before)
+    expect_unchanged(small, before)
     small.call("DELETE", f"/v1/datasets/{waiting['id']}", 204)
 
 
