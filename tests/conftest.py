@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ settings.register_profile(
     "long", settings.get_profile("covey"), derandomize=False, max_examples=100 * LONG_FACTOR
 )
 
-# Several stacks share the processors here, and whoever stands back would wait for other tests' requests.
+# Several stacks share the processors. A job of a lower priority would wait for the requests of other tests.
 os.environ.setdefault("COVEY_JOB_NICENESS", "0")
 
 
@@ -40,15 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     tests = {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}
     for test in tests:
-        usual = test._hypothesis_internal_use_settings
+        default = test._hypothesis_internal_use_settings
         test._hypothesis_internal_use_settings = settings(
-            usual, max_examples=LONG_FACTOR * usual.max_examples
+            default, max_examples=LONG_FACTOR * default.max_examples
         )
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One embedded stack for all tests that leave it as they found it."""
+    """One embedded stack for all tests that do not disturb other tests."""
     stack = Stack(tmp_path_factory.mktemp("stack") / "data").start()
     yield stack
     stack.stop()
@@ -56,10 +56,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def own_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
-    """A stack for this test alone, with the settings of the fixture's parameter.
+    """A stack for a single test, with the settings in the fixture's parameter.
 
-    Its workers look for lost jobs often. Their leases are long, because a process of a busy machine may renew
-    a lease late.
+    Its workers look for lost jobs often. Leases are long, because a process on a busy machine may renew
+    its lease late.
     """
     settings = {
         "COVEY_LEASE_SECONDS": "60",

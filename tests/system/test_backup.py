@@ -1,4 +1,4 @@
-"""A restored service is the service that was backed up, whatever it is made of."""
+"""A restored service returns the same responses as the original, also with another database and storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stack import Stack, departments
 
 pytestmark = pytest.mark.system
 
-QUESTION = {
+PREDICT_REQUEST = {
     "instances": [{"text": "parcel late courier"}, {"text": "refund my invoice"}, {"text": "zzz"}],
     "explain": True,
 }
@@ -22,8 +22,8 @@ MESSAGE = {"email": {"subject": "Late", "text": "the courier is late with the pa
 
 
 @pytest.fixture(params=["sqlite and a folder", "postgresql and a bucket"])
-def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Settings of a service to restore into."""
+def target_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Yield the settings of the service that the backup is restored to."""
     if request.param == "sqlite and a folder":
         yield {}
         return
@@ -38,41 +38,43 @@ def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[s
         pytest.skip(f"no PostgreSQL: {error}")
 
 
-def said(stack: Stack) -> dict[str, Any]:
-    """What the service says of all that it has."""
+def all_responses(stack: Stack) -> dict[str, Any]:
+    """Return the responses of the service about all its resources."""
     paths = ["models/kept/versions", "datasets", "training-jobs", "routers", "routers/desk/decisions"]
     return {
         **{path: stack.call("GET", f"/v1/{path}", 200) for path in paths},
-        "predictions": stack.http.post("/v1/models/kept/predict", json=QUESTION).content,
+        "predictions": stack.http.post("/v1/models/kept/predict", json=PREDICT_REQUEST).content,
         "artifact": stack.http.get("/v1/models/kept/versions/1/artifact").content,
     }
 
 
-def test_a_restored_service_answers_with_the_same_bytes(
-    own_stack: Stack, elsewhere: Mapping[str, str], tmp_path: Path
+def test_a_restored_service_returns_the_same_responses(
+    own_stack: Stack, target_settings: Mapping[str, str], tmp_path: Path
 ) -> None:
     dataset = own_stack.dataset(departments(80))
     own_stack.finished(own_stack.train(dataset["id"], model="kept")["id"])
     own_stack.call("PUT", "/v1/routers/desk", 200, json={"model": "kept", "fallback": "front@example.org"})
     decision = own_stack.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE)
-    before = said(own_stack)
+    before = all_responses(own_stack)
 
     file = tmp_path / "covey.tar.zst"
-    made = covey("backup", str(file), "--data", str(own_stack.data))
-    assert made.returncode == 0, made.stderr
-    assert made.stdout.startswith("backed up: "), made.stdout
+    backup = covey("backup", str(file), "--data", str(own_stack.data))
+    assert backup.returncode == 0, backup.stderr
+    assert backup.stdout.startswith("backed up: "), backup.stdout
 
-    restored = covey("restore", str(file), "--data", str(tmp_path / "restored"), environment=elsewhere)
-    assert restored.returncode == 0, restored.stderr
-    other = Stack(tmp_path / "restored", elsewhere).start()
+    restore = covey("restore", str(file), "--data", str(tmp_path / "restored"), environment=target_settings)
+    assert restore.returncode == 0, restore.stderr
+    restored_stack = Stack(tmp_path / "restored", target_settings).start()
     try:
-        assert said(other) == before
-        assert other.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE) == decision
-        # And it goes on from there.
-        ended = other.finished(other.train(dataset["id"], model="kept")["id"])
-        assert ended["result"]["version"] == 2
+        assert all_responses(restored_stack) == before
+        assert restored_stack.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE) == decision
+        # The restored service continues the version numbers.
+        job = restored_stack.finished(restored_stack.train(dataset["id"], model="kept")["id"])
+        assert job["result"]["version"] == 2
     finally:
-        assert other.stop() == 0
-    again = covey("restore", str(file), "--data", str(tmp_path / "restored"), environment=elsewhere)
-    assert again.returncode == 1
-    assert "the database is not empty" in again.stderr
+        assert restored_stack.stop() == 0
+    second_restore = covey(
+        "restore", str(file), "--data", str(tmp_path / "restored"), environment=target_settings
+    )
+    assert second_restore.returncode == 1
+    assert "the database is not empty" in second_restore.stderr

@@ -1,4 +1,4 @@
-"""Decompression bombs and similar input: handled in bounded memory while other clients are served."""
+"""The service handles decompression bombs and similar input in bounded memory and serves other clients."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from zip_quine import zip_quine
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]
 
 MAX_API_GROWTH = 512 * MIB
-"""Additional memory that the API process can take: more than ten times a JSON body of 32 MiB."""
+"""Limit for the additional memory of the API process: more than ten times a JSON body of 32 MiB."""
 MAX_JOB_BYTES = 768 * MIB
-"""Peak memory of a job process: the base of every job, and more than ten times a record of 32 MiB."""
+"""Limit for the peak memory of a job process: the base of every job,
+and more than ten times a record of 32 MiB."""
 
 
 class BackgroundTraffic:
@@ -40,7 +41,7 @@ class BackgroundTraffic:
         self.job_bytes = 0
         self._stopped = threading.Event()
         self._threads = [
-            threading.Thread(target=work) for work in (self._send_requests, self._measure_memory)
+            threading.Thread(target=target) for target in (self._send_requests, self._measure_memory)
         ]
 
     def __enter__(self) -> Self:
@@ -93,9 +94,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @contextmanager
 def check_other_clients(stack: Stack) -> Iterator[BackgroundTraffic]:
-    """Check that other clients get responses, and that no process takes too much memory."""
+    """Check that other clients get responses, and that no process uses too much memory."""
     (api,) = [pid for pid in stack.processes("-m app api") if _peak(pid)]
-    Path(f"/proc/{api}/clear_refs").write_text("5")  # resets its peak
+    Path(f"/proc/{api}/clear_refs").write_text("5")  # resets the peak memory
     before = _peak(api)
     with BackgroundTraffic(stack) as traffic:
         yield traffic
@@ -104,7 +105,7 @@ def check_other_clients(stack: Stack) -> Iterator[BackgroundTraffic]:
     assert not traffic.failures, traffic.failures[:3]
     growth = _peak(api) - before
     assert growth < MAX_API_GROWTH, f"the API grew by {growth / MIB:.0f} MiB"
-    assert traffic.job_bytes < MAX_JOB_BYTES, f"a job took {traffic.job_bytes / MIB:.0f} MiB"
+    assert traffic.job_bytes < MAX_JOB_BYTES, f"a job used {traffic.job_bytes / MIB:.0f} MiB"
 
 
 def upload_and_delete(stack: Stack, content: bytes, headers: dict[str, str], **fields: Any) -> dict[str, Any]:
@@ -196,11 +197,11 @@ def test_content_that_exceeds_a_limit_is_rejected(
     assert dataset["state"] == "failed", dataset
     assert dataset["error"]["code"] == "bad_data"
     assert re.search(reason, dataset["error"]["detail"]), dataset["error"]
-    assert len(json.dumps(dataset)) < 10_000, "the content is not part of the response"
+    assert len(json.dumps(dataset)) < 10_000, "the response contains the content"
 
 
 @pytest.mark.parametrize("make", [zip_quine, lambda: bombs.nested_zip(60)], ids=["quine", "60 levels"])
-def test_a_zip_in_a_zip_is_not_opened(stack: Stack, make: Callable[[], bytes]) -> None:
+def test_a_zip_file_in_a_zip_file_is_not_extracted(stack: Stack, make: Callable[[], bytes]) -> None:
     with check_other_clients(stack):
         dataset = upload_and_delete(stack, make(), {}, format="eml_zip")
     assert dataset["state"] == "ready", dataset
@@ -212,7 +213,7 @@ def test_the_zip_quine_contains_itself() -> None:
         assert archive.read("a/q.eml") == zip_quine()
 
 
-def nested(levels: int) -> bytes:
+def nested_multiparts(levels: int) -> bytes:
     opening = b"".join(
         b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (level, level)
         for level in range(levels)
@@ -221,7 +222,7 @@ def nested(levels: int) -> bytes:
 
 
 MESSAGES: list[tuple[str, Callable[[], bytes], str]] = [
-    ("1,500 nested multiparts", lambda: nested(1500), "nested"),
+    ("1,500 nested multiparts", lambda: nested_multiparts(1500), "nested"),
     (
         "20,000 recipients",
         lambda: b"To: " + b", ".join(b"P <p%d@example.org>" % n for n in range(20_000)) + b"\n\nmy invoice",
@@ -248,7 +249,7 @@ def test_a_message_that_exceeds_a_limit_is_routed_with_a_defect(
     assert any(defect in text for text in decision["message"]["defects"]), decision["message"]
 
 
-def test_a_data_set_of_such_messages_is_ready(stack: Stack) -> None:
+def test_a_data_set_of_messages_that_exceed_a_limit_is_ready(stack: Stack) -> None:
     raw = [base64.b64encode(make()).decode() for _, make, _ in MESSAGES[:2]]
     lines = [json.dumps({"raw_email": message, "labels": ["x"]}) for message in raw * 20]
     with check_other_clients(stack):

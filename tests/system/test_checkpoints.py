@@ -1,4 +1,4 @@
-"""A training goes on where it stood, in another process, and ends with the same bytes."""
+"""A training resumes from its checkpoint in another process and produces the same model, byte for byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOOSTING: dict[str, Any] = {"algorithm": "adaboost_lc", "rounds": 40, "smoothing
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "boosting": {"learner": BOOSTING},
-    # The folds on which thresholds are tuned are trainings of their own, and are resumed as well.
+    # Threshold tuning trains a model for each fold. These trainings are resumed, too.
     "thresholds": {"learner": BOOSTING, "decision": {"kind": "tuned_threshold"}},
 }
 
@@ -29,12 +29,12 @@ CHECKPOINTS: dict[str, list[dict[str, Any]]] = {
     "boosting": [{"phase": "training", "step": 13}, {"phase": "training", "step": 29}],
     "thresholds": [{"phase": "training", "step": 13}, {"phase": "thresholds", "step": 29}],
 }
-"""After which steps the job writes a checkpoint, in its first and in its second attempt."""
+"""The steps after which the job writes a checkpoint, in its first and in its second attempt."""
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack that writes checkpoints only where a test holds a job."""
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack that writes checkpoints only at the steps at which a test holds a job."""
     settings = {"COVEY_CHECKPOINT_SECONDS": "3600", "COVEY_LEASE_SECONDS": "60"}
     stack = Stack(tmp_path_factory.mktemp("checkpoints") / "data", settings).start()
     yield stack
@@ -42,9 +42,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def dataset_id(service: Stack) -> str:
-    made: str = service.dataset(departments(80))["id"]
-    return made
+def dataset_id(stack: Stack) -> str:
+    identifier: str = stack.dataset(departments(80))["id"]
+    return identifier
 
 
 def checkpoints(stack: Stack, job_id: str) -> list[Path]:
@@ -63,61 +63,63 @@ def curve(stack: Stack, job_id: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
-def test_a_resumed_model_is_the_uninterrupted_one_bit_for_bit(
-    service: Stack, dataset_id: str, kind: str
+def test_a_resumed_training_produces_the_same_bytes_as_an_uninterrupted_one(
+    stack: Stack, dataset_id: str, kind: str
 ) -> None:
-    whole = service.finished(service.train(dataset_id, model=f"whole-{kind}", **LEARNERS[kind])["id"])
+    uninterrupted = stack.finished(
+        stack.train(dataset_id, model=f"uninterrupted-{kind}", **LEARNERS[kind])["id"]
+    )
     holds = [
-        service.hold(point="checkpoint", attempt=attempt, **where)
+        stack.hold(point="checkpoint", attempt=attempt, **where)
         for attempt, where in enumerate(CHECKPOINTS[kind], start=1)
     ]
-    job = service.train(dataset_id, model=f"resumed-{kind}", **LEARNERS[kind])
+    job = stack.train(dataset_id, model=f"resumed-{kind}", **LEARNERS[kind])
     for hold in holds:
         os.kill(hold.wait(), signal.SIGKILL)
-    resumed = service.finished(job["id"])
+    resumed = stack.finished(job["id"])
     assert resumed["state"] == "succeeded", resumed
     assert resumed["attempt"] == 3
-    seen = events(service, job["id"])
-    steps = [event["detail"] for event in seen if event["type"] == "resumed"]
+    steps = [event["detail"] for event in events(stack, job["id"]) if event["type"] == "resumed"]
     assert [{"phase": step["phase"], "step": step["completed"]} for step in steps] == CHECKPOINTS[kind]
 
     first, second = (
-        service.call("GET", f"/v1/models/{name}-{kind}/versions/1", 200) for name in ("whole", "resumed")
+        stack.call("GET", f"/v1/models/{name}-{kind}/versions/1", 200)
+        for name in ("uninterrupted", "resumed")
     )
     assert second["artifact"]["sha256"] == first["artifact"]["sha256"]
     assert second["metrics"] == first["metrics"]
-    assert curve(service, job["id"]) == curve(service, whole["id"])
-    assert [point["step"] for point in curve(service, job["id"])] == list(range(1, BOOSTING["rounds"] + 1))
+    assert curve(stack, job["id"]) == curve(stack, uninterrupted["id"])
+    assert [point["step"] for point in curve(stack, job["id"])] == list(range(1, BOOSTING["rounds"] + 1))
     timings = second["timings"]
     phases = [timings[f"{phase}_seconds"] for phase in ("features", "training", "thresholds")]
     assert all(seconds >= 0 for seconds in phases)
-    # What the phases took is a part of the whole, which is a part of the time from the start to the end.
+    # The phases are part of the fit, and the fit is part of the time from the start to the end of the job.
     started, ended = (datetime.fromisoformat(resumed[name]) for name in ("started_at", "finished_at"))
     assert sum(phases) <= timings["fit_seconds"] + 0.01 <= (ended - started).total_seconds() + 0.02
-    wait_for(lambda: not checkpoints(service, job["id"]) or None, what="the checkpoints to go")
+    wait_for(lambda: not checkpoints(stack, job["id"]) or None, what="the deletion of the checkpoints")
 
 
-@pytest.mark.parametrize("spoil", ["damage", "remove"])
-def test_without_its_checkpoint_a_training_begins_anew_and_ends_the_same(
-    service: Stack, dataset_id: str, spoil: str
+@pytest.mark.parametrize("fault", ["damage", "remove"])
+def test_a_training_restarts_if_its_checkpoint_is_damaged_or_missing(
+    stack: Stack, dataset_id: str, fault: str
 ) -> None:
-    hold = service.hold(point="checkpoint", step=13)
-    job = service.train(dataset_id, model=f"spoilt-{spoil}", **LEARNERS["boosting"])
+    hold = stack.hold(point="checkpoint", step=13)
+    job = stack.train(dataset_id, model=f"restarted-{fault}", **LEARNERS["boosting"])
     process = hold.wait()
-    (path,) = checkpoints(service, job["id"])
-    if spoil == "damage":
+    (path,) = checkpoints(stack, job["id"])
+    if fault == "damage":
         content = path.read_bytes()
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     else:
         path.unlink()
     os.kill(process, signal.SIGKILL)
-    ended = service.finished(job["id"])
-    assert ended["state"] == "succeeded", ended
-    assert "checkpoint_ignored" in [event["type"] for event in events(service, job["id"])]
-    assert [point["step"] for point in curve(service, job["id"])] == list(range(1, BOOSTING["rounds"] + 1))
+    job = stack.finished(job["id"])
+    assert job["state"] == "succeeded", job
+    assert "checkpoint_ignored" in [event["type"] for event in events(stack, job["id"])]
+    assert [point["step"] for point in curve(stack, job["id"])] == list(range(1, BOOSTING["rounds"] + 1))
 
 
-def test_a_cell_of_an_experiment_goes_on_where_it_stood(service: Stack, dataset_id: str) -> None:
+def test_a_cell_of_an_experiment_resumes_from_its_checkpoint(stack: Stack, dataset_id: str) -> None:
     body = {
         "dataset_id": dataset_id,
         "split": {"kind": "random", "test_fraction": 0.5},
@@ -125,27 +127,27 @@ def test_a_cell_of_an_experiment_goes_on_where_it_stood(service: Stack, dataset_
         "measures": ["hamming_loss"],
     }
 
-    def ended(made: dict[str, Any]) -> dict[str, Any]:
-        path = f"/v1/experiments/{made['id']}"
+    def wait_for_report(experiment: dict[str, Any]) -> dict[str, Any]:
+        path = f"/v1/experiments/{experiment['id']}"
 
-        def look() -> dict[str, Any] | None:
-            now: dict[str, Any] = service.call("GET", path, 200)
-            return now if now["state"] not in ("queued", "running") else None
+        def ended() -> dict[str, Any] | None:
+            current: dict[str, Any] = stack.call("GET", path, 200)
+            return current if current["state"] not in ("queued", "running") else None
 
-        done = wait_for(look, what="the end of the experiment")
-        assert done["state"] == "succeeded", done
-        report: dict[str, Any] = service.call("GET", f"{path}/report", 200)
-        return {"attempt": done["cells"][0]["attempt"], "curves": report["curves"], "rows": report["rows"]}
+        result = wait_for(ended, what="the end of the experiment")
+        assert result["state"] == "succeeded", result
+        report: dict[str, Any] = stack.call("GET", f"{path}/report", 200)
+        return {"attempt": result["cells"][0]["attempt"], "curves": report["curves"], "rows": report["rows"]}
 
-    whole = ended(service.call("POST", "/v1/experiments", 202, json=body))
-    hold = service.hold(point="checkpoint", kind="cell", step=13)
-    made = service.call("POST", "/v1/experiments", 202, json=body)
+    uninterrupted = wait_for_report(stack.call("POST", "/v1/experiments", 202, json=body))
+    hold = stack.hold(point="checkpoint", kind="cell", step=13)
+    experiment = stack.call("POST", "/v1/experiments", 202, json=body)
     os.kill(hold.wait(), signal.SIGKILL)
-    resumed = ended(made)
+    resumed = wait_for_report(experiment)
     assert resumed["attempt"] == 2
-    assert resumed["curves"] == whole["curves"]
-    assert resumed["rows"][0]["test"] == whole["rows"][0]["test"]
-    with closing(sqlite3.connect(service.data / "covey.db")) as db:
+    assert resumed["curves"] == uninterrupted["curves"]
+    assert resumed["rows"][0]["test"] == uninterrupted["rows"][0]["test"]
+    with closing(sqlite3.connect(stack.data / "covey.db")) as db:
         query = (
             "select count(*) from job_events join jobs on jobs.id = job_events.job_id "
             "where jobs.kind = 'cell' and job_events.type = 'resumed'"

@@ -1,4 +1,4 @@
-"""``covey demo --once``: the whole main job as a newcomer sees it."""
+"""``covey demo --once`` trains a model, routes messages and exits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from app.parent_death import end_with_parent
 pytestmark = pytest.mark.system
 
 
-def test_the_demonstration_shows_the_main_job_and_stops() -> None:
-    run = subprocess.run(
+def test_the_demo_trains_a_model_routes_messages_and_exits() -> None:
+    completed = subprocess.run(
         [sys.executable, "-m", "app", "demo", "--once"],
         capture_output=True,
         text=True,
@@ -23,14 +23,16 @@ def test_the_demonstration_shows_the_main_job_and_stops() -> None:
         check=False,
         env={"COLUMNS": "200", "PATH": "/usr/bin:/bin"},
     )
-    assert run.returncode == 0, run.stderr[-3000:]
-    shown = run.stdout
-    assert "451 messages" in shown
-    assert "micro-averaged F1" in shown
-    routed = {line.split()[0]: line.split("→")[1].strip() for line in shown.splitlines() if "→" in line}
-    assert routed == {
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    output = completed.stdout
+    assert "451 messages" in output
+    assert "micro-averaged F1" in output
+    destinations = {
+        line.split()[0]: line.split("→")[1].strip() for line in output.splitlines() if "→" in line
+    }
+    assert destinations == {
         "single.eml": "technical_support@example.org",
         "several.eml": "shipping@example.org, billing@example.org",
         "fallback.eml": "frontdesk@example.org",
     }
-    assert "/docs" in shown
+    assert "/docs" in output

@@ -1,4 +1,4 @@
-"""Experiments and evaluations on real processes: over HTTP, with the command, and with a killed worker."""
+"""Experiments and evaluations over HTTP and on the command line, also if a worker is killed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from app.experiments.api import MEDIA_TYPES
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
-THREE: list[dict[str, Any]] = [
+THREE_CONFIGURATIONS: list[dict[str, Any]] = [
     {"learner": {"algorithm": "adaboost_lc", "rounds": 20}},
     {"learner": {"algorithm": "mp_boost", "rounds": 30}},
     {"learner": {"algorithm": "naive_bayes"}},
 ]
 
-FIVE: list[dict[str, Any]] = [
+FIVE_CONFIGURATIONS: list[dict[str, Any]] = [
     {"learner": {"algorithm": "adaboost_lc", "rounds": 30}},
-    *THREE[1:],
+    *THREE_CONFIGURATIONS[1:],
     {"learner": {"algorithm": "svm"}},
     {"learner": {"algorithm": "mlpp", "calibrated": True}},
 ]
@@ -36,7 +36,7 @@ def start(stack: Stack, dataset_id: str, **fields: Any) -> dict[str, Any]:
     body = {
         "dataset_id": dataset_id,
         "split": {"kind": "folds", "folds": 3},
-        "configurations": THREE,
+        "configurations": THREE_CONFIGURATIONS,
         "measures": ["f1_micro", "hamming_loss", "one_error"],
         **fields,
     }
@@ -45,19 +45,19 @@ def start(stack: Stack, dataset_id: str, **fields: Any) -> dict[str, Any]:
 
 
 def wait_until_ended(stack: Stack, experiment: dict[str, Any]) -> dict[str, Any]:
-    def ended() -> dict[str, Any] | None:
-        now: dict[str, Any] = stack.call("GET", f"/v1/experiments/{experiment['id']}", 200)
-        return now if now["state"] not in ("queued", "running") else None
+    def get_if_ended() -> dict[str, Any] | None:
+        current: dict[str, Any] = stack.call("GET", f"/v1/experiments/{experiment['id']}", 200)
+        return current if current["state"] not in ("queued", "running") else None
 
-    return wait_for(ended, what="the end of the experiment")
+    return wait_for(get_if_ended, what="the end of the experiment")
 
 
-def test_every_cell_counts_once_although_a_worker_is_killed(
+def test_every_cell_counts_once_if_a_worker_is_killed(
     own_stack: Stack,
 ) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(240))
-    body: dict[str, Any] = {"configurations": FIVE, "split": {"kind": "folds", "folds": 5}}
+    body: dict[str, Any] = {"configurations": FIVE_CONFIGURATIONS, "split": {"kind": "folds", "folds": 5}}
     hold = stack.hold(kind="cell", step=9)
     experiment = start(stack, dataset["id"], **body)
     assert experiment["counts"] == {
@@ -67,33 +67,35 @@ def test_every_cell_counts_once_although_a_worker_is_killed(
     hold.wait()
     (worker,) = stack.worker_pids()
     os.kill(worker, signal.SIGKILL)
-    done = wait_until_ended(stack, experiment)
-    assert done["state"] == "succeeded", done
-    assert done["counts"]["succeeded"] == done["counts"]["total"] == 25
-    assert [(cell["configuration"], cell["fold"]) for cell in done["cells"]] == [
+    ended = wait_until_ended(stack, experiment)
+    assert ended["state"] == "succeeded", ended
+    assert ended["counts"]["succeeded"] == ended["counts"]["total"] == 25
+    assert [(cell["configuration"], cell["fold"]) for cell in ended["cells"]] == [
         (i, fold) for i in range(5) for fold in range(5)
     ]
-    assert max(cell["attempt"] for cell in done["cells"]) == 2, "no cell was restarted"
+    assert max(cell["attempt"] for cell in ended["cells"]) == 2, "no cell has a second attempt"
     report = stack.call("GET", f"{path}/report", 200)
     for row in report["rows"]:
         assert row["complete"]
         assert row["folds"] == [0, 1, 2, 3, 4]
         assert all(len(summary["values"]) == 5 for summary in row["test"].values())
-    # Every example is held out once: the sum would differ for a cell counted twice or a wrong fold.
+    # Every example is held out once: the sum would differ if a cell counted twice or a fold were wrong.
     for i in range(5):
         sizes = [
-            cell["metrics"]["test"]["n_examples"] for cell in done["cells"] if cell["configuration"] == i
+            cell["metrics"]["test"]["n_examples"] for cell in ended["cells"] if cell["configuration"] == i
         ]
         assert sum(sizes) == 240
-    # An undisturbed run gives the same numbers.
-    again = wait_until_ended(stack, start(stack, dataset["id"], **body))
-    assert [cell["metrics"] for cell in again["cells"]] == [cell["metrics"] for cell in done["cells"]]
-    assert all(cell["attempt"] == 1 for cell in again["cells"])
+    # An uninterrupted run has the same figures.
+    uninterrupted = wait_until_ended(stack, start(stack, dataset["id"], **body))
+    assert [cell["metrics"] for cell in uninterrupted["cells"]] == [
+        cell["metrics"] for cell in ended["cells"]
+    ]
+    assert all(cell["attempt"] == 1 for cell in uninterrupted["cells"])
 
 
 def test_a_report_has_the_requested_format(stack: Stack) -> None:
     dataset = stack.dataset(departments(60, words_each=3))
-    experiment = start(stack, dataset["id"], name="formats", configurations=THREE[1:])
+    experiment = start(stack, dataset["id"], name="formats", configurations=THREE_CONFIGURATIONS[1:])
     assert wait_until_ended(stack, experiment)["state"] == "succeeded"
     path = f"/v1/experiments/{experiment['id']}/report"
     for form, media in MEDIA_TYPES.items():
@@ -114,20 +116,22 @@ def test_a_report_has_the_requested_format(stack: Stack) -> None:
 
 def test_a_cancelled_experiment_keeps_finished_cells(stack: Stack) -> None:
     dataset = stack.dataset(departments(60))
-    with ExitStack() as held:
+    with ExitStack() as holds:
         for _ in range(3):
-            held.enter_context(stack.hold(kind="cell", configuration=1))
-        experiment = start(stack, dataset["id"], configurations=[THREE[2], THREE[1]])
+            holds.enter_context(stack.hold(kind="cell", configuration=1))
+        experiment = start(
+            stack, dataset["id"], configurations=[THREE_CONFIGURATIONS[2], THREE_CONFIGURATIONS[1]]
+        )
         path = f"/v1/experiments/{experiment['id']}"
 
-        def some_done() -> bool | None:
+        def naive_bayes_finished() -> bool | None:
             return stack.call("GET", path, 200)["counts"]["succeeded"] == 3 or None
 
-        wait_for(some_done, what="the fast cells")
+        wait_for(naive_bayes_finished, what="the cells of naive Bayes")
         stack.call("POST", f"{path}/cancel", 202)
-        done = wait_until_ended(stack, experiment)
-    assert done["state"] == "cancelled"
-    assert (done["counts"]["succeeded"], done["counts"]["cancelled"]) == (3, 3)
+        ended = wait_until_ended(stack, experiment)
+    assert ended["state"] == "cancelled"
+    assert (ended["counts"]["succeeded"], ended["counts"]["cancelled"]) == (3, 3)
     report = stack.call("GET", f"{path}/report", 200)
     assert [row["complete"] for row in report["rows"]] == [True, False]
 
@@ -144,15 +148,15 @@ def test_a_version_is_evaluated_on_its_own_parts_and_on_other_data(stack: Stack)
     response = stack.http.post(f"{path}/evaluations", json={"dataset_id": dataset["id"], "part": "test"})
     assert response.status_code == 202
 
-    def evaluated() -> dict[str, Any] | None:
-        now: dict[str, Any] = stack.call("GET", response.headers["Location"], 200)
-        return now if now["state"] not in ("queued", "running") else None
+    def get_if_evaluated() -> dict[str, Any] | None:
+        current: dict[str, Any] = stack.call("GET", response.headers["Location"], 200)
+        return current if current["state"] not in ("queued", "running") else None
 
-    done = wait_for(evaluated, what="the evaluation")
-    assert done["state"] == "succeeded", done
-    assert done["result"] == evaluation["test"]
+    result = wait_for(get_if_evaluated, what="the evaluation")
+    assert result["state"] == "succeeded", result
+    assert result["result"] == evaluation["test"]
     (listed,) = stack.call("GET", f"{path}/evaluations", 200)["items"]
-    assert listed["id"] == done["id"]
+    assert listed["id"] == result["id"]
 
 
 def test_the_command_runs_an_experiment_from_a_file_and_writes_reports(stack: Stack, tmp_path: Path) -> None:
@@ -174,10 +178,10 @@ measures: [f1_micro, one_error]
     )
     reports = [tmp_path / f"report{ending}" for ending in (".html", ".md", ".csv", ".json")]
     options = [option for path in reports for option in ("--report", str(path))]
-    ran = covey("experiment", str(file), "--url", stack.url, *options)
-    assert ran.returncode == 0, ran.stderr
-    assert "4 cells" in ran.stdout
-    assert "boosting" in ran.stdout
+    completed = covey("experiment", str(file), "--url", stack.url, *options)
+    assert completed.returncode == 0, completed.stderr
+    assert "4 cells" in completed.stdout
+    assert "boosting" in completed.stdout
     report = json.loads(reports[3].read_text())
     assert report["name"] == "from a file"
     assert [row["complete"] for row in report["rows"]] == [True, True]

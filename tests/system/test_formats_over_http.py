@@ -1,4 +1,4 @@
-"""Every file format over HTTP: upload, report, training and prediction."""
+"""Data sets in every file format: upload, training and prediction over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that openapi-python-client makes from the document does the main job: this is what users hold."""
+"""The client that openapi-python-client generates from ``openapi.json`` type-checks and works."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ The courier says the parcel is late. Where is the delivery?
 """
 
 PROGRAM = '''\
-"""A user's program, as a type checker sees it."""
+"""A user's program, for the type checker."""
 
 from covey_client import Client
 from covey_client.api.models import models_predict
@@ -90,11 +90,11 @@ def train(client: Client, dataset_id: str) -> TrainingJob:
 
 def labels(client: Client, text: str) -> list[str]:
     body = PredictRequest(instances=[Instance(text=text)], version=1, top=3)
-    answer = models_predict.sync("helpdesk", client=client, body=body)
-    if isinstance(answer, PredictResponse):
-        return answer.predictions[0].labels
-    if isinstance(answer, Problem):
-        raise RuntimeError(answer.code)
+    response = models_predict.sync("helpdesk", client=client, body=body)
+    if isinstance(response, PredictResponse):
+        return response.predictions[0].labels
+    if isinstance(response, Problem):
+        raise RuntimeError(response.code)
     return []
 
 
@@ -108,8 +108,8 @@ other = MPBoostParameters(algorithm="mp_boost", rounds=200)
 
 
 def generate(folder: Path, *options: str) -> str:
-    """Generate the client; gives all that the generator said."""
-    done = subprocess.run(
+    """Generate the client, and return the output of the generator."""
+    completed = subprocess.run(
         [
             BIN / "openapi-python-client",
             "generate",
@@ -129,18 +129,18 @@ def generate(folder: Path, *options: str) -> str:
         text=True,
         check=False,
     )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    return said
+    output = completed.stdout + completed.stderr
+    assert completed.returncode == 0, output
+    return output
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("client")
-    said = generate(folder, "--config", str(ROOT / "docs" / "python-client.yaml"))
-    assert "warning" not in said.lower(), said
-    assert "unsupported" not in said.lower(), said
-    assert "unable" not in said.lower(), said
+    generator_output = generate(folder, "--config", str(ROOT / "docs" / "python-client.yaml"))
+    assert "warning" not in generator_output.lower(), generator_output
+    assert "unsupported" not in generator_output.lower(), generator_output
+    assert "unable" not in generator_output.lower(), generator_output
     sys.path.insert(0, str(folder))
     yield folder
     sys.path.remove(str(folder))
@@ -154,7 +154,7 @@ def models(generated: Path) -> Any:
 
 
 def operations() -> dict[str, str]:
-    """Every operation's id and tag."""
+    """Return the tag of every operation, by operation id."""
     document = json.loads((ROOT / "openapi.json").read_text())
     return {
         operation["operationId"]: operation["tags"][0]
@@ -170,15 +170,15 @@ def test_every_operation_becomes_a_function(generated: Path) -> None:
         assert callable(module.asyncio_detailed), operation_id
 
 
-def test_without_a_configuration_only_the_type_of_raw_mail_is_not_known(tmp_path: Path) -> None:
-    said = generate(tmp_path)
-    assert said.count("WARNING") == 1, said
-    assert "Unsupported content type message/rfc822" in said
-    made = (tmp_path / "covey_client/api/routers/routers_route_message.py").read_text()
-    assert 'headers["Content-Type"] = "application/octet-stream"' in made
+def test_without_a_configuration_only_the_media_type_of_raw_messages_is_unsupported(tmp_path: Path) -> None:
+    generator_output = generate(tmp_path)
+    assert generator_output.count("WARNING") == 1, generator_output
+    assert "Unsupported content type message/rfc822" in generator_output
+    source = (tmp_path / "covey_client/api/routers/routers_route_message.py").read_text()
+    assert 'headers["Content-Type"] = "application/octet-stream"' in source
 
 
-def test_every_schema_becomes_a_class_of_its_name(generated: Path, models: Any) -> None:
+def test_every_schema_becomes_a_class_of_the_same_name(generated: Path, models: Any) -> None:
     document = json.loads((ROOT / "openapi.json").read_text())
     for name, schema in document["components"]["schemas"].items():
         if schema.get("type") == "object" and "properties" in schema:
@@ -196,26 +196,26 @@ def client(stack: Stack, generated: Path) -> Iterator[Any]:
 
 @pytest.mark.system
 @pytest.mark.xdist_group("stack")
-def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
+def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None:
     types = importlib.import_module("covey_client.types")
 
     def call(operation_id: str, *arguments: Any, **options: Any) -> Any:
         module = importlib.import_module(f"covey_client.api.{operations()[operation_id]}.{operation_id}")
-        answer = module.sync_detailed(*arguments, client=client, **options)
-        assert answer.parsed is not None or answer.status_code == 204, answer
-        return answer.parsed
+        response = module.sync_detailed(*arguments, client=client, **options)
+        assert response.parsed is not None or response.status_code == 204, response
+        return response.parsed
 
-    def sent(content: bytes) -> Any:
+    def as_file(content: bytes) -> Any:
         return types.File(payload=BytesIO(content))
 
     dataset = call("datasets_create", body=models.DatasetCreate(name="by the client"))
     assert dataset.state is models.DatasetState.AWAITING_CONTENT
     content = "".join(json.dumps(example) + "\n" for example in departments(80)).encode()
-    call("datasets_upload_content", dataset.id, body=sent(content))
+    call("datasets_upload_content", dataset.id, body=as_file(content))
 
     def ingested() -> Any:
-        now = call("datasets_get", dataset.id)
-        return None if now.state is models.DatasetState.INGESTING else now
+        current = call("datasets_get", dataset.id)
+        return None if current.state is models.DatasetState.INGESTING else current
 
     dataset = wait_for(ingested, what="the data set")
     assert dataset.state is models.DatasetState.READY
@@ -243,8 +243,8 @@ def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
     assert call("training_jobs_create", body=request, idempotency_key="by-the-client-1").id == job.id
 
     def ended() -> Any:
-        now = call("training_jobs_get", job.id)
-        return None if now.state in (models.JobState.QUEUED, models.JobState.RUNNING) else now
+        current = call("training_jobs_get", job.id)
+        return None if current.state in (models.JobState.QUEUED, models.JobState.RUNNING) else current
 
     job = wait_for(ended, what="the training")
     assert job.state is models.JobState.SUCCEEDED, job
@@ -253,23 +253,23 @@ def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
     assert len(call("training_jobs_list_curve", job.id).items) == 8
 
     call("models_put_alias", "by-the-client", "candidate", body=models.AliasPut(version=1))
-    answer = call(
+    response = call(
         "models_predict",
         "by-the-client",
         body=models.PredictRequest(
             instances=[models.Instance(text="parcel courier late")], version="candidate", top=2, explain=True
         ),
     )
-    assert answer.predictions[0].labels == ["shipping"]
-    assert len(answer.predictions[0].ranking) == 2
-    assert answer.predictions[0].explanation[0].terms
+    assert response.predictions[0].labels == ["shipping"]
+    assert len(response.predictions[0].ranking) == 2
+    assert response.predictions[0].explanation[0].terms
 
     destinations = models.RouterPutDestinations.from_dict({"shipping": "ship@example.org"})
     router = models.RouterPut(
         model="by-the-client", version=1, destinations=destinations, fallback="front@example.org"
     )
     call("routers_put", "by-the-client", body=router)
-    decision = call("routers_route_message", "by-the-client", body=sent(MESSAGE))
+    decision = call("routers_route_message", "by-the-client", body=as_file(MESSAGE))
     assert decision.disposition is models.Disposition.ROUTED
     assert decision.destinations == ["ship@example.org"]
     assert decision.message.message_id == "generated-client@example.com"
@@ -283,18 +283,18 @@ def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
     assert decision.decision_id in [item.decision_id for item in listed]
 
     artifact = call("models_download_artifact", "by-the-client", 1)
-    copied = call("models_import_version", "by-the-client-2", body=sent(artifact.payload.read()))
-    assert copied.labels == ["billing", "sales", "shipping", "support"]
+    imported = call("models_import_version", "by-the-client-2", body=as_file(artifact.payload.read()))
+    assert imported.labels == ["billing", "sales", "shipping", "support"]
 
     problem = call("datasets_get", "ds_nope")
     assert isinstance(problem, models.Problem)
     assert (problem.status, problem.code) == (404, "not_found")
-    wrong = models.TrainingJobCreate(
+    invalid = models.TrainingJobCreate(
         model="by-the-client",
         dataset_id=dataset.id,
         learner=models.MPBoostParameters(algorithm="mp_boost", rounds=0),
     )
-    problem = call("training_jobs_create", body=wrong)
+    problem = call("training_jobs_create", body=invalid)
     assert isinstance(problem, models.Problem)
     assert (problem.status, problem.code) == (422, "invalid_request")
     assert [item.pointer for item in problem.errors] == ["/learner/rounds"]
@@ -310,7 +310,7 @@ def test_the_client_does_the_main_job(client: Any, models: Any) -> None:
 def test_a_users_program_type_checks(generated: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", program],
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(generated)},
@@ -318,15 +318,15 @@ def test_a_users_program_type_checks(generated: Path, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
-def test_a_users_program_that_is_wrong_does_not(generated: Path, tmp_path: Path) -> None:
+def test_a_users_program_with_wrong_types_does_not_type_check(generated: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         PROGRAM.replace("rounds=200", 'rounds="many"').replace('algorithm="mp_boost"', 'algorithm="mp"')
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", program],
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(generated)},
@@ -334,5 +334,5 @@ def test_a_users_program_that_is_wrong_does_not(generated: Path, tmp_path: Path)
         text=True,
         check=False,
     )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.count("[arg-type]") == 2, done.stdout
+    assert completed.returncode == 1, completed.stdout + completed.stderr
+    assert completed.stdout.count("[arg-type]") == 2, completed.stdout

@@ -1,4 +1,4 @@
-"""Keys: who may do what, and that nobody else may."""
+"""API keys: each key permits the operations of its scopes only."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("keys")]
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - to be refused
+ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - the service must reject it
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
-    """A service with one key, made on the command line, and that key's secret."""
+def secured_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
+    """A service with one key, which the command line created, and the secret of the key."""
     stack = Stack(tmp_path_factory.mktemp("keys") / "data").start()
-    assert stack.http.get("/v1/datasets").status_code == 200, "open on loopback while there is no key"
-    made = covey("keys", "create", "--name", "first", "--scope", "admin", "--data", str(stack.data))
-    assert made.returncode == 0, made.stderr
-    secret = made.stdout.strip()
+    assert stack.http.get("/v1/datasets").status_code == 200, (
+        "the API requires a key on loopback although there is none"
+    )
+    created = covey("keys", "create", "--name", "first", "--scope", "admin", "--data", str(stack.data))
+    assert created.returncode == 0, created.stderr
+    secret = created.stdout.strip()
     assert secret.startswith("cov_")
-    assert secret not in made.stderr
+    assert secret not in created.stderr
     yield stack, secret
     stack.stop()
 
@@ -39,159 +41,161 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def make_key(guarded: tuple[Stack, str], **fields: Any) -> dict[str, Any]:
-    stack, admin = guarded
-    made: dict[str, Any] = stack.call(
+def create_key(secured_stack: tuple[Stack, str], **fields: Any) -> dict[str, Any]:
+    stack, admin = secured_stack
+    key: dict[str, Any] = stack.call(
         "POST", "/v1/api-keys", 201, json={"name": "test", **fields}, headers=bearer(admin)
     )
-    return made
+    return key
 
 
 def operations() -> Iterator[tuple[str, str, str]]:
-    """Method, path and scope of every guarded operation, with names in the place of parameters."""
+    """Yield method, path and scope of every operation that needs a key, with values for path parameters."""
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             if "Scope: `" in operation["description"]:
                 scope = operation["description"].rsplit("Scope: `", 1)[1].split("`")[0]
-                filled = path.replace("{version}", "1").replace("{", "").replace("}", "")
-                yield method.upper(), filled, scope
+                concrete_path = path.replace("{version}", "1").replace("{", "").replace("}", "")
+                yield method.upper(), concrete_path, scope
 
 
-def test_another_address_is_refused_while_there_is_no_key(tmp_path: Path) -> None:
-    refused = covey("serve", "--data", str(tmp_path / "data"), "--host", EVERYWHERE, "--port", "0")
-    assert refused.returncode == 1
-    assert refused.stdout == ""
-    assert f"refusing to listen on {EVERYWHERE} without API keys" in refused.stderr
-    assert "covey keys create" in refused.stderr
-    assert "Traceback" not in refused.stderr
+def test_serve_rejects_a_non_loopback_address_without_keys(tmp_path: Path) -> None:
+    completed = covey("serve", "--data", str(tmp_path / "data"), "--host", ALL_INTERFACES, "--port", "0")
+    assert completed.returncode == 1
+    assert completed.stdout == ""
+    assert f"refusing to listen on {ALL_INTERFACES} without API keys" in completed.stderr
+    assert "covey keys create" in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
-def test_the_api_alone_refuses_it_too(tmp_path: Path) -> None:
+def test_api_rejects_a_non_loopback_address_without_keys(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     assert covey("migrate", "--data", data).returncode == 0
-    refused = covey("api", "--host", EVERYWHERE, "--port", "0", environment={"COVEY_DATA_DIR": data})
-    assert refused.returncode == 1
-    assert f"refusing to listen on {EVERYWHERE} without API keys" in refused.stderr
+    completed = covey("api", "--host", ALL_INTERFACES, "--port", "0", environment={"COVEY_DATA_DIR": data})
+    assert completed.returncode == 1
+    assert f"refusing to listen on {ALL_INTERFACES} without API keys" in completed.stderr
 
 
-def test_a_key_for_an_unknown_scope_is_not_made(tmp_path: Path) -> None:
+def test_a_key_with_an_unknown_scope_is_not_created(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     assert covey("migrate", "--data", data).returncode == 0
-    refused = covey("keys", "create", "--name", "x", "--scope", "root", "--data", data)
-    assert refused.returncode == 1
-    assert refused.stdout == ""
-    assert "Traceback" not in refused.stderr
+    completed = covey("keys", "create", "--name", "x", "--scope", "root", "--data", data)
+    assert completed.returncode == 1
+    assert completed.stdout == ""
+    assert "Traceback" not in completed.stderr
 
 
-def test_every_request_needs_a_key_from_the_first_one_on(guarded: tuple[Stack, str]) -> None:
-    stack, admin = guarded
-    wrong = {
-        "none": {},
-        "an unknown one": bearer("cov_" + "A" * 43),
-        "an empty one": {"Authorization": "Bearer"},
+def test_every_request_needs_a_key_if_a_key_exists(secured_stack: tuple[Stack, str]) -> None:
+    stack, admin = secured_stack
+    invalid = {
+        "no key": {},
+        "an unknown key": bearer("cov_" + "A" * 43),
+        "an empty key": {"Authorization": "Bearer"},
         "another scheme": {"Authorization": f"Basic {admin}"},
         "without a scheme": {"Authorization": admin},
-        "a part of it": bearer(admin[:-1]),
-        "more than it": bearer(admin + "A"),
-        "another case": bearer(admin.swapcase()),
+        "a part of the secret": bearer(admin[:-1]),
+        "more than the secret": bearer(admin + "A"),
+        "upper and lower case swapped": bearer(admin.swapcase()),
         "letters beyond ASCII": {"Authorization": "Bearer cov_\xe9"},
     }
     for method, path, _ in operations():
-        answer = stack.http.request(method, path)
-        problem_of(answer, 401, "unauthorized")
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
-    for what, headers in wrong.items():
+        response = stack.http.request(method, path)
+        problem_of(response, 401, "unauthorized")
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+    for case, headers in invalid.items():
         encoded = httpx.Headers(headers, encoding="latin-1")
-        answer = stack.http.get("/v1/datasets", headers=encoded)
-        problem_of(answer, 401, "unauthorized")
-        assert answer.headers["WWW-Authenticate"] == "Bearer", what
+        response = stack.http.get("/v1/datasets", headers=encoded)
+        problem_of(response, 401, "unauthorized")
+        assert response.headers["WWW-Authenticate"] == "Bearer", case
     assert stack.http.get("/v1/datasets", headers=bearer(admin)).status_code == 200
-    # Nobody learns by an error what is there: an unknown thing is refused like a known one.
+    # An error does not reveal which resources exist: the status is the same for an unknown resource.
     assert stack.http.get("/v1/datasets/ds_nope").status_code == 401
     assert stack.http.post("/v1/datasets", content=b"{").status_code == 401
 
 
-def test_health_is_open(guarded: tuple[Stack, str]) -> None:
-    stack, _ = guarded
+def test_health_needs_no_key(secured_stack: tuple[Stack, str]) -> None:
+    stack, _ = secured_stack
     for path in ("/health/live", "/health/ready", "/openapi.json"):
         assert stack.http.get(path).status_code == 200, path
 
 
 @pytest.mark.parametrize("scope", ["read", "predict", "train"])
-def test_a_key_opens_what_its_scope_says(guarded: tuple[Stack, str], scope: str) -> None:
-    stack, _ = guarded
-    secret = make_key(guarded, scopes=[scope])["secret"]
-    for method, path, needed in operations():
-        answer = stack.http.request(method, path, headers=bearer(secret))
-        if needed == scope:
-            assert answer.status_code not in {401, 403}, (method, path, answer.text)
-            assert answer.status_code < 500, (method, path, answer.text)
+def test_a_key_permits_the_operations_of_its_scope(secured_stack: tuple[Stack, str], scope: str) -> None:
+    stack, _ = secured_stack
+    secret = create_key(secured_stack, scopes=[scope])["secret"]
+    for method, path, required in operations():
+        response = stack.http.request(method, path, headers=bearer(secret))
+        if required == scope:
+            assert response.status_code not in {401, 403}, (method, path, response.text)
+            assert response.status_code < 500, (method, path, response.text)
         else:
-            problem = problem_of(answer, 403, "forbidden")
-            assert needed in problem["detail"]
+            problem = problem_of(response, 403, "forbidden")
+            assert required in problem["detail"]
 
 
-def test_a_key_of_two_scopes_opens_both(guarded: tuple[Stack, str]) -> None:
-    stack, _ = guarded
-    made = make_key(guarded, scopes=["train", "read", "read"])
-    assert made["scopes"] == ["read", "train"]
-    headers = bearer(made["secret"])
+def test_a_key_with_two_scopes_permits_both(secured_stack: tuple[Stack, str]) -> None:
+    stack, _ = secured_stack
+    key = create_key(secured_stack, scopes=["train", "read", "read"])
+    assert key["scopes"] == ["read", "train"]
+    headers = bearer(key["secret"])
     dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "x"}, headers=headers)
     stack.call("GET", f"/v1/datasets/{dataset['id']}", 200, headers=headers)
     stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204, headers=headers)
     problem_of(stack.http.get("/v1/api-keys", headers=headers), 403, "forbidden")
 
 
-def test_a_key_opens_nothing_after_its_time(guarded: tuple[Stack, str]) -> None:
-    stack, _ = guarded
-    until = datetime.now(UTC) + timedelta(hours=1)
-    made = make_key(guarded, scopes=["read"], expires_at=until.isoformat())
-    assert made["expires_at"].endswith("Z")
-    headers = bearer(made["secret"])
+def test_an_expired_key_is_rejected(secured_stack: tuple[Stack, str]) -> None:
+    stack, _ = secured_stack
+    expiry = datetime.now(UTC) + timedelta(hours=1)
+    key = create_key(secured_stack, scopes=["read"], expires_at=expiry.isoformat())
+    assert key["expires_at"].endswith("Z")
+    headers = bearer(key["secret"])
     assert stack.http.get("/v1/datasets", headers=headers).status_code == 200
     with closing(sqlite3.connect(stack.data / "covey.db")) as db, db:
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        changed = db.execute("UPDATE api_keys SET expires_at = ? WHERE id = ?", [now, made["id"]])
-        assert changed.rowcount == 1
+        update = db.execute("UPDATE api_keys SET expires_at = ? WHERE id = ?", [now, key["id"]])
+        assert update.rowcount == 1
 
-    def refused() -> httpx.Response | None:
-        answer = stack.http.get("/v1/datasets", headers=headers)
-        return answer if answer.status_code != 200 else None
+    def get_if_rejected() -> httpx.Response | None:
+        response = stack.http.get("/v1/datasets", headers=headers)
+        return response if response.status_code != 200 else None
 
-    problem_of(wait_for(refused, what="the end of the key"), 401, "unauthorized")
-
-
-def test_a_deleted_key_opens_nothing(guarded: tuple[Stack, str]) -> None:
-    stack, admin = guarded
-    made = make_key(guarded, scopes=["read"])
-    stack.call("GET", "/v1/models", 200, headers=bearer(made["secret"]))
-    stack.call("DELETE", f"/v1/api-keys/{made['id']}", 204, headers=bearer(admin))
-    problem_of(stack.http.get("/v1/models", headers=bearer(made["secret"])), 401, "unauthorized")
-    again = stack.http.delete(f"/v1/api-keys/{made['id']}", headers=bearer(admin))
-    problem_of(again, 404, "not_found")
+    problem_of(wait_for(get_if_rejected, what="the expiry of the key"), 401, "unauthorized")
 
 
-def test_the_secret_is_shown_once_and_kept_nowhere(guarded: tuple[Stack, str]) -> None:
-    stack, admin = guarded
-    made = make_key(guarded, scopes=["read"], name="secret one")
-    stack.call("GET", "/v1/models", 200, headers=bearer(made["secret"]))
+def test_a_deleted_key_is_rejected(secured_stack: tuple[Stack, str]) -> None:
+    stack, admin = secured_stack
+    key = create_key(secured_stack, scopes=["read"])
+    stack.call("GET", "/v1/models", 200, headers=bearer(key["secret"]))
+    stack.call("DELETE", f"/v1/api-keys/{key['id']}", 204, headers=bearer(admin))
+    problem_of(stack.http.get("/v1/models", headers=bearer(key["secret"])), 401, "unauthorized")
+    second_deletion = stack.http.delete(f"/v1/api-keys/{key['id']}", headers=bearer(admin))
+    problem_of(second_deletion, 404, "not_found")
+
+
+def test_the_secret_is_returned_once_and_not_stored(secured_stack: tuple[Stack, str]) -> None:
+    stack, admin = secured_stack
+    key = create_key(secured_stack, scopes=["read"], name="secret one")
+    stack.call("GET", "/v1/models", 200, headers=bearer(key["secret"]))
     listed = stack.http.get("/v1/api-keys?limit=500", headers=bearer(admin))
-    (mine,) = [item for item in listed.json()["items"] if item["id"] == made["id"]]
-    assert mine["name"] == "secret one"
-    assert "last_used_at" in mine
-    assert mine.keys() == made.keys() - {"secret"} | {"last_used_at"}
+    (item,) = [item for item in listed.json()["items"] if item["id"] == key["id"]]
+    assert item["name"] == "secret one"
+    assert "last_used_at" in item
+    assert item.keys() == key.keys() - {"secret"} | {"last_used_at"}
     files = [path for path in stack.data.rglob("*") if path.is_file()] + [stack.log]
     assert any(path.name == "covey.db" for path in files)
-    for secret in (admin, made["secret"]):
+    for secret in (admin, key["secret"]):
         assert secret not in listed.text
-        holding = [str(path) for path in files if secret.removeprefix("cov_").encode() in path.read_bytes()]
-        assert holding == []
+        files_with_secret = [
+            str(path) for path in files if secret.removeprefix("cov_").encode() in path.read_bytes()
+        ]
+        assert files_with_secret == []
 
 
-def test_a_lost_answer_with_a_secret_costs_a_rotation_and_makes_no_second_key(
-    guarded: tuple[Stack, str],
+def test_a_retry_after_a_lost_secret_creates_no_second_key(
+    secured_stack: tuple[Stack, str],
 ) -> None:
-    stack, admin = guarded
+    stack, admin = secured_stack
     before = len(stack.call("GET", "/v1/api-keys", 200, headers=bearer(admin))["items"])
     headers = {**bearer(admin), "Idempotency-Key": "a new client"}
     body = {"name": "client", "scopes": ["predict"]}
@@ -201,22 +205,24 @@ def test_a_lost_answer_with_a_secret_costs_a_rotation_and_makes_no_second_key(
     assert lost["id"] in problem["detail"]
     path = f"/v1/api-keys/{lost['id']}/rotate"
     headers["Idempotency-Key"] = "its secret was lost"
-    found = stack.call("POST", path, 200, json={"grace_seconds": 0}, headers=headers)
+    rotated = stack.call("POST", path, 200, json={"grace_seconds": 0}, headers=headers)
     assert (
         stack.call("POST", path, 409, json={"grace_seconds": 0}, headers=headers)["code"]
         == "secret_already_shown"
     )
     assert stack.http.get("/v1/datasets", headers=bearer(lost["secret"])).status_code == 401
-    assert stack.http.get("/v1/datasets", headers=bearer(found["secret"])).status_code == 403, "it opens"
+    assert stack.http.get("/v1/datasets", headers=bearer(rotated["secret"])).status_code == 403, (
+        "the new secret is not accepted"
+    )
     assert len(stack.call("GET", "/v1/api-keys", 200, headers=bearer(admin))["items"]) == before + 1
 
 
-def test_idempotency_keys_of_two_callers_do_not_meet(guarded: tuple[Stack, str]) -> None:
-    stack, _ = guarded
-    made = []
+def test_idempotency_keys_of_two_callers_are_independent(secured_stack: tuple[Stack, str]) -> None:
+    stack, _ = secured_stack
+    dataset_ids = []
     for _ in range(2):
-        headers = {**bearer(make_key(guarded, scopes=["train"])["secret"]), "Idempotency-Key": "same"}
+        headers = {**bearer(create_key(secured_stack, scopes=["train"])["secret"]), "Idempotency-Key": "same"}
         for _ in range(2):
             dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "x"}, headers=headers)
-            made.append(dataset["id"])
-    assert made[0] == made[1] != made[2] == made[3]
+            dataset_ids.append(dataset["id"])
+    assert dataset_ids[0] == dataset_ids[1] != dataset_ids[2] == dataset_ids[3]

@@ -1,4 +1,4 @@
-"""Processes are killed during a training: the job still ends, once, with one version."""
+"""If a process is killed during a training, the job still ends once and creates one version."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def event_types(stack: Stack, job_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("own_stack", "victim"),
+    ("own_stack", "target"),
     [
         ({}, "job"),
-        # The worker lives and holds the lease of the job that its process has lost, until the lease runs out.
+        # The worker survives and keeps the lease of the lost job until the lease expires.
         ({"COVEY_LEASE_SECONDS": "3"}, "pool"),
         ({}, "worker"),
         ({}, "broker"),
@@ -32,72 +32,72 @@ def event_types(stack: Stack, job_id: str) -> list[str]:
     ],
     indirect=["own_stack"],
 )
-def test_a_kill_during_a_training_costs_nothing_but_time(own_stack: Stack, victim: str) -> None:
+def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, target: str) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(80))
     with stack.hold(step=7) as hold:
         job = stack.train(dataset["id"], model="killed", learner=LEARNER)
         process = hold.wait()
         (worker,) = stack.worker_pids()
-        doomed = {
+        pids = {
             "job": lambda: [process],
             "pool": lambda: stack.pool_pids(worker),
             "worker": lambda: [worker],
             "broker": lambda: stack.processes("valkey-server"),
             "api": lambda: stack.processes("app api"),
             "everything": lambda: [*stack.processes(""), stack.pid],
-        }[victim]()
-        assert doomed
-        for pid in doomed:
+        }[target]()
+        assert pids
+        for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        if victim == "everything":
+        if target == "everything":
             stack.reap()
             stack.start()
         else:
-            wait_for(lambda: stack.is_ready() or None, what="the service to be ready again")
+            wait_for(lambda: stack.is_ready() or None, what="the service to be ready")
 
-    ended = stack.finished(job["id"])
-    assert ended["state"] == "succeeded", ended
-    assert ended["result"]["version"] == 1
+    ended_job = stack.finished(job["id"])
+    assert ended_job["state"] == "succeeded", ended_job
+    assert ended_job["result"]["version"] == 1
     assert stack.call("GET", "/v1/models/killed", 200)["versions"] == 1
     events = event_types(stack, job["id"])
     assert events.count("succeeded") == 1
-    if victim in ("job", "pool", "worker", "everything"):
-        assert ended["attempt"] == 2
+    if target in ("job", "pool", "worker", "everything"):
+        assert ended_job["attempt"] == 2
         assert "lost" in events
     else:
-        assert ended["attempt"] == 1
+        assert ended_job["attempt"] == 1
 
 
-def test_a_stopped_worker_hands_its_job_back_and_it_does_not_count(own_stack: Stack) -> None:
+def test_a_stopped_worker_releases_its_job(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(80))
     with stack.hold() as hold:
-        job = stack.train(dataset["id"], model="handed", learner=LEARNER)
+        job = stack.train(dataset["id"], model="released", learner=LEARNER)
         hold.wait()
         (worker,) = stack.worker_pids()
         os.kill(worker, signal.SIGTERM)
-        ended = stack.finished(job["id"])
-    assert ended["state"] == "succeeded"
-    assert ended["attempt"] == 2
+        ended_job = stack.finished(job["id"])
+    assert ended_job["state"] == "succeeded"
+    assert ended_job["attempt"] == 2
     events = event_types(stack, job["id"])
     assert "released" in events
     assert "lost" not in events
 
 
 @pytest.mark.parametrize("own_stack", [{"COVEY_JOB_ATTEMPTS": "2"}], indirect=True)
-def test_a_job_that_kills_its_process_again_and_again_fails_with_its_reason(own_stack: Stack) -> None:
+def test_a_job_whose_process_is_killed_in_every_attempt_fails(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(80))
     holds = [stack.hold(attempt=attempt) for attempt in (1, 2)]
     job = stack.train(dataset["id"], model="poison", learner=LEARNER)
     for hold in holds:
         os.kill(hold.wait(), signal.SIGKILL)
-    ended = stack.finished(job["id"])
-    assert ended["state"] == "failed"
-    assert ended["error"]["code"] == "worker_lost"
-    assert "SIGKILL" in ended["error"]["detail"]
-    assert all("event" in json.loads(line) for line in ended["error"]["log"])
-    # It blocks nobody.
-    after = stack.finished(stack.train(dataset["id"], model="after")["id"])
-    assert after["state"] == "succeeded"
+    ended_job = stack.finished(job["id"])
+    assert ended_job["state"] == "failed"
+    assert ended_job["error"]["code"] == "worker_lost"
+    assert "SIGKILL" in ended_job["error"]["detail"]
+    assert all("event" in json.loads(line) for line in ended_job["error"]["log"])
+    # The failed job does not block other jobs.
+    next_job = stack.finished(stack.train(dataset["id"], model="after")["id"])
+    assert next_job["state"] == "succeeded"

@@ -1,4 +1,4 @@
-"""The database is away for longer than a lease: trainings go on and are not lost, and clients are told."""
+"""If the database is unavailable for longer than a lease, trainings continue and the API returns 503."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ def database_url() -> Iterator[str]:
 
 
 @contextmanager
-def away(url: str) -> Iterator[None]:
-    """Throw out everybody who uses the database, and let nobody in."""
-    made = make_url(url)
-    assert made.database is not None
-    name = sql.Identifier(made.database)
-    neighbour = made.set(database="postgres").render_as_string(hide_password=False)
-    with psycopg.connect(neighbour, autocommit=True) as connection:
+def unavailable(url: str) -> Iterator[None]:
+    """Close all connections to the database and reject new ones."""
+    parsed_url = make_url(url)
+    assert parsed_url.database is not None
+    name = sql.Identifier(parsed_url.database)
+    other_database = parsed_url.set(database="postgres").render_as_string(hide_password=False)
+    with psycopg.connect(other_database, autocommit=True) as connection:
         connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
         try:
             query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-            connection.execute(query, [made.database])
+            connection.execute(query, [parsed_url.database])
             yield
         finally:
             connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
 
 
-def test_a_training_that_ends_while_the_database_is_away_is_not_lost(
+def test_a_training_that_ends_while_the_database_is_unavailable_is_not_lost(
     database_url: str, tmp_path: Path
 ) -> None:
     stack = Stack(tmp_path / "data", {**SETTINGS, "COVEY_DATABASE_URL": database_url}).start()
     try:
         dataset = stack.dataset(departments(40))
         hold = stack.hold()
-        job = stack.train(dataset["id"], model="patient")
+        job = stack.train(dataset["id"], model="outage")
         hold.wait()
         processes = {"api": stack.processes("-m app api"), "worker": stack.worker_pids()}
         artifacts = stack.data / "storage" / "artifacts"
-        with away(database_url):
-            lease_ended = time.monotonic() + LEASE + 1
-            while time.monotonic() < lease_ended:
+        with unavailable(database_url):
+            end_of_lease = time.monotonic() + LEASE + 1
+            while time.monotonic() < end_of_lease:
                 response = stack.http.get(f"/v1/training-jobs/{job['id']}")
                 assert response.status_code == 503, response.text
                 assert response.headers["content-type"] == "application/problem+json"
@@ -71,12 +71,12 @@ def test_a_training_that_ends_while_the_database_is_away_is_not_lost(
             hold.release()
             wait_for(lambda: any(artifacts.glob("*")) or None, what="the training to end")
         assert len(list(artifacts.iterdir())) == 1
-        ended = stack.finished(job["id"])
-        assert ended["state"] == "succeeded", ended
-        assert ended["attempt"] == 1
-        assert stack.call("GET", "/v1/models/patient", 200)["versions"] == 1
+        job = stack.finished(job["id"])
+        assert job["state"] == "succeeded", job
+        assert job["attempt"] == 1
+        assert stack.call("GET", "/v1/models/outage", 200)["versions"] == 1
         assert {"api": stack.processes("-m app api"), "worker": stack.worker_pids()} == processes
-        # And work goes on.
+        # New trainings run, too.
         assert stack.finished(stack.train(dataset["id"], model="after")["id"])["state"] == "succeeded"
     finally:
         stack.stop()
