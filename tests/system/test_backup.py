@@ -40,11 +40,11 @@ def target_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 
 def all_responses(stack: Stack) -> dict[str, Any]:
     """Return the responses of the service about all its resources."""
-    paths = ["models/kept/versions", "datasets", "training-jobs", "routers", "routers/desk/decisions"]
+    paths = ["models/helpdesk/versions", "datasets", "training-jobs", "routers", "routers/desk/decisions"]
     return {
         **{path: stack.call("GET", f"/v1/{path}", 200) for path in paths},
-        "predictions": stack.http.post("/v1/models/kept/predict", json=PREDICT_REQUEST).content,
-        "artifact": stack.http.get("/v1/models/kept/versions/1/artifact").content,
+        "predictions": stack.http.post("/v1/models/helpdesk/predict", json=PREDICT_REQUEST).content,
+        "artifact": stack.http.get("/v1/models/helpdesk/versions/1/artifact").content,
     }
 
 
@@ -52,8 +52,10 @@ def test_a_restored_service_returns_the_same_responses(
     own_stack: Stack, target_settings: Mapping[str, str], tmp_path: Path
 ) -> None:
     dataset = own_stack.dataset(departments(80))
-    own_stack.finished(own_stack.train(dataset["id"], model="kept")["id"])
-    own_stack.call("PUT", "/v1/routers/desk", 200, json={"model": "kept", "fallback": "front@example.org"})
+    own_stack.finished(own_stack.train(dataset["id"], model="helpdesk")["id"])
+    own_stack.call(
+        "PUT", "/v1/routers/desk", 200, json={"model": "helpdesk", "fallback": "front@example.org"}
+    )
     decision = own_stack.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE)
     before = all_responses(own_stack)
 
@@ -69,7 +71,7 @@ def test_a_restored_service_returns_the_same_responses(
         assert all_responses(restored_stack) == before
         assert restored_stack.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE) == decision
         # The restored service continues the version numbers.
-        job = restored_stack.finished(restored_stack.train(dataset["id"], model="kept")["id"])
+        job = restored_stack.finished(restored_stack.train(dataset["id"], model="helpdesk")["id"])
         assert job["result"]["version"] == 2
     finally:
         assert restored_stack.stop() == 0

@@ -58,7 +58,7 @@ class BackgroundTraffic:
         body = {"instances": [{"text": "my invoice is wrong"}]}
         with httpx.Client(base_url=self.stack.url, timeout=LIMIT_SECONDS, trust_env=False) as client:
             while not self._stopped.wait(0.02):
-                prediction = client.post("/v1/models/beside/predict", json=body)
+                prediction = client.post("/v1/models/helpdesk/predict", json=body)
                 health = client.get("/health/ready")
                 self.failures += [
                     response.text[:500] for response in (prediction, health) if response.status_code != 200
@@ -86,8 +86,10 @@ def _peak(pid: int) -> int:
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("bombs") / "data", {"COVEY_WORKER_CONCURRENCY": "1"}).start()
     texts = stack.dataset(departments(40))
-    assert stack.finished(stack.train(texts["id"], model="beside")["id"])["state"] == "succeeded"
-    stack.call("PUT", "/v1/routers/beside", 200, json={"model": "beside", "fallback": "front@example.org"})
+    assert stack.finished(stack.train(texts["id"], model="helpdesk")["id"])["state"] == "succeeded"
+    stack.call(
+        "PUT", "/v1/routers/helpdesk", 200, json={"model": "helpdesk", "fallback": "front@example.org"}
+    )
     yield stack
     stack.stop()
 
@@ -240,7 +242,7 @@ def test_a_message_that_exceeds_a_limit_is_routed_with_a_defect(
     with check_other_clients(stack):
         decision = stack.call(
             "POST",
-            "/v1/routers/beside/messages",
+            "/v1/routers/helpdesk/messages",
             200,
             content=message,
             headers={"Content-Type": "message/rfc822"},
@@ -260,13 +262,13 @@ def test_a_data_set_of_messages_that_exceed_a_limit_is_ready(stack: Stack) -> No
 def test_a_million_labels_in_a_request_are_rejected(stack: Stack) -> None:
     tree = {f"l{label}": "top" for label in range(1_000_000)}
     destinations = dict.fromkeys(tree, "front@example.org")
-    router = {"model": "beside", "fallback": "front@example.org", "destinations": destinations}
+    router = {"model": "helpdesk", "fallback": "front@example.org", "destinations": destinations}
     with check_other_clients(stack):
         response = stack.http.post("/v1/datasets", json={"name": "tree", "label_tree": tree})
         problem_of(response, 413, "too_large", "/label_tree")
         response = stack.http.put("/v1/routers/many", json=router)
         problem_of(response, 413, "too_large", "/destinations")
-        decision = stack.call("POST", "/v1/routers/beside/messages", 200, content=b"Subject: x")
+        decision = stack.call("POST", "/v1/routers/helpdesk/messages", 200, content=b"Subject: x")
         path = f"/v1/decisions/{decision['decision_id']}/feedback"
         response = stack.http.post(path, json={"labels": [*tree]})
         problem_of(response, 413, "too_large", "/labels")

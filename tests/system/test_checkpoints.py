@@ -70,8 +70,8 @@ def test_a_resumed_training_produces_the_same_bytes_as_an_uninterrupted_one(
         stack.train(dataset_id, model=f"uninterrupted-{kind}", **LEARNERS[kind])["id"]
     )
     holds = [
-        stack.hold(point="checkpoint", attempt=attempt, **where)
-        for attempt, where in enumerate(CHECKPOINTS[kind], start=1)
+        stack.hold(point="checkpoint", attempt=attempt, **checkpoint)
+        for attempt, checkpoint in enumerate(CHECKPOINTS[kind], start=1)
     ]
     job = stack.train(dataset_id, model=f"resumed-{kind}", **LEARNERS[kind])
     for hold in holds:
@@ -130,11 +130,11 @@ def test_a_cell_of_an_experiment_resumes_from_its_checkpoint(stack: Stack, datas
     def wait_for_report(experiment: dict[str, Any]) -> dict[str, Any]:
         path = f"/v1/experiments/{experiment['id']}"
 
-        def ended() -> dict[str, Any] | None:
+        def get_if_ended() -> dict[str, Any] | None:
             current: dict[str, Any] = stack.call("GET", path, 200)
             return current if current["state"] not in ("queued", "running") else None
 
-        result = wait_for(ended, what="the end of the experiment")
+        result = wait_for(get_if_ended, what="the end of the experiment")
         assert result["state"] == "succeeded", result
         report: dict[str, Any] = stack.call("GET", f"{path}/report", 200)
         return {"attempt": result["cells"][0]["attempt"], "curves": report["curves"], "rows": report["rows"]}

@@ -67,13 +67,13 @@ def test_every_cell_counts_once_if_a_worker_is_killed(
     hold.wait()
     (worker,) = stack.worker_pids()
     os.kill(worker, signal.SIGKILL)
-    ended = wait_until_ended(stack, experiment)
-    assert ended["state"] == "succeeded", ended
-    assert ended["counts"]["succeeded"] == ended["counts"]["total"] == 25
-    assert [(cell["configuration"], cell["fold"]) for cell in ended["cells"]] == [
+    ended_experiment = wait_until_ended(stack, experiment)
+    assert ended_experiment["state"] == "succeeded", ended_experiment
+    assert ended_experiment["counts"]["succeeded"] == ended_experiment["counts"]["total"] == 25
+    assert [(cell["configuration"], cell["fold"]) for cell in ended_experiment["cells"]] == [
         (i, fold) for i in range(5) for fold in range(5)
     ]
-    assert max(cell["attempt"] for cell in ended["cells"]) == 2, "no cell has a second attempt"
+    assert max(cell["attempt"] for cell in ended_experiment["cells"]) == 2, "no cell has a second attempt"
     report = stack.call("GET", f"{path}/report", 200)
     for row in report["rows"]:
         assert row["complete"]
@@ -82,13 +82,15 @@ def test_every_cell_counts_once_if_a_worker_is_killed(
     # Every example is held out once: the sum would differ if a cell counted twice or a fold were wrong.
     for i in range(5):
         sizes = [
-            cell["metrics"]["test"]["n_examples"] for cell in ended["cells"] if cell["configuration"] == i
+            cell["metrics"]["test"]["n_examples"]
+            for cell in ended_experiment["cells"]
+            if cell["configuration"] == i
         ]
         assert sum(sizes) == 240
     # An uninterrupted run has the same figures.
     uninterrupted = wait_until_ended(stack, start(stack, dataset["id"], **body))
     assert [cell["metrics"] for cell in uninterrupted["cells"]] == [
-        cell["metrics"] for cell in ended["cells"]
+        cell["metrics"] for cell in ended_experiment["cells"]
     ]
     assert all(cell["attempt"] == 1 for cell in uninterrupted["cells"])
 
@@ -129,9 +131,9 @@ def test_a_cancelled_experiment_keeps_finished_cells(stack: Stack) -> None:
 
         wait_for(naive_bayes_finished, what="the cells of naive Bayes")
         stack.call("POST", f"{path}/cancel", 202)
-        ended = wait_until_ended(stack, experiment)
-    assert ended["state"] == "cancelled"
-    assert (ended["counts"]["succeeded"], ended["counts"]["cancelled"]) == (3, 3)
+        ended_experiment = wait_until_ended(stack, experiment)
+    assert ended_experiment["state"] == "cancelled"
+    assert (ended_experiment["counts"]["succeeded"], ended_experiment["counts"]["cancelled"]) == (3, 3)
     report = stack.call("GET", f"{path}/report", 200)
     assert [row["complete"] for row in report["rows"]] == [True, False]
 

@@ -213,11 +213,11 @@ def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None
     content = "".join(json.dumps(example) + "\n" for example in departments(80)).encode()
     call("datasets_upload_content", dataset.id, body=as_file(content))
 
-    def ingested() -> Any:
+    def get_if_ingested() -> Any:
         current = call("datasets_get", dataset.id)
         return None if current.state is models.DatasetState.INGESTING else current
 
-    dataset = wait_for(ingested, what="the data set")
+    dataset = wait_for(get_if_ingested, what="the data set")
     assert dataset.state is models.DatasetState.READY
     assert (dataset.n_examples, dataset.n_labels) == (80, 4)
     assert dataset.splits.test == 20
@@ -242,11 +242,11 @@ def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None
     job = call("training_jobs_create", body=request, idempotency_key="by-the-client-1")
     assert call("training_jobs_create", body=request, idempotency_key="by-the-client-1").id == job.id
 
-    def ended() -> Any:
+    def get_if_ended() -> Any:
         current = call("training_jobs_get", job.id)
         return None if current.state in (models.JobState.QUEUED, models.JobState.RUNNING) else current
 
-    job = wait_for(ended, what="the training")
+    job = wait_for(get_if_ended, what="the training")
     assert job.state is models.JobState.SUCCEEDED, job
     assert job.result.metrics.test["f1_micro"] > 0.8
     assert [event.type_ for event in call("training_jobs_list_events", job.id).items][-1] == "succeeded"
