@@ -37,7 +37,7 @@ QUICK = {
     "COVEY_ORPHAN_GRACE_SECONDS": "20",
     "COVEY_LOG_LEVEL": "warning",
 }
-"""Settings with short intervals, so that much happens in a short time."""
+"""Settings with short intervals, so that many leases, checkpoints and cleanups fall into a short run."""
 
 TEXTS = [
     "the invoice is wrong and the card was charged twice",
@@ -58,15 +58,15 @@ class Account:
         accepted: jobs that the API accepted with 202.
         succeeded: jobs that created a version.
         failed: number of failed jobs by error code.
-        lost: jobs that have not ended, or that the API does not know.
+        lost: jobs that did not end, that the API does not know, or that it did not accept but ran.
         done_twice: jobs that created more than one version.
         wrong_checksums: versions whose file has another checksum than the version states.
         broken_curves: succeeded jobs whose curve has missing or repeated points.
         predictions: responses to prediction requests.
         wrong_predictions: responses that differ from the prediction of the version that they name.
-        refused: requests that failed, or returned 5xx, and were sent again.
-        restarts: how often jobs were started again.
-        resumed: how often jobs continued from a checkpoint.
+        retries: requests that were sent again after an error or a 503 response.
+        restarts: number of further attempts of all jobs.
+        resumed: number of times that a job continued from a checkpoint.
     """
 
     faults: Counter[str] = field(default_factory=Counter)
@@ -79,12 +79,12 @@ class Account:
     broken_curves: int = 0
     predictions: int = 0
     wrong_predictions: int = 0
-    refused: int = 0
+    retries: int = 0
     restarts: int = 0
     resumed: int = 0
 
     def lines(self) -> list[str]:
-        """Lines to print."""
+        """Return the lines to print."""
         return [
             f"faults                                {sum(self.faults.values()):>7}  "
             + ", ".join(f"{kind} {n}" for kind, n in sorted(self.faults.items())),
@@ -96,15 +96,15 @@ class Account:
             f"  done twice                          {self.done_twice:>7}",
             f"  started again                       {self.restarts:>7}  resumed {self.resumed}",
             f"versions with a wrong checksum        {self.wrong_checksums:>7}",
-            f"curves with gaps or points twice      {self.broken_curves:>7}",
+            f"curves with missing or repeated points{self.broken_curves:>7}",
             f"predictions                           {self.predictions:>7}",
-            f"  of another version than they named  {self.wrong_predictions:>7}",
-            f"requests that had to be made again    {self.refused:>7}",
+            f"  that differ from the named version  {self.wrong_predictions:>7}",
+            f"requests that were retried            {self.retries:>7}",
         ]
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Prediction:
     model: str
     version: int
     text: int
@@ -123,15 +123,15 @@ class Traffic:
 
     def __init__(self, stack: Stack, dataset_id: str, seed: int) -> None:
         self.accepted: list[str] = []
-        self.answers: list[_Answer] = []
-        self.refused = 0
+        self.predictions: list[_Prediction] = []
+        self.retries = 0
         self._stack = stack
         self._dataset_id = dataset_id
-        self._over = threading.Event()
+        self._stopping = threading.Event()
         self._failures: list[BaseException] = []
         work = {"train": self._train, "predict 1": self._predict, "predict 2": self._predict}
         self._threads = [
-            threading.Thread(target=self._go, args=(do, random.Random(f"{seed} {name}")))  # noqa: S311
+            threading.Thread(target=self._run_client, args=(do, random.Random(f"{seed} {name}")))  # noqa: S311
             for name, do in work.items()
         ]
 
@@ -141,19 +141,19 @@ class Traffic:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stopping.set()
         for thread in self._threads:
             thread.join()
         if self._failures:
             raise self._failures[0]
 
-    def _go(self, do: Callable[[random.Random], None], chance: random.Random) -> None:
+    def _run_client(self, do: Callable[[random.Random], None], rng: random.Random) -> None:
         try:
-            do(chance)
+            do(rng)
         except BaseException as error:  # noqa: BLE001 - raised when the traffic ends
             self._failures.append(error)
 
-    def _ask(self, client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+    def _send(self, client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
         """Repeat a request until the response is not a server error."""
         while True:
             try:
@@ -163,21 +163,21 @@ class Traffic:
                 assert response.status_code == 503, f"{method} {path}: {response.text[:500]}"
             except httpx.HTTPError:
                 pass
-            self.refused += 1
+            self.retries += 1
             time.sleep(0.2)
 
     def _client(self) -> httpx.Client:
         return httpx.Client(base_url=self._stack.url, timeout=LIMIT_SECONDS, trust_env=False)
 
-    def _train(self, chance: random.Random) -> None:
+    def _train(self, rng: random.Random) -> None:
         with self._client() as client:
             pending: list[str] = []
             n = 0
-            while not self._over.is_set():
+            while not self._stopping.is_set():
                 pending = [
                     job_id
                     for job_id in pending
-                    if self._ask(client, "GET", f"/v1/training-jobs/{job_id}").json()["state"]
+                    if self._send(client, "GET", f"/v1/training-jobs/{job_id}").json()["state"]
                     in ("queued", "running")
                 ]
                 if len(pending) >= IN_FLIGHT:
@@ -185,37 +185,37 @@ class Traffic:
                     continue
                 n += 1
                 body = {
-                    "model": f"m{chance.randrange(N_MODELS)}",
+                    "model": f"m{rng.randrange(N_MODELS)}",
                     "dataset_id": self._dataset_id,
                     "learner": {
                         "algorithm": "adaboost_lc",
-                        "rounds": chance.choice([20, 200, 1000, 3000]),
+                        "rounds": rng.choice([20, 200, 1000, 3000]),
                         "smoothing": 0.01,
                     },
                     "promote": "always",
                     "seed": n,
                 }
                 headers = {"Idempotency-Key": f"job {n}"}
-                response = self._ask(client, "POST", "/v1/training-jobs", json=body, headers=headers)
+                response = self._send(client, "POST", "/v1/training-jobs", json=body, headers=headers)
                 assert response.status_code == 202, response.text
                 self.accepted.append(response.json()["id"])
                 pending.append(self.accepted[-1])
 
-    def _predict(self, chance: random.Random) -> None:
+    def _predict(self, rng: random.Random) -> None:
         with self._client() as client:
-            while not self._over.is_set():
-                model, text = f"m{chance.randrange(N_MODELS)}", chance.randrange(len(TEXTS))
-                body = {"instances": [{"text": TEXTS[text]}]}
-                response = self._ask(client, "POST", f"/v1/models/{model}/predict", json=body)
+            while not self._stopping.is_set():
+                model, text = f"m{rng.randrange(N_MODELS)}", rng.randrange(len(TEXTS))
+                request = {"instances": [{"text": TEXTS[text]}]}
+                response = self._send(client, "POST", f"/v1/models/{model}/predict", json=request)
                 if response.status_code == 404:  # not trained yet
                     time.sleep(0.1)
                     continue
                 assert response.status_code == 200, response.text
-                answer = response.json()
-                (prediction,) = answer["predictions"]
+                body = response.json()
+                (prediction,) = body["predictions"]
                 ranking = [(item["label"], item["score"]) for item in prediction["ranking"]]
-                self.answers.append(
-                    _Answer(answer["model"], answer["version"], text, prediction["labels"], ranking)
+                self.predictions.append(
+                    _Prediction(body["model"], body["version"], text, prediction["labels"], ranking)
                 )
                 time.sleep(0.02)
 
@@ -235,7 +235,7 @@ class Faults:
         self._stack = stack
         self._disk = disk
         self._database_url = database_url
-        self._chance = random.Random(f"{seed} faults")  # noqa: S311
+        self._rng = random.Random(f"{seed} faults")  # noqa: S311
         targets: dict[str, Callable[[], list[int]]] = {
             "job": lambda: [pid for worker in stack.worker_pids() for pid in stack.job_pids(worker)],
             "pool": lambda: [pid for worker in stack.worker_pids() for pid in stack.pool_pids(worker)],
@@ -245,30 +245,30 @@ class Faults:
         }
         self._kinds: list[tuple[str, Callable[[], bool]]] = []
         for name, find in targets.items():
-            self._kinds.append((f"{name} killed", self._killing(find)))
+            self._kinds.append((f"{name} killed", self._kill_one(find)))
             self._kinds.append((f"{name} stopped", self._stopping(find)))
-        # Faults of jobs are the most frequent ones.
-        self._kinds += [("job killed", self._killing(targets["job"]))] * 2
+        # Killing a job is the most frequent fault.
+        self._kinds += [("job killed", self._kill_one(targets["job"]))] * 2
         if disk is not None:
-            self._kinds.append(("disk filled", self._fill))
+            self._kinds.append(("disk filled", self._fill_disk))
         if database_url is not None:
             self._kinds += [
                 ("database killed", self._kill_database),
                 ("database stopped", self._stop_database),
-                ("database cut off", self._cut_off),
+                ("database cut off", self._close_connections),
             ]
 
     def inject(self) -> None:
         """Inject one fault. A fault that finds no process does not count."""
-        kind, inject = self._chance.choice(self._kinds)
+        kind, inject = self._rng.choice(self._kinds)
         if inject():
             self.injected[kind] += 1
-        time.sleep(self._chance.uniform(0.1, 1.5))
+        time.sleep(self._rng.uniform(0.1, 1.5))
 
-    def _killing(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
+    def _kill_one(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
         def inject() -> bool:
             victims = find()
-            return bool(victims) and _signal(self._chance.choice(victims), signal.SIGKILL)
+            return bool(victims) and _signal(self._rng.choice(victims), signal.SIGKILL)
 
         return inject
 
@@ -277,16 +277,16 @@ class Faults:
             victims = find()
             if not victims:
                 return False
-            victim = self._chance.choice(victims)
+            victim = self._rng.choice(victims)
             if not _signal(victim, signal.SIGSTOP):
                 return False
-            time.sleep(self._chance.uniform(0.2, 5.0))
+            time.sleep(self._rng.uniform(0.2, 5.0))
             _signal(victim, signal.SIGCONT)
             return True
 
         return inject
 
-    def _fill(self) -> bool:
+    def _fill_disk(self) -> bool:
         assert self._disk is not None
         filler = self._disk / "filler"
         try:
@@ -294,7 +294,7 @@ class Faults:
                 while file.write(bytes(1 << 16)):
                     pass
         except OSError:
-            time.sleep(self._chance.uniform(0.5, 3.0))
+            time.sleep(self._rng.uniform(0.5, 3.0))
         finally:
             filler.unlink()
         return True
@@ -313,16 +313,16 @@ class Faults:
     def _kill_database(self) -> bool:
         # The server ends all sessions and recovers when one of its processes is killed.
         victims = self._backends()
-        return bool(victims) and _signal(self._chance.choice(victims), signal.SIGKILL)
+        return bool(victims) and _signal(self._rng.choice(victims), signal.SIGKILL)
 
     def _stop_database(self) -> bool:
         stopped = [pid for pid in self._backends() if _signal(pid, signal.SIGSTOP)]
-        time.sleep(self._chance.uniform(0.5, 5.0))
+        time.sleep(self._rng.uniform(0.5, 5.0))
         for pid in stopped:
             _signal(pid, signal.SIGCONT)
         return bool(stopped)
 
-    def _cut_off(self) -> bool:
+    def _close_connections(self) -> bool:
         assert self._database_url is not None
         query = (
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -350,11 +350,11 @@ def run(
     dataset_id = stack.dataset(departments(400))["id"]
     faults = Faults(stack, seed, disk, database_url)
     with Traffic(stack, dataset_id, seed) as traffic:
-        wait_for(lambda: True if traffic.answers else None, what="the first prediction")
+        wait_for(lambda: True if traffic.predictions else None, what="the first prediction")
         while not enough(sum(faults.injected.values())):
             faults.inject()
     wait_for(lambda: True if stack.is_ready() else None, what="the service to be ready again")
-    account = Account(faults=faults.injected, accepted=len(traffic.accepted), refused=traffic.refused)
+    account = Account(faults=faults.injected, accepted=len(traffic.accepted), retries=traffic.retries)
     _count_jobs(stack, traffic.accepted, account)
     _check_versions(stack, traffic, account)
     return account
@@ -380,11 +380,11 @@ def _count_jobs(stack: Stack, accepted: list[str], account: Account) -> None:
 
 
 def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
-    made: Counter[str] = Counter()
+    versions_by_job: Counter[str] = Counter()
     pipelines: dict[tuple[str, int], Pipeline] = {}
     for n in range(N_MODELS):
         for version in stack.all(f"/v1/models/m{n}/versions"):
-            made[version["training_job_id"]] += 1
+            versions_by_job[version["training_job_id"]] += 1
             file = stack.data.parent / f"m{n}.{version['version']}.covey"
             path = f"/v1/models/m{n}/versions/{version['version']}/artifact"
             file.write_bytes(stack.http.get(path).raise_for_status().content)
@@ -392,16 +392,16 @@ def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
             account.wrong_checksums += digest != version["artifact"]["sha256"]
             pipelines[f"m{n}", version["version"]] = artifact.load(file)
             file.unlink()
-    account.done_twice = sum(times > 1 for times in made.values())
-    account.lost += sum(job_id not in set(traffic.accepted) for job_id in made)
-    account.predictions = len(traffic.answers)
-    again: dict[tuple[str, int, int], tuple[list[str], list[tuple[str, float]]]] = {}
-    for answer in traffic.answers:
-        key = (answer.model, answer.version, answer.text)
-        if key not in again:
-            (prediction,) = pipelines[answer.model, answer.version].predict([TEXTS[answer.text]])
-            again[key] = (prediction.labels, prediction.ranking)
-        account.wrong_predictions += again[key] != (answer.labels, answer.ranking)
+    account.done_twice = sum(times > 1 for times in versions_by_job.values())
+    account.lost += sum(job_id not in set(traffic.accepted) for job_id in versions_by_job)
+    account.predictions = len(traffic.predictions)
+    repeated: dict[tuple[str, int, int], tuple[list[str], list[tuple[str, float]]]] = {}
+    for sent in traffic.predictions:
+        key = (sent.model, sent.version, sent.text)
+        if key not in repeated:
+            (prediction,) = pipelines[sent.model, sent.version].predict([TEXTS[sent.text]])
+            repeated[key] = (prediction.labels, prediction.ranking)
+        account.wrong_predictions += repeated[key] != (sent.labels, sent.ranking)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Forks a process many times while its maintenance loop works; each new process writes to the database.
+"""Forks a process many times while its maintenance loop runs; each new process writes to the database.
 
-A test runs this file with a data folder and a number of forks. It prints how many of the new processes could
-write.
+A test runs this file with a data folder and a number of forks. It prints the number of new processes that
+could write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workers.maintenance import MaintenanceLoop
 
 
 def can_write(url: str) -> bool:
-    """Whether this process, just forked, can write. An inherited lock would never be released."""
+    """Whether this newly forked process can write. An inherited lock would never be released."""
     db = Database(url)
     with db.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA busy_timeout = 300000")
@@ -34,22 +34,22 @@ def can_write(url: str) -> bool:
 
 
 def main(folder: Path, forks: int) -> int:
-    """Fork this often, and return how many processes could write."""
+    """Fork ``forks`` times, and return the number of processes that could write."""
     settings = Settings(data_dir=folder)
     url = settings.resolved_database_url()
     db = Database(url)
     schema.migrate(db.engine)
     db.close()
     loop = MaintenanceLoop(settings, "wrk_test")
-    over = threading.Event()
+    stop = threading.Event()
 
-    def work() -> None:
-        while not over.is_set():
+    def run_loop() -> None:
+        while not stop.is_set():
             loop.tick()
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=run_loop)
     thread.start()
-    could = 0
+    successes = 0
     for _ in range(forks):
         pid = os.fork()
         if pid == 0:
@@ -58,10 +58,10 @@ def main(folder: Path, forks: int) -> int:
                 status = 0 if can_write(url) else 1
             finally:
                 os._exit(status)
-        could += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    over.set()
+        successes += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    stop.set()
     thread.join()
-    return could
+    return successes
 
 
 if __name__ == "__main__":

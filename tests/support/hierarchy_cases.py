@@ -1,4 +1,4 @@
-"""Problems and helpers that the tests of H-M3 share."""
+"""Shared problems and helpers of the tests of H-M3."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNELS: dict[str, Any] = {
 
 @dataclass
 class StepLog:
-    """A monitor that keeps every step of a training and a snapshot of the training after it."""
+    """A monitor that stores every step of a training, and a snapshot after each step."""
 
     steps: list[Step] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
@@ -31,17 +31,17 @@ class StepLog:
         self.states.append(step.snapshot())
 
     def measures(self, name: str) -> Floats:
-        """One measure of all steps, in order."""
+        """Return the values of a measure at all steps, in order."""
         return np.array([step.measures[name] for step in self.steps])
 
 
 def edge_labels(parents: list[int], y: AnyArray) -> list[tuple[bool, bool]]:
-    """The labeling (parent on, child on) of every edge; a root's parent is always on."""
+    """Return (parent is on, child is on) for every edge; the parent of a root is always on."""
     return [(bool(y[p]) if p >= 0 else True, bool(y[j])) for j, p in enumerate(parents)]
 
 
 def small_problem(seed: int, k: int, g: int = 3) -> tuple[Floats, AnyArray, list[int]]:
-    """X (g, 3), Y (g, k) and the parents of a random forest."""
+    """Return X (g, 3), Y (g, k) and the parents of a random forest."""
     rng = np.random.default_rng(seed)
     parents = [int(rng.integers(-1, j)) for j in range(k)]
     X = rng.normal(size=(g, 3)) * (rng.random((g, 3)) < 0.8)
@@ -49,7 +49,7 @@ def small_problem(seed: int, k: int, g: int = 3) -> tuple[Floats, AnyArray, list
 
 
 def larger_problem() -> tuple[csr_array[Any, tuple[int, int]], AnyArray, Context]:
-    """150 examples with 12 features and 7 noisy labels in two trees."""
+    """Return 150 examples with 12 features and 7 noisy labels in two trees."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 12)) * (rng.random((150, 12)) < 0.5)
     parents = np.array([4, -1, 1, 1, 1, 4, -1])

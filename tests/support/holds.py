@@ -1,7 +1,7 @@
 """Holds a job of a stack at a known point, for tests that act on a running job.
 
-A test chooses the point before the job starts, waits until the job is there, acts, and releases the job.
-The speed of the machine makes no difference. The other half is ``job_holds/sitecustomize.py``.
+A test chooses the point before the job starts, waits until the job reaches it, and releases the job.
+The result does not depend on the speed of the machine. The job's side is ``job_holds/sitecustomize.py``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 class Hold:
-    """One job is held at one point; the first one to reach it.
+    """Holds the first job that reaches a point.
 
     Args:
-        folder: where the jobs look for holds.
-        point: ``report``: the job has reported the step, and continues to report it. ``checkpoint``: the job
-            has written a checkpoint after the step.
+        folder: folder in which the jobs look for holds.
+        point: ``report``: the job has reported the step, and repeats the report. ``checkpoint``: the job has
+            written a checkpoint of the step.
         kind: kind of the job.
         phase: phase of the job.
         step: the first step, counted from 1, at which the job is held. Some phases report step 0.
-        attempt: which attempt at the job is held; None: any.
+        attempt: number of the attempt that is held; None: any attempt.
         spec: fields of the job's specification.
     """
 
@@ -54,20 +54,20 @@ class Hold:
     ) -> None:
         self._file = folder / f"{next(self._numbers):05}.json"
         hold = {"point": point, "kind": kind, "phase": phase, "step": step, "attempt": attempt, "spec": spec}
-        written = self._file.with_suffix(".writing")
-        written.write_text(json.dumps(hold))
-        written.rename(self._file)
+        temporary = self._file.with_suffix(".writing")
+        temporary.write_text(json.dumps(hold))
+        temporary.rename(self._file)
 
     def wait(self) -> int:
         """Wait until a job is held, and return the id of its process."""
 
-        def look() -> int | None:
+        def process_id() -> int | None:
             try:
                 return int(self._file.with_suffix(".pid").read_text())
             except FileNotFoundError:
                 return None
 
-        return wait_for(look, what=f"a job to be held: {self._file.read_text()}")
+        return wait_for(process_id, what=f"a job to be held: {self._file.read_text()}")
 
     def release(self) -> None:
         """Let the job continue; from now on, no job is held here."""

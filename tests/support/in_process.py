@@ -43,14 +43,14 @@ def queued(ctx: AppContext) -> list[str]:
 
 
 def work(ctx: AppContext, max_jobs: int = 1000) -> list[str]:
-    """Run queued jobs until none is left, or this many are done; return their kinds in order."""
+    """Run queued jobs until none is left, or ``max_jobs`` have run; return their kinds in order."""
     done: list[str] = []
-    while len(done) < max_jobs and (waiting := queued(ctx)):
-        done.append(carry_out(ctx, waiting[0]))
+    while len(done) < max_jobs and (pending := queued(ctx)):
+        done.append(run_job(ctx, pending[0]))
     return done
 
 
-def carry_out(ctx: AppContext, job_id: str) -> str:
+def run_job(ctx: AppContext, job_id: str) -> str:
     """Claim a job and run it, as a job process does; return its kind."""
     claim = queue.claim(ctx.db, job_id, "wrk_test", lease_seconds=60)
     assert claim is not None

@@ -25,8 +25,8 @@ def table(learner: LearnerDescription) -> str:
             continue
         default = learner.defaults.get(name)
         shown = "" if default is None else f"`{json.dumps(default)}`".replace('"', "")
-        words = " ".join(field.get("description", "").split())
-        rows.append(f"| `{name}` | {_values(field, schema)} | {shown} | {words} |".replace("||", "| |"))
+        description = " ".join(field.get("description", "").split())
+        rows.append(f"| `{name}` | {_values(field, schema)} | {shown} | {description} |".replace("||", "| |"))
     return "\n".join([f"Source: {learner.source}.", "", *rows])
 
 
@@ -34,10 +34,10 @@ def decisions() -> str:
     """Return the table of the valid decisions of each learner."""
     rows = ["| learner | default decision | other decisions |", "|---|---|---|"]
     for learner in catalog.describe():
-        for one in learner.decisions:
-            when = "".join(f", `{name}`: `{json.dumps(value)}`" for name, value in one.when.items())
-            others = ", ".join(f"`{kind}`" for kind in one.kinds if kind != one.default)
-            rows.append(f"| `{learner.algorithm}`{when} | `{one.default}` | {others} |".replace('"', ""))
+        for decision in learner.decisions:
+            when = "".join(f", `{name}`: `{json.dumps(value)}`" for name, value in decision.when.items())
+            others = ", ".join(f"`{kind}`" for kind in decision.kinds if kind != decision.default)
+            rows.append(f"| `{learner.algorithm}`{when} | `{decision.default}` | {others} |".replace('"', ""))
     return "\n".join(rows)
 
 

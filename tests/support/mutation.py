@@ -1,6 +1,6 @@
-"""Mutation tests of the readers: mutates small valid files of every kind, and checks how the readers react.
+"""Mutation tests of the readers: mutates small valid files of every format, and checks the readers' results.
 
-A seed determines each file, so that a reader and a seed identify and reproduce a fault.
+A seed determines each file, so that a reader and a seed reproduce a fault.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _insert(rng: random.Random, content: bytes) -> bytes:
     return content[:start] + rng.choice(TOKENS) + content[start if rng.random() < 0.5 else end :]
 
 
-def _drop(rng: random.Random, content: bytes) -> bytes:
+def _delete(rng: random.Random, content: bytes) -> bytes:
     start, end = _span(rng, content)
     return content[:start] + content[end:]
 
@@ -239,7 +239,7 @@ def _repeat(rng: random.Random, content: bytes) -> bytes:
     return content[:start] + content[start:end] * rng.choice([2, 3, 50, 3000]) + content[end:]
 
 
-def _cut(rng: random.Random, content: bytes) -> bytes:
+def _truncate(rng: random.Random, content: bytes) -> bytes:
     return content[: rng.randrange(len(content) + 1)]
 
 
@@ -268,9 +268,9 @@ _MUTATIONS: list[Callable[[random.Random, bytes], bytes]] = [
     _flip,
     _insert,
     _insert,
-    _drop,
+    _delete,
     _repeat,
-    _cut,
+    _truncate,
     _shuffle_lines,
     _splice,
 ]

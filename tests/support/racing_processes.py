@@ -1,6 +1,7 @@
-"""Processes that run the same task on one database at the same moment.
+"""Runs the same task in several processes on one database at the same time.
 
-A test calls ``race``. Each process runs this file, reports that it is ready, and starts when all are ready.
+A test calls ``race``. Each process runs this file, prints that it is ready, and starts the task when all
+processes are ready.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from app.jobs import queue
 
 
 def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
-    """Run a task of this file in ``n`` processes at once.
+    """Run a task of this file in ``n`` processes at the same time.
 
     Returns:
         the return value of each process.

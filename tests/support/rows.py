@@ -1,4 +1,4 @@
-"""Reads and changes rows of jobs, for tests of the job queue."""
+"""Creates, claims and reads jobs in the database, for tests of the job queue."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ a value is invalid, the command does not start. Sizes are in bytes, times in sec
 
 
 def page() -> str:
-    """Returns the content of the page."""
+    """Return the content of the page."""
     return HEAD + "".join(
         f"| `{variable(name)}` | {_default(field)} | {sentence(field)}{_choices(field)} |\n"
         for name, field in Settings.model_fields.items()
@@ -32,12 +32,12 @@ def page() -> str:
 
 
 def variable(name: str) -> str:
-    """Returns the environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return f"{Settings.model_config['env_prefix']}{name.upper()}"
 
 
 def sentence(field: FieldInfo) -> str:
-    """Returns the description of a setting as one line of Markdown."""
+    """Return the description of a setting as one line of Markdown."""
     return " ".join((field.description or "").replace("``", "`").split())
 
 

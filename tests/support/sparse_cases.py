@@ -23,7 +23,7 @@ ALL_VALUES: tuple[Values, ...] = ("binary", "counts", "positive", "signed")
 def features(
     draw: st.DrawFn, n_examples: int, n_features: int, values: tuple[Values, ...] = ALL_VALUES
 ) -> Floats:
-    """(n, r) dense features.
+    """Draw dense features, shape (n_examples, n_features).
 
     A column is new (empty, with a single value, rare or frequent), equals an earlier column, or has
     values in the same examples as an earlier column but not the same values.
@@ -49,7 +49,7 @@ def features(
 
 
 def _values(rng: np.random.Generator, kind: Values, n: int) -> Floats:
-    """Values other than 0, few enough different ones for ties."""
+    """Draw values other than 0. There are few distinct values, so that ties occur."""
     if kind == "binary":
         return np.ones(n)
     if kind == "counts":
@@ -59,13 +59,13 @@ def _values(rng: np.random.Generator, kind: Values, n: int) -> Floats:
 
 
 def noncanonical(dense: AnyArray, seed: int, *, duplicates: bool = True) -> csr_array[Any, tuple[int, int]]:
-    """The same values as CSR with unsorted indices, explicit zeros and duplicate entries.
+    """Return the same values as CSR with unsorted indices, explicit zeros and duplicate entries.
 
     Args:
         dense: (n, m) values.
-        seed: draws the order within each row, the zeros and the duplicates.
-        duplicates: whether some entries come as two halves, which add up to the same bits, or as a value and
-            its opposite, which add up to 0.
+        seed: seed of the order within each row, of the zeros and of the duplicates.
+        duplicates: whether to store some entries as two halves, whose sum has the same bits, and some zeros
+            as 1 and -1.
     """
     rng = np.random.default_rng(seed)
     rows, columns = np.nonzero(dense)
@@ -86,7 +86,7 @@ def noncanonical(dense: AnyArray, seed: int, *, duplicates: bool = True) -> csr_
 
 
 def frozen(matrix: csr_array[Any, tuple[int, int]]) -> csr_array[Any, tuple[int, int]]:
-    """The same matrix, whose arrays are now read-only."""
+    """Make the arrays of a matrix read-only, and return the matrix."""
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix

@@ -72,7 +72,7 @@ class Stack:
         return status
 
     def environment(self) -> dict[str, str]:
-        """Environment of the service's processes."""
+        """Return the environment of the service's processes."""
         return {**os.environ, **self.settings, **holds.environment(self._holds)}
 
     def hold(self, **where: Any) -> holds.Hold:
@@ -80,29 +80,29 @@ class Stack:
         return holds.Hold(self._holds, **where)
 
     def tail(self) -> str:
-        """The end of the log."""
+        """Return the end of the log."""
         return self.log.read_text(errors="replace")[-6000:]
 
     @property
     def pid(self) -> int:
-        """The supervisor's process id."""
+        """Process id of the supervisor."""
         assert self._process is not None
         return self._process.pid
 
     def processes(self, words: str) -> list[int]:
-        """Process ids below the supervisor whose command line contains the words."""
+        """Return the ids of the supervisor's descendants whose command line contains the words."""
         return [pid for pid in descendants(self.pid) if words in command_of(pid)]
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers' main processes."""
+        """Return the process ids of the workers' main processes."""
         return [pid for pid in children(self.pid) if "-m workers" in command_of(pid)]
 
     def pool_pids(self, worker: int) -> list[int]:
-        """The processes of the worker's pool."""
+        """Return the process ids of a worker's pool."""
         return children(worker)
 
     def job_pids(self, worker: int) -> list[int]:
-        """The processes of the jobs that run now."""
+        """Return the process ids of a worker's running jobs."""
         return [job for pool in children(worker) for job in children(pool)]
 
     def is_ready(self) -> bool:
@@ -113,7 +113,7 @@ class Stack:
             return False
 
     def reap(self) -> None:
-        """Wait for the end of the supervisor, after it was killed."""
+        """Wait until a killed supervisor has ended."""
         assert self._process is not None
         self._process.wait(LIMIT_SECONDS)
         assert self._process.stdout is not None
@@ -155,11 +155,11 @@ class Stack:
         path = f"/v1/datasets/{dataset['id']}"
         self.call("PUT", f"{path}/content", 202, content=content, headers=dict(headers or {}))
 
-        def settled() -> dict[str, Any] | None:
-            now: dict[str, Any] = self.call("GET", path, 200)
-            return now if now["state"] in ("ready", "failed") else None
+        def ingested() -> dict[str, Any] | None:
+            dataset: dict[str, Any] = self.call("GET", path, 200)
+            return dataset if dataset["state"] in ("ready", "failed") else None
 
-        return wait_for(settled, what="the data set")
+        return wait_for(ingested, what="the data set")
 
     def train(self, dataset_id: str, **request: Any) -> dict[str, Any]:
         """Create a training job, and return it."""
@@ -170,7 +170,7 @@ class Stack:
         return job
 
     def job(self, job_id: str) -> dict[str, Any]:
-        """Return a training job in its present state."""
+        """Return the current state of a training job."""
         job: dict[str, Any] = self.call("GET", f"/v1/training-jobs/{job_id}", 200)
         return job
 
@@ -185,23 +185,23 @@ class Stack:
 
 
 def children(pid: int) -> list[int]:
-    """Process ids of the children of a process."""
-    found = []
+    """Return the process ids of the children of a process."""
+    pids = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            found += [int(child) for child in task.read_text().split()]
+            pids += [int(child) for child in task.read_text().split()]
         except OSError:  # the process has just ended
             continue
-    return found
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
-    """Process ids of all processes below a process."""
-    return [found for child in children(pid) for found in (child, *descendants(child))]
+    """Return the process ids of all descendants of a process."""
+    return [descendant for child in children(pid) for descendant in (child, *descendants(child))]
 
 
 def command_of(pid: int) -> str:
-    """Command line of a process; empty if it has ended."""
+    """Return the command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -209,7 +209,7 @@ def command_of(pid: int) -> str:
 
 
 def departments(n: int, *, words_each: int = 12) -> list[dict[str, Any]]:
-    """Generate messages of four departments, some of two; the same messages for the same n."""
+    """Generate n messages with one or two of four labels; the same messages for the same n."""
     topics = {
         "billing": "invoice payment charged refund receipt amount card bank",
         "shipping": "parcel courier delivery tracking late warehouse address label",

@@ -1,4 +1,4 @@
-"""Waiting for events. No test assumes that something takes less than a certain time."""
+"""Waits for events. No test depends on the duration of an event."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Callable
 from typing import TypeVar
 
 LIMIT_SECONDS = 300.0
-"""The one limit of all tests. What takes longer is stuck; no test depends on the value."""
+"""Timeout of all tests. It only ends tests that hang; no test depends on its value."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def wait_for(look: Callable[[], Found | None], *, what: str, seconds: float = LIMIT_SECONDS) -> Found:
+def wait_for(poll: Callable[[], Result | None], *, what: str, seconds: float = LIMIT_SECONDS) -> Result:
     """Call a function until it returns something other than None.
 
-    The pauses between the calls grow with the time that has passed, so that waiting does not cost what it
-    waits for, and a long wait does not exceed a rate limit.
+    The pauses between the calls grow with the elapsed time, so that waiting takes little processor time from
+    the awaited event, and a long wait does not exceed a rate limit.
 
     Raises:
-        TimeoutError: if nothing is found within the limit.
+        TimeoutError: if the function returns None until the limit.
     """
-    began = time.monotonic()
-    while (found := look()) is None:
-        waited = time.monotonic() - began
-        if waited > seconds:
-            raise TimeoutError(f"waited {waited:.0f} s for {what}")
-        time.sleep(min(max(0.01, waited / 10), 0.5))
-    return found
+    started = time.monotonic()
+    while (result := poll()) is None:
+        elapsed = time.monotonic() - started
+        if elapsed > seconds:
+            raise TimeoutError(f"waited {elapsed:.0f} s for {what}")
+        time.sleep(min(max(0.01, elapsed / 10), 0.5))
+    return result

@@ -287,7 +287,7 @@ def test_an_experiment_cancelled_during_planning_creates_no_cells(ctx: AppContex
     (plan,) = in_process.queued(ctx)
     with ctx.db.write() as tx:
         completion.lock(tx, experiment.id).cancel_requested_at = tx.now
-    in_process.carry_out(ctx, plan)
+    in_process.run_job(ctx, plan)
     assert cell_jobs(ctx, experiment) == []
     assert current(ctx, experiment).state == "cancelled"
 

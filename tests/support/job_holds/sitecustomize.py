@@ -1,8 +1,8 @@
 """Holds jobs at points that a test has chosen; see ``tests/support/holds.py``.
 
-Python imports a module of this name when it starts, if its folder is on the path. ``Stack`` puts it there for
-the processes of a test's service. The module changes only job processes, which are forks of a worker: a job
-that reaches a chosen point stays there until the test releases it. A job that is held at a progress report
+Python imports a module of this name when it starts, if its folder is on the path. ``Stack`` adds the folder
+to the path of a service. The module changes only job processes, which are forks of a worker. A job that
+reaches a chosen point waits there until the test releases it. A job that is held at a progress report
 repeats the report. So it still notices that it is cancelled, or that its claim is lost.
 """
 
@@ -46,14 +46,14 @@ def reached(claim: Any, point: str, phase: str, completed: int) -> Path | None:
 
 
 def announce(path: Path) -> None:
-    """Tell the test which process is held."""
-    written = path.with_suffix(".writing")
-    written.write_text(str(os.getpid()))
-    written.rename(path.with_suffix(".pid"))
+    """Write the id of this process for the test."""
+    temporary = path.with_suffix(".writing")
+    temporary.write_text(str(os.getpid()))
+    temporary.rename(path.with_suffix(".pid"))
 
 
 def hold_jobs() -> None:
-    """Replace the methods that a job calls after each step."""
+    """Replace the methods that a job calls after each step, so that they hold the job."""
     if "workers.job_process" not in sys.modules:
         return
     from app.jobs.checkpoints import Checkpoints
