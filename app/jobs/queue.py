@@ -208,7 +208,7 @@ def finish(
     result: dict[str, Any] | None = None,
     error: dict[str, Any] | None = None,
 ) -> None:
-    """FinalState a job, in the transaction that also writes what it made.
+    """Finish a job, in the transaction that also writes its result.
 
     Raises:
         LostClaimError: the claim is no longer valid; the whole transaction is rolled back.
@@ -256,7 +256,7 @@ def requeue_lost(tx: Transaction, job: Job, *, reason: str) -> None:
 def finish_unclaimed(
     tx: Transaction, job: Job, state: Literal["failed", "cancelled"], error: dict[str, Any] | None = None
 ) -> None:
-    """FinalState a job that nobody is working on; the caller holds its row."""
+    """Finish a job that no worker holds. The caller holds the lock on its row."""
     for name, value in _final_values(tx, state, None, error).items():
         setattr(job, name, value)
     job.fence += 1

@@ -41,7 +41,7 @@ class AdaBoostMHRounds:
     """
 
     def __init__(self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float) -> None:
-        """Starts with equal weights."""
+        """Start with equal weights."""
         g, k = Y.shape
         self._stumps = stumps
         self._variant: BoostingVariant = variant
@@ -62,7 +62,7 @@ class AdaBoostMHRounds:
         self._update_totals()
 
     def _update_totals(self) -> None:
-        """Computes the totals of the current weights."""
+        """Compute the totals of the current weights."""
         flat = self.weights.reshape(-1)
         self._positive_weights: Floats = flat[self._places]
         self._positive = group_sums(self._positive_labels, self._positive_weights, self.weights.shape[1])
@@ -91,7 +91,7 @@ class AdaBoostMHRounds:
         return np.array([min(tied)])
 
     def boost(self, pivots: Ints) -> tuple[WeakHypothesis, Floats]:
-        """Takes a round with this candidate as pivot.
+        """Take a round with this candidate as pivot.
 
         Args:
             pivots: (1,) from ``choose_pivots``.
@@ -134,7 +134,7 @@ class AdaBoostMHRounds:
         return hypothesis, np.array([Z / before])
 
     def stop(self, labels: Ints) -> None:
-        """Does nothing: labels share their pivot, so training stops for all of them or for none."""
+        """Do nothing: labels share their pivot, so training stops for all of them or for none."""
 
     def _near_best(self) -> list[int]:
         """The candidates that can be the best or tie with it."""

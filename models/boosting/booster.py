@@ -28,7 +28,7 @@ class Rounds(Protocol):
         ...
 
     def boost(self, pivots: Ints) -> tuple[WeakHypothesis, Floats]:
-        """Takes a round with these candidates as pivots.
+        """Take a round with these candidates as pivots.
 
         Returns:
             The weak hypothesis, and Z* for each pivot.
@@ -36,7 +36,7 @@ class Rounds(Protocol):
         ...
 
     def stop(self, labels: Ints) -> None:
-        """Ends the training of labels, if each label has its own pivot."""
+        """End the training of labels, if each label has its own pivot."""
         ...
 
 
@@ -167,7 +167,7 @@ class Booster(Learner):
 
     @abstractmethod
     def _note_pivots(self, hypotheses: Sequence[WeakHypothesis], features: Sequence[str] | None) -> None:
-        """Adds the numbers of table 1 and other facts about the pivots to ``summary_``.
+        """Add the numbers of table 1 and other facts about the pivots to ``summary_``.
 
         Args:
             hypotheses: the weak hypothesis of each round.
@@ -177,7 +177,7 @@ class Booster(Learner):
     def _warn_about_stops(
         self, rounds: int, taken: Ints, stopped_early: list[int], names: Sequence[str] | None
     ) -> None:
-        """Adds warnings about searches for pivots that ended before the last round.
+        """Add warnings about searches for pivots that ended before the last round.
 
         Args:
             rounds: the parameter.

@@ -57,7 +57,7 @@ class EarlyStoppingMonitor:
     def __init__(
         self, X: Matrix, Y: Labels, parameters: EarlyStopping, *, by_presence: bool, per_label: bool
     ) -> None:
-        """Starts before the first round.
+        """Start before the first round.
 
         Args:
             X: (n, r) held-out examples.
@@ -80,7 +80,7 @@ class EarlyStoppingMonitor:
             self.best_rounds[~self._relevant.any(axis=0)] = _UNLIMITED
 
     def update(self, hypothesis: WeakHypothesis) -> tuple[float, Ints]:
-        """Adds a round.
+        """Add a round.
 
         Returns:
             The current value of the metric, and the labels that have now gone ``patience`` rounds without a

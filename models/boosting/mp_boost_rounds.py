@@ -80,7 +80,7 @@ class MPBoostRounds:
         smoothing: float,
         allowed: Sequence[AllowedCandidates] | None = None,
     ) -> None:
-        """Starts with equal weights."""
+        """Start with equal weights."""
         g, k = Y.shape
         self._stumps = stumps
         self._variant: BoostingVariant = variant
@@ -109,7 +109,7 @@ class MPBoostRounds:
         self._update_totals()
 
     def _update_totals(self) -> None:
-        """Computes the totals of the current weights."""
+        """Compute the totals of the current weights."""
         flat = self.weights.reshape(-1)
         self._positive_weights: Floats = flat[self._places]
         self._positive = group_sums(self._positive_labels, self._positive_weights, len(self.weights))
@@ -151,7 +151,7 @@ class MPBoostRounds:
         return chosen if (chosen >= 0).any() else None
 
     def stop(self, labels: Ints) -> None:
-        """Ends the training of labels."""
+        """End the training of labels."""
         self.learning = np.setdiff1d(self.learning, labels)
 
     def feature_of(self, label: int, candidate: int) -> int:
@@ -170,7 +170,7 @@ class MPBoostRounds:
         )
 
     def boost(self, pivots: Ints) -> tuple[WeakHypothesis, Floats]:
-        """Takes a round with these candidates as pivots.
+        """Take a round with these candidates as pivots.
 
         Args:
             pivots: (k,) from ``choose_pivots``.

@@ -37,7 +37,7 @@ class SharedNegativeSums:
     """For AdaBoost.MH: all labels have the same pivot. N is (n, k), candidates by labels."""
 
     def __init__(self, rows: Matrix, n_labels: int) -> None:
-        """Starts without sums; the first ``recompute_if_needed`` computes them.
+        """Start without sums; the first ``recompute_if_needed`` computes them.
 
         Args:
             rows: (g, n) which candidates list a document.
@@ -68,7 +68,7 @@ class SharedNegativeSums:
     def update(
         self, listed: AnyArray, weights: Floats, unlisted_factor: Floats, listed_factor: Floats
     ) -> None:
-        """Applies one round's change of the weights.
+        """Apply one round's change of the weights.
 
         Args:
             listed: documents that the pivot lists.
@@ -159,7 +159,7 @@ class PerLabelNegativeSums:
     """
 
     def __init__(self, rows: Matrix, pairs: PositivePairs, excluded: list[AnyArray] | None) -> None:
-        """Starts without sums; the first ``recompute_if_needed`` computes them.
+        """Start without sums; the first ``recompute_if_needed`` computes them.
 
         Args:
             rows: (g, n) which candidates list a document.
@@ -212,7 +212,7 @@ class PerLabelNegativeSums:
         unlisted_factor: float,
         listed_factor: float,
     ) -> None:
-        """Applies one round's change of a label's weights.
+        """Apply one round's change of a label's weights.
 
         Args:
             label: the label.

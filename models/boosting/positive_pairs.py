@@ -74,7 +74,7 @@ class PositivePairs:
     def __init__(
         self, rows: Matrix, positives: list[AnyArray], excluded: list[AnyArray] | None = None
     ) -> None:
-        """Finds the pairs.
+        """Find the pairs.
 
         Args:
             rows: (g, n) which candidates list a document.

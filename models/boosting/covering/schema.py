@@ -35,7 +35,7 @@ class _Covering(Schema):
     def check(
         self, certain: Sequence[str], possible: Sequence[str], *, pointer: str = "/learner/covering"
     ) -> None:
-        """Raises the errors that ``compile`` is certain to raise, before the training labels are known.
+        """Raise the errors that ``compile`` is certain to raise, before the training labels are known.
 
         Errors that depend on labels that may have no training example are left to ``compile``.
 
@@ -325,7 +325,7 @@ _COVERING: TypeAdapter[Any] = TypeAdapter(Covering)
 
 
 def parse_covering(covering: Any) -> Any:
-    """Validates a covering.
+    """Validate a covering.
 
     Args:
         covering: a JSON value, or a covering that is already validated.
