@@ -1,4 +1,4 @@
-"""What a client may ask for, what every answer carries, and what of a mail is kept where."""
+"""Limits of a client, headers of every response, and the places where the words of messages are stored."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from waiting import LIMIT_SECONDS, wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("limits")]
 
-PAGE = "https://desk.example.org"
+ORIGIN = "https://desk.example.org"
 
 
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
-    """A service with every limit of keys set, and the secret of a key for which they are too high to meet."""
+    """A service with every limit of keys, and the secret of an administrator's key."""
     settings = {
         "COVEY_RATE_PER_MINUTE": "400",
         "COVEY_REQUESTS_AT_ONCE": "3",
         "COVEY_JOBS_IN_FLIGHT": "2",
-        "COVEY_CORS_ORIGINS": f"{PAGE}, https://other.example.org",
+        "COVEY_CORS_ORIGINS": f"{ORIGIN}, https://other.example.org",
         "COVEY_KEEP_DECISION_TEXT": "false",
         "COVEY_LOG_LEVEL": "debug",
     }
@@ -40,34 +40,36 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, s
 
 @pytest.fixture
 def client(limited: tuple[Stack, str]) -> Iterator[Stack]:
-    """The service, asked with a key of its own, so that no test uses up another one's limits."""
+    """The service, with a separate key for each test, so that no test uses up the limits of another one."""
     stack, admin = limited
     stack.http.headers["Authorization"] = f"Bearer {admin}"
-    made = stack.call("POST", "/v1/api-keys", 201, json={"name": "one", "scopes": ["admin"]})
-    stack.http.headers["Authorization"] = f"Bearer {made['secret']}"
+    key = stack.call("POST", "/v1/api-keys", 201, json={"name": "one", "scopes": ["admin"]})
+    stack.http.headers["Authorization"] = f"Bearer {key['secret']}"
     yield stack
     del stack.http.headers["Authorization"]
 
 
-def test_a_key_that_asks_too_often_waits_and_others_do_not(limited: tuple[Stack, str], client: Stack) -> None:
-    passed = 0
-    while (answer := client.http.get("/v1/learners", params={"limit": 1})).status_code == 200:
-        passed += 1
-        assert passed < 5_000
-    problem_of(answer, 429, "too_many_requests")
-    assert passed >= 400
-    assert 1 <= int(answer.headers["Retry-After"]) <= 2
+def test_a_key_over_its_rate_limit_gets_429_and_other_keys_do_not(
+    limited: tuple[Stack, str], client: Stack
+) -> None:
+    accepted_requests = 0
+    while (response := client.http.get("/v1/learners", params={"limit": 1})).status_code == 200:
+        accepted_requests += 1
+        assert accepted_requests < 5_000
+    problem_of(response, 429, "too_many_requests")
+    assert accepted_requests >= 400
+    assert 1 <= int(response.headers["Retry-After"]) <= 2
     _, admin = limited
     assert client.http.get("/v1/datasets", headers={"Authorization": f"Bearer {admin}"}).status_code == 200
     assert client.http.get("/health/live").status_code == 200
 
-    def let() -> bool | None:
+    def accepted() -> bool | None:
         return client.http.get("/v1/datasets").status_code == 200 or None
 
-    wait_for(let, what="the key's next turn")
+    wait_for(accepted, what="the rate limit to allow a request")
 
 
-def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None:
+def test_jobs_in_flight_and_concurrent_requests_are_limited(client: Stack) -> None:
     dataset = client.dataset(departments(40))
     holds = [client.hold(model="flight") for _ in range(2)]
     jobs = [client.train(dataset["id"], model="flight") for _ in holds]
@@ -82,29 +84,29 @@ def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None
     }
     problem_of(client.http.post("/v1/experiments", json=experiment), 429, "too_many_jobs")
 
-    # An event stream is an answer that takes as long as its job.
+    # A response with an event stream lasts as long as its job.
     path = f"/v1/training-jobs/{jobs[0]['id']}/events"
 
     def limited_at_once() -> bool | None:
-        # Nothing is counted for a while after Redis was slow once, as on a busy machine.
+        # If Redis is slow once, as on a busy machine, the service does not count requests for a while.
         with ExitStack() as streams:
             for _ in range(3):
-                answer = streams.enter_context(
+                response = streams.enter_context(
                     client.http.stream("GET", path, headers={"Accept": "text/event-stream"})
                 )
-                assert answer.status_code == 200
-            refused = client.http.get("/v1/datasets")
-            if refused.status_code == 200:
+                assert response.status_code == 200
+            rejected = client.http.get("/v1/datasets")
+            if rejected.status_code == 200:
                 return None
-            problem_of(refused, 429, "too_many_at_once")
+            problem_of(rejected, 429, "too_many_at_once")
             return True
 
-    wait_for(limited_at_once, what="a limit of answers at a time")
+    wait_for(limited_at_once, what="the limit of concurrent requests")
 
     def free() -> bool | None:
         return client.http.get("/v1/datasets").status_code == 200 or None
 
-    wait_for(free, what="the streams' places to be given back")
+    wait_for(free, what="the end of the streams")
     for job in jobs:
         client.call("POST", f"/v1/training-jobs/{job['id']}/cancel", 202)
         client.finished(job["id"])
@@ -113,7 +115,7 @@ def test_jobs_in_flight_and_answers_at_a_time_are_limited(client: Stack) -> None
     client.finished(client.train(dataset["id"], model="flight")["id"])
 
 
-def test_every_answer_says_what_browsers_must_not_do(client: Stack) -> None:
+def test_every_response_has_security_headers_for_browsers(client: Stack) -> None:
     paths = {
         "/v1/datasets": 200,
         "/v1/datasets/ds_no": 404,
@@ -122,20 +124,20 @@ def test_every_answer_says_what_browsers_must_not_do(client: Stack) -> None:
         "/docs": 200,
     }
     for path, status in paths.items():
-        answer = client.http.get(path)
-        assert answer.status_code == status
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert answer.headers["X-Frame-Options"] == "DENY"
-        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
-        assert answer.headers["Referrer-Policy"] == "no-referrer"
-        assert "Server" not in answer.headers
-        assert (answer.headers.get("Cache-Control") == "no-store") == path.startswith("/v1/")
-    refused = client.http.get("/v1/datasets", headers={"Authorization": "Bearer x"})
-    assert refused.status_code == 401
-    assert refused.headers["Cache-Control"] == "no-store"
+        response = client.http.get(path)
+        assert response.status_code == status
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+        assert response.headers["Referrer-Policy"] == "no-referrer"
+        assert "Server" not in response.headers
+        assert (response.headers.get("Cache-Control") == "no-store") == path.startswith("/v1/")
+    rejected = client.http.get("/v1/datasets", headers={"Authorization": "Bearer x"})
+    assert rejected.status_code == 401
+    assert rejected.headers["Cache-Control"] == "no-store"
 
 
-def test_pages_of_named_origins_may_ask_and_no_others(client: Stack) -> None:
+def test_only_configured_origins_get_cors_headers(client: Stack) -> None:
     def preflight(origin: str) -> httpx.Response:
         headers = {
             "Origin": origin,
@@ -144,32 +146,32 @@ def test_pages_of_named_origins_may_ask_and_no_others(client: Stack) -> None:
         }
         return client.http.options("/v1/datasets", headers=headers)
 
-    assert preflight(PAGE).status_code == 200
-    assert preflight(PAGE).headers["Access-Control-Allow-Origin"] == PAGE
-    assert "Access-Control-Allow-Credentials" not in preflight(PAGE).headers
+    assert preflight(ORIGIN).status_code == 200
+    assert preflight(ORIGIN).headers["Access-Control-Allow-Origin"] == ORIGIN
+    assert "Access-Control-Allow-Credentials" not in preflight(ORIGIN).headers
     assert "Access-Control-Allow-Origin" not in preflight("https://elsewhere.example.com").headers
-    for origin, told in ((PAGE, PAGE), ("https://elsewhere.example.com", None)):
-        answer = client.http.get("/v1/datasets", headers={"Origin": origin})
-        assert answer.headers.get("Access-Control-Allow-Origin") == told
+    for origin, allowed in ((ORIGIN, ORIGIN), ("https://elsewhere.example.com", None)):
+        response = client.http.get("/v1/datasets", headers={"Origin": origin})
+        assert response.headers.get("Access-Control-Allow-Origin") == allowed
 
 
-def test_without_the_setting_no_page_may_ask(stack: Stack) -> None:
-    answer = stack.http.get("/v1/datasets", headers={"Origin": PAGE})
-    assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
-    refused = stack.http.options(
-        "/v1/datasets", headers={"Origin": PAGE, "Access-Control-Request-Method": "GET"}
+def test_without_the_setting_no_origin_gets_cors_headers(stack: Stack) -> None:
+    response = stack.http.get("/v1/datasets", headers={"Origin": ORIGIN})
+    assert not [name for name in response.headers if name.lower().startswith("access-control-")]
+    rejected = stack.http.options(
+        "/v1/datasets", headers={"Origin": ORIGIN, "Access-Control-Request-Method": "GET"}
     )
-    problem_of(refused, 405, "method_not_allowed")
+    problem_of(rejected, 405, "method_not_allowed")
 
 
-def test_a_large_head_is_refused(stack: Stack) -> None:
-    answer = stack.http.get("/v1/datasets", headers={f"X-{i}": "x" * 1000 for i in range(40)})
-    problem_of(answer, 431, "headers_too_large")
+def test_large_headers_are_rejected(stack: Stack) -> None:
+    response = stack.http.get("/v1/datasets", headers={f"X-{i}": "x" * 1000 for i in range(40)})
+    problem_of(response, 431, "headers_too_large")
     assert stack.http.get("/v1/datasets", headers={"X-One": "x" * 8000}).status_code == 200
 
 
 @pytest.mark.parametrize("head", [b"X-A: ", b"", b"GET /"], ids=["a header", "many headers", "a path"])
-def test_a_head_without_end_is_cut_off(stack: Stack, head: bytes) -> None:
+def test_the_server_closes_a_connection_with_endless_headers(stack: Stack, head: bytes) -> None:
     address = urlsplit(stack.url)
     assert address.hostname is not None
     line = b"" if head == b"GET /" else b"GET /v1/datasets HTTP/1.1\r\nHost: x\r\n"
@@ -183,12 +185,12 @@ def test_a_head_without_end_is_cut_off(stack: Stack, head: bytes) -> None:
             while sent < 64 * 1024 * 1024:
                 connection.sendall(chunk)
                 sent += len(chunk)
-    # What fits into buffers on the way is sent before it is known that nobody reads on.
+    # The client fills the buffers of the connection before it notices that the server has closed it.
     assert sent < 16 * 1024 * 1024
     assert stack.http.get("/health/live").status_code == 200
 
 
-def test_a_deleted_decision_is_gone_with_its_words(own_stack: Stack) -> None:
+def test_deleting_a_decision_deletes_its_text(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(80))
     stack.finished(stack.train(dataset["id"])["id"])
@@ -197,9 +199,9 @@ def test_a_deleted_decision_is_gone_with_its_words(own_stack: Stack) -> None:
     message = {"email": {"subject": "xylograph parcel", "text": "the courier is late with my parcel"}}
     first = stack.call("POST", "/v1/routers/desk/messages", 200, json=message)
     path = f"/v1/decisions/{first['decision_id']}"
-    kept = stack.call("GET", path, 200)
-    assert kept["message"]["subject"] == "xylograph parcel"
-    assert kept["explanation"] == first["explanation"] != []
+    stored = stack.call("GET", path, 200)
+    assert stored["message"]["subject"] == "xylograph parcel"
+    assert stored["explanation"] == first["explanation"] != []
     stack.call("DELETE", path, 204)
     problem_of(stack.http.get(path), 404, "not_found")
     problem_of(stack.http.delete(path), 404, "not_found")
@@ -208,13 +210,15 @@ def test_a_deleted_decision_is_gone_with_its_words(own_stack: Stack) -> None:
     assert again["decision_id"] != first["decision_id"]
     stack.call("DELETE", f"/v1/decisions/{again['decision_id']}", 204)
     assert stack.stop() == 0
-    # SQLite's file is rewritten where rows were; its journal is emptied into it at the end.
-    found = [path for path in stack.data.rglob("*") if path.is_file() and b"xylograph" in path.read_bytes()]
-    assert found == []
+    # SQLite overwrites deleted rows; at the end it merges its journal into the database file.
+    remaining = [
+        path for path in stack.data.rglob("*") if path.is_file() and b"xylograph" in path.read_bytes()
+    ]
+    assert remaining == []
     stack.start()
 
 
-def test_a_deleted_data_set_is_gone_with_its_files(own_stack: Stack) -> None:
+def test_deleting_a_data_set_deletes_its_files(own_stack: Stack) -> None:
     stack = own_stack
     examples = [
         {**example, "text": f"{example['text']} xylograph{i}"} for i, example in enumerate(departments(40))
@@ -227,13 +231,13 @@ def test_a_deleted_data_set_is_gone_with_its_files(own_stack: Stack) -> None:
         return [path for path in (stack.data / "storage").rglob("*") if path.is_file()]
 
     assert files()
-    for made in (dataset, failed):
-        stack.call("DELETE", f"/v1/datasets/{made['id']}", 204)
+    for deleted in (dataset, failed):
+        stack.call("DELETE", f"/v1/datasets/{deleted['id']}", 204)
     assert files() == []
 
 
-def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack) -> None:
-    """Every way in, with a word of its own, good and bad; then the log at its most talkative, and metrics."""
+def test_logs_and_metrics_contain_no_text_of_messages(client: Stack) -> None:
+    """Send a distinct word in every input, valid or invalid, then search the debug log and the metrics."""
     words = {
         "text": "quokkatext",
         "subject": "quokkasubject",
@@ -263,10 +267,10 @@ def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack)
         f'--b\r\nContent-Type: application/pdf; name="{words["attachment"]}.pdf"\r\n'
         "Content-Transfer-Encoding: base64\r\n\r\n!!!\r\n--b--\r\n"
     ).encode()
-    made = client.call(
+    decision = client.call(
         "POST", "/v1/routers/quiet/messages", 200, content=raw, headers={"Content-Type": "message/rfc822"}
     )
-    assert made["explanation"], "it was asked for, and is answered"
+    assert decision["explanation"], "the request asks for an explanation"
     client.call(
         "POST",
         "/v1/routers/quiet/messages",
@@ -274,11 +278,11 @@ def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack)
         content=b"\xff\xfe quokkabad",
         headers={"Content-Type": "message/rfc822"},
     )
-    question = {
+    request = {
         "instances": [{"text": words["text"]}, {"email": {"subject": words["subject"]}}],
         "explain": True,
     }
-    client.call("POST", "/v1/models/quiet/predict", 200, json=question)
+    client.call("POST", "/v1/models/quiet/predict", 200, json=request)
     bad: list[tuple[str, Any]] = [
         ("/v1/models/quiet/predict", {"instances": [{"text": 7, "quokkabad": "quokkabad"}]}),
         ("/v1/models/quiet/predict", {"instances": [{"features": {words["feature"]: 1.0}}]}),
@@ -290,23 +294,23 @@ def test_words_of_mails_are_kept_nowhere_where_they_are_not_to_be(client: Stack)
     for path, body in bad:
         assert client.http.post(path, json=body).status_code in {413, 415, 422}
     assert client.http.post("/v1/models/quiet/predict", content=b'{"quokkabad').status_code == 415
-    feedback = f"/v1/decisions/{made['decision_id']}/feedback"
+    feedback = f"/v1/decisions/{decision['decision_id']}/feedback"
     client.call("POST", feedback, 200, json={"labels": [words["label"]]})
 
-    def quiet() -> bool | None:
-        said = client.log.read_text(errors="replace")
-        return said.count('"job.started"') == said.count('"job.finished"') or None
+    def all_jobs_logged() -> bool | None:
+        log = client.log.read_text(errors="replace")
+        return log.count('"job.started"') == log.count('"job.finished"') or None
 
-    wait_for(quiet, what="the worker's last lines")
+    wait_for(all_jobs_logged, what="the worker's last log lines")
 
-    # The setting says that decisions keep no words.
-    kept = client.call("GET", f"/v1/decisions/{made['decision_id']}", 200)
-    assert "subject" not in kept["message"]
-    assert "explanation" not in kept
+    # By the setting, decisions store no text.
+    stored = client.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
+    assert "subject" not in stored["message"]
+    assert "explanation" not in stored
     again = client.call(
         "POST", "/v1/routers/quiet/messages", 200, content=raw, headers={"Content-Type": "message/rfc822"}
     )
-    assert again == {name: value for name, value in made.items() if name != "explanation"}
+    assert again == {name: value for name, value in decision.items() if name != "explanation"}
     listed = json.dumps(client.call("GET", "/v1/routers/quiet/decisions", 200))
     assert not [word for name, word in words.items() if name != "label" and word in listed]
 

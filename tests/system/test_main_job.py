@@ -1,4 +1,4 @@
-"""The main job on real processes: labelled mail in, a trained version, routed messages out."""
+"""The main workflow on real processes: upload labelled messages, train a version, route messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ The courier says the parcel is late. Where is the delivery?
 """
 
 
-def test_from_upload_to_routed_message_and_the_same_after_a_restart(own_stack: Stack) -> None:
+def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(200))
     assert dataset["kind"] == "text"
@@ -47,20 +47,20 @@ def test_from_upload_to_routed_message_and_the_same_after_a_restart(own_stack: S
     promoted = stack.call("PUT", "/v1/models/test/aliases/live", 200, json={"version": 2})
     assert promoted["revision"] == 2
 
-    question = {
+    request = {
         "instances": [{"text": "parcel late courier delivery tracking"}, {"text": "zzz"}],
         "explain": True,
         "top": 2,
     }
-    before = stack.http.post("/v1/models/test/predict", json=question)
+    before = stack.http.post("/v1/models/test/predict", json=request)
     assert before.status_code == 200
     assert before.json()["version"] == 2
-    parcel, nothing = before.json()["predictions"]
+    parcel, unknown = before.json()["predictions"]
     assert parcel["labels"] == ["shipping"]
     assert [entry["rank"] for entry in parcel["ranking"]] == [1, 2]
     terms = {term["term"] for term in parcel["explanation"][0]["terms"]}
     assert terms <= {"parcel", "late", "courier", "delivery", "tracking"}
-    assert len(nothing["ranking"]) == 2
+    assert len(unknown["ranking"]) == 2
 
     router = {
         "model": "test",
@@ -78,17 +78,17 @@ def test_from_upload_to_routed_message_and_the_same_after_a_restart(own_stack: S
     assert stack.stop() == 0
     stack.start()
 
-    after = stack.http.post("/v1/models/test/predict", json=question)
+    after = stack.http.post("/v1/models/test/predict", json=request)
     assert after.content == before.content
     assert stack.call("POST", "/v1/routers/desk/messages", 200, **raw) == decision
-    kept = stack.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
-    assert {name: kept[name] for name in decision} == decision
+    stored = stack.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
+    assert {name: stored[name] for name in decision} == decision
 
 
-def test_a_job_tells_its_progress_events_and_curve(stack: Stack) -> None:
+def test_a_job_has_events_and_a_curve(stack: Stack) -> None:
     dataset = stack.dataset(departments(80))
-    made = stack.train(dataset["id"], model="told", learner={"algorithm": "mp_boost", "rounds": 12})
-    job = stack.finished(made["id"])
+    created = stack.train(dataset["id"], model="observed", learner={"algorithm": "mp_boost", "rounds": 12})
+    job = stack.finished(created["id"])
     assert job["state"] == "succeeded", job
     events = stack.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]
     types = [event["type"] for event in events]
@@ -107,21 +107,21 @@ def test_a_job_tells_its_progress_events_and_curve(stack: Stack) -> None:
     assert lines == [f"id: {seq}" for seq in range(3, len(events) + 1)]
 
 
-def test_a_cancelled_job_stops_at_its_next_round_and_leaves_no_version(stack: Stack) -> None:
+def test_a_cancelled_job_stops_at_its_next_round_and_creates_no_version(stack: Stack) -> None:
     dataset = stack.dataset(departments(40))
     with stack.hold(model="stopped") as hold:
-        made = stack.train(dataset["id"], model="stopped")
+        created = stack.train(dataset["id"], model="stopped")
         hold.wait()
-        stack.call("POST", f"/v1/training-jobs/{made['id']}/cancel", 202)
-        job = stack.finished(made["id"])
+        stack.call("POST", f"/v1/training-jobs/{created['id']}/cancel", 202)
+        job = stack.finished(created["id"])
     assert job["state"] == "cancelled"
     assert "result" not in job
     stack.call("GET", "/v1/models/stopped", 404)
-    # Asking again changes nothing.
-    assert stack.call("POST", f"/v1/training-jobs/{made['id']}/cancel", 202)["state"] == "cancelled"
+    # A second request changes nothing.
+    assert stack.call("POST", f"/v1/training-jobs/{created['id']}/cancel", 202)["state"] == "cancelled"
 
 
-def test_an_artifact_goes_out_and_comes_in_as_the_same_model(stack: Stack) -> None:
+def test_an_exported_artifact_imports_as_the_same_model(stack: Stack) -> None:
     dataset = stack.dataset(departments(80))
     stack.finished(stack.train(dataset["id"], model="original")["id"])
     version = stack.call("GET", "/v1/models/original/versions/1", 200)
@@ -130,9 +130,9 @@ def test_an_artifact_goes_out_and_comes_in_as_the_same_model(stack: Stack) -> No
     copy = stack.call("POST", "/v1/models/copy/versions", 201, content=artifact.content)
     assert copy["artifact"]["sha256"] == version["artifact"]["sha256"]
     assert copy["labels"] == version["labels"]
-    question = {"instances": [{"text": "refund my invoice"}]}
-    answers = [
-        stack.call("POST", f"/v1/models/{name}/predict", 200, json=question) for name in ("original", "copy")
+    request = {"instances": [{"text": "refund my invoice"}]}
+    responses = [
+        stack.call("POST", f"/v1/models/{name}/predict", 200, json=request) for name in ("original", "copy")
     ]
     headers = {"Idempotency-Key": "test-import-1"}
     imports = [
@@ -141,7 +141,7 @@ def test_an_artifact_goes_out_and_comes_in_as_the_same_model(stack: Stack) -> No
     ]
     assert imports[0] == imports[1]
     assert stack.call("GET", "/v1/models/once", 200)["versions"] == 1
-    assert answers[0]["predictions"] == answers[1]["predictions"]
+    assert responses[0]["predictions"] == responses[1]["predictions"]
 
     damaged = bytearray(artifact.content)
     damaged[-9] ^= 1
@@ -150,7 +150,7 @@ def test_an_artifact_goes_out_and_comes_in_as_the_same_model(stack: Stack) -> No
     assert stack.call("GET", "/v1/models/copy", 200)["versions"] == 1
 
 
-def test_the_same_idempotency_key_does_the_work_once(stack: Stack) -> None:
+def test_a_repeated_idempotency_key_creates_one_resource(stack: Stack) -> None:
     body = {"name": "once"}
     headers = {"Idempotency-Key": "test-once-1"}
     first = stack.call("POST", "/v1/datasets", 201, json=body, headers=headers)
@@ -159,19 +159,19 @@ def test_the_same_idempotency_key_does_the_work_once(stack: Stack) -> None:
     assert problem["code"] == "idempotency_key_reused"
 
 
-def test_an_alias_moves_only_from_the_revision_that_the_client_has_seen(stack: Stack) -> None:
+def test_an_alias_moves_only_if_its_revision_matches(stack: Stack) -> None:
     dataset = stack.dataset(departments(40))
     stack.finished(stack.train(dataset["id"], model="seen")["id"])
     path = "/v1/models/seen/aliases/candidate"
-    made = stack.http.put(path, json={"version": 1})
-    assert made.headers["ETag"] == '"1"'
+    created = stack.http.put(path, json={"version": 1})
+    assert created.headers["ETag"] == '"1"'
     moved = stack.http.put(path, json={"version": 1}, headers={"If-Match": '"1"'})
     assert moved.headers["ETag"] == '"2"'
     problem = stack.call("PUT", path, 412, json={"version": 1}, headers={"If-Match": '"1"'})
     assert problem["code"] == "precondition_failed"
 
 
-def test_what_is_in_use_is_not_deleted(stack: Stack) -> None:
+def test_a_model_in_use_cannot_be_deleted(stack: Stack) -> None:
     dataset = stack.dataset(departments(40))
     stack.finished(stack.train(dataset["id"], model="used")["id"])
     stack.call("PUT", "/v1/routers/uses", 200, json={"model": "used", "fallback": "front@example.org"})
@@ -207,16 +207,16 @@ def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> N
     listed = stack.call("GET", "/v1/routers/repeated/decisions", 200)["items"]
     assert [item["decision_id"] for item in listed] == [first["decision_id"]]
 
-    def shadow() -> Any:  # it is made after the answer
+    def shadow() -> Any:  # the shadow prediction is stored after the response
         return stack.call("GET", f"/v1/decisions/{first['decision_id']}", 200).get("shadow")
 
     assert wait_for(shadow, what="the shadow")["version"] == 1
     feedback = f"/v1/decisions/{first['decision_id']}/feedback"
-    told = stack.call("POST", feedback, 200, json={"labels": ["shipping", "billing"]})
-    assert told["feedback"] == ["billing", "shipping"]
+    updated = stack.call("POST", feedback, 200, json={"labels": ["shipping", "billing"]})
+    assert updated["feedback"] == ["billing", "shipping"]
 
 
-def test_a_second_stack_on_the_same_folder_is_refused(own_stack: Stack) -> None:
+def test_a_second_service_on_the_same_folder_does_not_start(own_stack: Stack) -> None:
     second = Stack(own_stack.data)
     with pytest.raises(RuntimeError, match="another `covey serve` runs on"):
         second.start()

@@ -1,4 +1,4 @@
-"""The OpenAPI document is what client teams hold in their hands: it is true, complete and clean."""
+"""The OpenAPI document of the API is valid, complete and up to date."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ OPERATIONS = {
     "training_jobs_list_curve": "GET /v1/training-jobs/{job_id}/curve",
     "training_jobs_list_events": "GET /v1/training-jobs/{job_id}/events",
 }
-"""Frozen: clients call functions of these names. Add to it; never change or remove a line."""
+"""Operation ids, which clients use as function names: add lines, but never change or remove one."""
 
 REQUESTS: list[type[BaseModel]] = [
     AliasPut,
@@ -102,7 +102,7 @@ REQUESTS: list[type[BaseModel]] = [
 
 
 MAPS = {"properties", "schemas", "paths", "responses", "headers", "content"}
-"""Keys of objects whose own keys are names, not words of the specification."""
+"""Keys of objects whose keys are names, not keywords of the specification."""
 VALUES = {"example", "examples", "default", "enum", "const", "mapping"}
 
 
@@ -143,64 +143,64 @@ def resolved(reference: str) -> Any:
 
 
 def reachable(roots: list[str]) -> set[str]:
-    waiting, seen = list(roots), set[str]()
-    while waiting:
-        if (reference := waiting.pop()) not in seen:
+    pending, seen = list(roots), set[str]()
+    while pending:
+        if (reference := pending.pop()) not in seen:
             seen.add(reference)
-            waiting += references(resolved(reference))
+            pending += references(resolved(reference))
     return seen
 
 
 def response(operation: dict[str, Any], status: str) -> dict[str, Any]:
-    found: dict[str, Any] = operation["responses"][status]
-    return resolved(found["$ref"]) if "$ref" in found else found
+    documented: dict[str, Any] = operation["responses"][status]
+    return resolved(documented["$ref"]) if "$ref" in documented else documented
 
 
-def test_the_committed_document_is_the_one_that_the_app_makes() -> None:
-    made = to_json(create_app(Settings()))
-    assert made == (ROOT / "openapi.json").read_text(), "run `make openapi` and look at the difference"
+def test_the_committed_document_is_up_to_date() -> None:
+    generated = to_json(create_app(Settings()))
+    assert generated == (ROOT / "openapi.json").read_text(), "run `make openapi` and look at the difference"
 
 
 @pytest.mark.system
 @pytest.mark.xdist_group("stack")
-def test_the_committed_document_is_the_one_that_is_served(stack: Stack) -> None:
+def test_the_service_serves_the_committed_document(stack: Stack) -> None:
     assert stack.call("GET", "/openapi.json", 200) == DOCUMENT
 
 
 @pytest.mark.system
 @pytest.mark.xdist_group("stack")
-def test_the_page_about_it_needs_no_other_host(stack: Stack) -> None:
+def test_the_documentation_page_needs_no_other_host(stack: Stack) -> None:
     page = stack.http.get("/docs")
     parts = re.findall(r"""(?:src|href)="([^"]+)\"""", page.text)
     assert sorted(part.rpartition(".")[2] for part in parts) == ["css", "js", "png"]
-    assert not re.search(r"https?://", page.text), "a proxy may stand before it"
+    assert not re.search(r"https?://", page.text), "absolute URLs fail behind a proxy"
     for part in parts:
-        answer = stack.http.get(f"/{part}")
-        assert answer.status_code == 200
-        assert len(answer.content) > 500
+        response = stack.http.get(f"/{part}")
+        assert response.status_code == 200
+        assert len(response.content) > 500
     assert "default-src 'self'" in page.headers["Content-Security-Policy"]
     assert stack.http.get("/docs/parts/main.py").status_code == 404
     assert stack.http.get("/docs/parts/..%2Fmain.py").status_code == 404
 
 
-def test_it_is_valid() -> None:
+def test_the_document_is_valid() -> None:
     assert DOCUMENT["openapi"].startswith("3.1.")
     OpenAPI.model_validate(DOCUMENT)
     GeneratorsOpenAPI.model_validate(DOCUMENT)
 
 
-def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
+def test_every_reference_resolves_and_every_component_is_used() -> None:
     used = reachable(list(references(DOCUMENT["paths"])))
-    kept = {
+    defined = {
         f"#/components/{kind}/{name}"
         for kind in ("schemas", "responses", "headers")
         for name in DOCUMENT["components"][kind]
     }
-    assert used == kept
+    assert used == defined
 
 
-def test_every_schema_uses_only_words_of_json_schema() -> None:
-    words = {
+def test_every_schema_uses_only_keywords_of_json_schema() -> None:
+    keywords = {
         *("$ref", "type", "title", "description", "default", "examples", "enum", "const", "format"),
         *("properties", "required", "additionalProperties", "propertyNames", "discriminator"),
         *("items", "prefixItems", "minItems", "maxItems", "oneOf", "anyOf"),
@@ -211,14 +211,16 @@ def test_every_schema_uses_only_words_of_json_schema() -> None:
     for place, schema in parts({"schemas": SCHEMAS}):
         if place == "" or place.endswith(("/discriminator", "/propertyNames")):
             continue
-        assert schema.keys() <= words, place
+        assert schema.keys() <= keywords, place
         assert schema.get("type", "object") in types, place
         for bound in ("minItems", "maxItems", "minLength", "maxLength"):
             assert isinstance(schema.get(bound, 0), int), place
         if schema.get("type") == "integer":
             for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
-                assert isinstance(schema.get(bound, 0), int), f"{place}: {bound} of whole numbers is whole"
-        assert schema.keys() & {"$ref", "type", "oneOf", "anyOf", "enum", "const"}, f"{place} says nothing"
+                assert isinstance(schema.get(bound, 0), int), (
+                    f"{place}: {bound} of an integer is not an integer"
+                )
+        assert schema.keys() & {"$ref", "type", "oneOf", "anyOf", "enum", "const"}, f"{place} has no type"
         required = set(schema.get("required", ()))
         assert required <= schema.get("properties", {}).keys(), place
 
@@ -242,16 +244,16 @@ def test_operations_are_named_after_their_only_tag() -> None:
     assert used == set(tags)
 
 
-def test_names_of_schemas_are_words_that_a_person_would_choose() -> None:
+def test_schema_names_have_no_generated_parts() -> None:
     for name, schema in SCHEMAS.items():
         assert re.fullmatch(r"[A-Z][A-Za-z0-9]*", name), name
         assert not re.search(r"(Input|Output|Union|Type\d|Inner|Model\d|Validation|Body_)", name), name
-        assert "title" not in schema, f"{name} has a title beside its name"
+        assert "title" not in schema, f"{name} has a title in addition to its name"
     for place, schema in parts({"schemas": SCHEMAS}):
-        assert "title" not in schema, f"{place} has an invented title"
+        assert "title" not in schema, f"{place} has a generated title"
 
 
-def test_everything_is_described() -> None:
+def test_every_schema_operation_and_parameter_has_a_description() -> None:
     undescribed = [f"schema {name}" for name, schema in SCHEMAS.items() if not schema.get("description")]
     undescribed += [
         f"{name}.{field}"
@@ -277,7 +279,7 @@ def test_everything_is_described() -> None:
     assert len(summaries) == len(set(summaries))
 
 
-def test_there_is_one_shape_of_errors() -> None:
+def test_all_errors_have_the_same_schema() -> None:
     for place, operation in operations():
         for status in operation["responses"]:
             content = response(operation, status).get("content", {})
@@ -292,7 +294,7 @@ def test_there_is_one_shape_of_errors() -> None:
     assert set(problem["properties"]) >= {*problem["required"], "errors", "records", "request_id"}
 
 
-def test_operations_tell_the_errors_that_they_answer_with() -> None:
+def test_operations_document_their_errors() -> None:
     for place, operation in operations():
         if not place.split(" ")[1].startswith("/v1"):
             continue
@@ -302,11 +304,11 @@ def test_operations_tell_the_errors_that_they_answer_with() -> None:
         assert len(good) == 1 or good == {"200", "206"}, place
         assert ({"400", "413", "415"} <= statuses) == ("requestBody" in operation), place
         assert ("422" in statuses) == ("requestBody" in operation or "parameters" in operation), place
-        makes = place in {"PUT /v1/routers/{name}", "POST /v1/models/{name}/versions"}
-        assert "404" in statuses or "{" not in place or makes, place
+        creates = place in {"PUT /v1/routers/{name}", "POST /v1/models/{name}/versions"}
+        assert "404" in statuses or "{" not in place or creates, place
 
 
-def test_answers_tell_their_headers() -> None:
+def test_responses_document_their_headers() -> None:
     for place, operation in operations():
         for status in operation["responses"]:
             headers = set(response(operation, status)["headers"])
@@ -328,13 +330,13 @@ def test_answers_tell_their_headers() -> None:
     assert set(DOCUMENT["components"]["headers"]) == set(HEADERS)
 
 
-def test_a_creating_post_takes_an_idempotency_key() -> None:
-    taking = {
+def test_operations_that_create_accept_an_idempotency_key() -> None:
+    accepting = {
         operation["operationId"]
         for _, operation in operations()
         if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
     }
-    assert taking == {
+    assert accepting == {
         "api_keys_create",
         "api_keys_rotate",
         "datasets_create",
@@ -352,7 +354,7 @@ def test_a_key_is_documented_and_optional() -> None:
     scopes = {}
     for place, operation in operations():
         if place.split(" ")[1].startswith("/v1"):
-            assert "security" not in operation, f"{place} is as open as the others"
+            assert "security" not in operation, f"{place} has its own security requirement"
             (scope,) = re.findall(r"\n\nScope: `(\w+)`\.$", operation["description"])
             scopes[operation["operationId"]] = scope
         else:
@@ -367,18 +369,18 @@ def test_a_key_is_documented_and_optional() -> None:
             assert scope in {"predict", "train"}, place
 
 
-def test_fields_of_one_name_may_be_two_things() -> None:
+def test_fields_with_the_same_name_can_have_different_schemas() -> None:
     numbers = SCHEMAS["Instance"]["properties"]["features"]
     assert {"$ref": "#/components/schemas/FeatureValues"} in numbers["anyOf"]
     settings = SCHEMAS["ModelVersion"]["properties"]["features"]
     assert (settings["type"], settings["additionalProperties"]) == ("object", True)
 
 
-def test_unions_are_told_apart() -> None:
+def test_every_union_of_objects_can_be_discriminated() -> None:
     for place, schema in parts({"schemas": SCHEMAS}):
         branches = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
         objects = [SCHEMAS[b["$ref"].rsplit("/", 1)[-1]] for b in branches if "$ref" in b]
-        objects = [found for found in objects if found.get("type") == "object"]
+        objects = [branch for branch in objects if branch.get("type") == "object"]
         if len(objects) < 2:
             continue
         if "discriminator" in schema:
@@ -387,13 +389,13 @@ def test_unions_are_told_apart() -> None:
             for literal, reference in mapping.items():
                 branch = resolved(reference)
                 assert branch["properties"][key]["const"] == literal, place
-                assert key in branch["required"], f"{place}: {literal} need not be said"
+                assert key in branch["required"], f"{place}: {literal} is optional"
         else:
-            # Without a common literal each branch has a required field that no other branch knows.
-            for found in objects:
-                others = [set(other["properties"]) for other in objects if other is not found]
-                assert set(found["required"]) - set().union(*others), place
-                assert found["additionalProperties"] is False, place
+            # Without a common literal each branch has a required field that no other branch has.
+            for branch in objects:
+                others = [set(other["properties"]) for other in objects if other is not branch]
+                assert set(branch["required"]) - set().union(*others), place
+                assert branch["additionalProperties"] is False, place
 
 
 def test_a_literal_is_always_required() -> None:
@@ -404,7 +406,7 @@ def test_a_literal_is_always_required() -> None:
                 assert "default" not in inner, f"{name}.{field}"
 
 
-def test_answers_leave_out_null_and_defaults_are_no_objects() -> None:
+def test_responses_have_no_null_and_defaults_are_not_objects() -> None:
     bodies = [operation["requestBody"] for _, operation in operations() if "requestBody" in operation]
     sent = reachable(list(references(bodies)))
     for name, schema in SCHEMAS.items():
@@ -412,11 +414,13 @@ def test_answers_leave_out_null_and_defaults_are_no_objects() -> None:
             continue
         assert {"type": "null"} not in [inner for _, inner in parts(schema)], name
     for place, schema in parts(DOCUMENT):
-        assert not isinstance(schema.get("default"), dict), f"{place}: generators fail on such a default"
+        assert not isinstance(schema.get("default"), dict), (
+            f"{place}: client generators fail on an object as default"
+        )
         assert "default" not in schema or schema["default"] is not None, place
 
 
-def test_bytes_are_binary() -> None:
+def test_bodies_of_bytes_have_the_format_binary() -> None:
     binary = {"schema": {"type": "string", "format": "binary"}}
     content = {
         operation["operationId"]: operation["requestBody"]["content"]
@@ -434,7 +438,7 @@ def test_bytes_are_binary() -> None:
     assert not [place for place, schema in parts(DOCUMENT) if "contentMediaType" in schema]
 
 
-def test_lists_are_pages_of_their_own_class() -> None:
+def test_every_list_has_a_page_schema() -> None:
     for place, operation in operations():
         names = {parameter["name"] for parameter in operation.get("parameters", ())}
         if "cursor" not in names:
@@ -446,14 +450,14 @@ def test_lists_are_pages_of_their_own_class() -> None:
 
 
 @pytest.mark.parametrize("request_class", REQUESTS)
-def test_the_examples_of_requests_are_requests(request_class: type[BaseModel]) -> None:
+def test_the_examples_of_requests_are_valid(request_class: type[BaseModel]) -> None:
     examples = SCHEMAS[request_class.__name__]["examples"]
     assert examples
     for example in examples:
         TypeAdapter(request_class).validate_python(example)
 
 
-def test_every_json_request_is_listed_for_its_examples() -> None:
+def test_the_examples_of_every_json_request_are_tested() -> None:
     sent = {
         content["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1]
         for _, operation in operations()
@@ -462,13 +466,13 @@ def test_every_json_request_is_listed_for_its_examples() -> None:
     assert sent == {request.__name__ for request in REQUESTS}
 
 
-def test_one_enumeration_has_one_name() -> None:
+def test_no_schema_repeats_a_named_enumeration() -> None:
     seen: dict[tuple[str, ...], str] = {}
     for place, schema in parts({"schemas": SCHEMAS}):
         values = schema.get("enum")
         if isinstance(values, list) and "/properties/" in place and len(values) > 1:
             key = tuple(map(str, values))
-            named = [name for name, kept in SCHEMAS.items() if kept.get("enum") == values]
+            named = [name for name, other in SCHEMAS.items() if other.get("enum") == values]
             assert not named, f"{place} repeats {named}"
             seen[key] = place
     assert seen

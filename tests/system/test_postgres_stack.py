@@ -1,4 +1,4 @@
-"""The production shape: `covey migrate`, `covey api` and two `covey worker`, on PostgreSQL and a broker."""
+"""The production setup: `covey migrate`, `covey api` and two `covey worker`, on PostgreSQL and a broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def shape(broker: str, tmp_path: Path) -> Iterator[Production]:
+def deployment(broker: str, tmp_path: Path) -> Iterator[Production]:
     with ExitStack() as opened:
         try:
             server = opened.enter_context(postgres.server())
@@ -44,45 +44,47 @@ def shape(broker: str, tmp_path: Path) -> Iterator[Production]:
             "COVEY_LEASE_SECONDS": "60",
             "COVEY_HEARTBEAT_SECONDS": "0.5",
         }
-        shape = Production(tmp_path, settings, workers=2).start()
-        yield shape
-        status = shape.stop()
+        deployment = Production(tmp_path, settings, workers=2).start()
+        yield deployment
+        status = deployment.stop()
         server.drop(database)
-        assert status == 0, shape.tail()
+        assert status == 0, deployment.tail()
 
 
-def test_the_main_job_goes_on_when_its_worker_is_killed(shape: Production) -> None:
-    dataset = shape.dataset(departments(80))
-    first = shape.finished(shape.train(dataset["id"], model="desk")["id"])
+def test_a_training_job_survives_the_kill_of_its_worker(deployment: Production) -> None:
+    dataset = deployment.dataset(departments(80))
+    first = deployment.finished(deployment.train(dataset["id"], model="desk")["id"])
     assert first["state"] == "succeeded", first
-    question = {"instances": [{"text": "parcel late courier delivery tracking"}]}
-    before = shape.http.post("/v1/models/desk/predict", json=question)
+    request_body = {"instances": [{"text": "parcel late courier delivery tracking"}]}
+    before = deployment.http.post("/v1/models/desk/predict", json=request_body)
     assert before.json()["predictions"][0]["labels"] == ["shipping"]
 
-    hold = shape.hold()
-    job = shape.train(dataset["id"], model="desk")
+    hold = deployment.hold()
+    job = deployment.train(dataset["id"], model="desk")
     hold.wait()
-    victim = shape.worker_of_the_job()
+    victim = deployment.worker_of_the_job()
     victim.kill()
     victim.wait()
-    assert shape.http.post("/v1/models/desk/predict", json=question).content == before.content
+    assert deployment.http.post("/v1/models/desk/predict", json=request_body).content == before.content
 
-    ended = shape.finished(job["id"])
+    ended = deployment.finished(job["id"])
     assert ended["state"] == "succeeded", ended
     assert ended["attempt"] == 2
     assert ended["result"]["version"] == 2
-    events = [e["type"] for e in shape.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]]
+    events = [
+        e["type"] for e in deployment.call("GET", f"/v1/training-jobs/{job['id']}/events", 200)["items"]
+    ]
     assert events.count("lost") == 1
     assert events.count("succeeded") == 1
-    assert shape.call("GET", "/v1/models/desk", 200)["versions"] == 2
-    shape.call("GET", "/health/ready", 200)
+    assert deployment.call("GET", "/v1/models/desk", 200)["versions"] == 2
+    deployment.call("GET", "/health/ready", 200)
 
 
-def test_each_of_many_jobs_is_done_once_by_one_of_two_workers(shape: Production) -> None:
-    dataset = shape.dataset(departments(40))
-    jobs = [shape.train(dataset["id"], model=f"m{i % 3}")["id"] for i in range(12)]
-    ended = [shape.finished(job) for job in jobs]
+def test_two_workers_run_each_of_many_jobs_once(deployment: Production) -> None:
+    dataset = deployment.dataset(departments(40))
+    jobs = [deployment.train(dataset["id"], model=f"m{i % 3}")["id"] for i in range(12)]
+    ended = [deployment.finished(job) for job in jobs]
     assert [job["state"] for job in ended] == ["succeeded"] * 12
     assert [job["attempt"] for job in ended] == [1] * 12
     for i in range(3):
-        assert shape.call("GET", f"/v1/models/m{i}", 200)["versions"] == 4
+        assert deployment.call("GET", f"/v1/models/m{i}", 200)["versions"] == 4

@@ -1,4 +1,4 @@
-"""Stopping and renewing processes under load: nobody who asks notices."""
+"""Stopping and restarting processes under load: no client notices."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ def api_pid(stack: Stack) -> int:
 
 
 @pytest.mark.parametrize("own_stack", [{"COVEY_DRAIN_SECONDS": "4"}], indirect=True)
-def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connections(own_stack: Stack) -> None:
+def test_a_stopping_process_is_not_ready_finishes_requests_and_closes_connections(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "slow", "format": "jsonl"})
-    told, answers = threading.Event(), []
+    finish_upload, statuses = threading.Event(), []
 
-    def slowly() -> Iterator[bytes]:
+    def slow_content() -> Iterator[bytes]:
         yield b'{"text": "one", "labels": ["a"]}\n'
-        told.wait(LIMIT_SECONDS)
+        finish_upload.wait(LIMIT_SECONDS)
         yield b'{"text": "two", "labels": ["b"]}\n'
 
     def upload() -> None:
         path = f"{stack.url}/v1/datasets/{dataset['id']}/content"
-        answers.append(httpx.put(path, content=slowly(), timeout=LIMIT_SECONDS, trust_env=False).status_code)
+        statuses.append(
+            httpx.put(path, content=slow_content(), timeout=LIMIT_SECONDS, trust_env=False).status_code
+        )
 
     uploading = threading.Thread(target=upload)
     uploading.start()
@@ -47,22 +49,22 @@ def test_a_process_that_stops_says_so_finishes_what_it_does_and_closes_connectio
         response = stack.http.get("/health/ready")
         return response if response.status_code == 503 else None
 
-    response = wait_for(not_ready, what="readiness to be taken back")
+    response = wait_for(not_ready, what="the process to be not ready")
     assert response.json()["detail"] == "this process is shutting down"
     assert response.headers["connection"] == "close"
-    # It still answers, on new connections, too.
+    # It still responds, also on new connections.
     response = stack.http.get("/v1/models")
     assert response.status_code == 200
     assert response.headers["connection"] == "close"
     assert api_pid(stack) == pid
-    told.set()
+    finish_upload.set()
     uploading.join()
-    assert answers == [202]
+    assert statuses == [202]
     wait_for(lambda: True if stack.is_ready() else None, what="the next process")
     assert api_pid(stack) != pid
 
 
-def test_a_stream_of_events_ends_with_its_process_and_goes_on_in_the_next(own_stack: Stack) -> None:
+def test_an_event_stream_continues_in_the_next_process(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.dataset(departments(40))
     hold = stack.hold()
@@ -86,36 +88,36 @@ def test_a_stream_of_events_ends_with_its_process_and_goes_on_in_the_next(own_st
 
 
 class Load:
-    """Clients that ask all the time, each on a connection that it keeps."""
+    """Clients that send requests continuously, each on one persistent connection."""
 
     def __init__(self, url: str, clients: int) -> None:
-        self.answers = 0
+        self.responses = 0
         self.failures: list[str] = []
         self._url = url
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._send_requests) for _ in range(clients)]
         for thread in self._threads:
             thread.start()
 
-    def _ask(self) -> None:
+    def _send_requests(self) -> None:
         body = {"instances": [{"text": "my invoice is wrong"}]}
         with httpx.Client(base_url=self._url, timeout=LIMIT_SECONDS, trust_env=False) as client:
-            while not self._over.is_set():
+            while not self._stopping.is_set():
                 try:
                     response = client.post("/v1/models/served/predict", json=body)
                     if response.status_code != 200:
                         self.failures.append(f"{response.status_code} {response.text[:300]}")
                 except httpx.HTTPError as error:
                     self.failures.append(repr(error))
-                self.answers += 1
+                self.responses += 1
                 time.sleep(0.005)
 
-    def answered(self, n: int) -> bool | None:
-        """Whether there are at least n answers."""
-        return self.answers >= n or None
+    def has_responses(self, n: int) -> bool | None:
+        """Return True if there are at least n responses, otherwise None."""
+        return self.responses >= n or None
 
     def stop(self) -> None:
-        self._over.set()
+        self._stopping.set()
         for thread in self._threads:
             thread.join()
 
@@ -124,7 +126,7 @@ def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Sta
     stack = own_stack
     dataset = stack.dataset(departments(40))
     stack.finished(stack.train(dataset["id"], model="served")["id"])
-    # Each old worker gives the job back while it runs; the third attempt ends it.
+    # Each old worker releases the running job; the third attempt finishes it.
     holds = [stack.hold(attempt=attempt, model="trained") for attempt in (1, 2)]
     job = stack.train(dataset["id"], model="trained")
     load = Load(stack.url, clients=4)
@@ -132,20 +134,20 @@ def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Sta
         for hold in holds:
             hold.wait()
             api, worker = api_pid(stack), stack.worker_pids()
-            before = load.answers
+            before = load.responses
             os.kill(stack.pid, signal.SIGHUP)
 
-            def renewed(api: int = api, worker: list[int] = worker) -> bool | None:
+            def restarted(api: int = api, worker: list[int] = worker) -> bool | None:
                 new = stack.processes("-m app api")
-                there = len(new) == 1 and new != [api]
+                one_new_api = len(new) == 1 and new != [api]
                 return (
                     True
-                    if there and len(stack.worker_pids()) == 1 and stack.worker_pids() != worker
+                    if one_new_api and len(stack.worker_pids()) == 1 and stack.worker_pids() != worker
                     else None
                 )
 
-            wait_for(renewed, what="a new API and a new worker")
-            wait_for(partial(load.answered, before + 20), what="answers of both APIs")
+            wait_for(restarted, what="a new API and a new worker")
+            wait_for(partial(load.has_responses, before + 20), what="responses of the new API")
     finally:
         load.stop()
     assert load.failures == []

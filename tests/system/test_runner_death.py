@@ -22,8 +22,11 @@ ROOT = Path(__file__).parents[2]
 SERVERS = ("-m app serve", "-m app api", "-m workers", "valkey-server", "moto.server")
 
 
-def started(pid: int) -> str | None:
-    """When a process started, which tells it from a later one with the same id; None: it has ended."""
+def start_time(pid: int) -> str | None:
+    """Return the start time of a process, which distinguishes it from a later process with the same id.
+
+    None means that the process has ended.
+    """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -54,7 +57,7 @@ def test_all_servers_end_when_their_runner_is_killed(victim: str, tmp_path: Path
         return ready.exists() or None
 
     wait_for(running, what="the servers")
-    alive = {pid: started(pid) for pid in descendants(runner.pid)}
+    alive = {pid: start_time(pid) for pid in descendants(runner.pid)}
     commands = [command_of(pid) for pid in alive]
     for server in SERVERS:
         assert any(server in command for command in commands), (server, commands)
@@ -62,11 +65,11 @@ def test_all_servers_end_when_their_runner_is_killed(victim: str, tmp_path: Path
     os.kill(runner.pid if victim == "controller" else worker, signal.SIGKILL)
     runner.wait(LIMIT_SECONDS)
 
-    def gone() -> bool | None:
-        return not any(started(pid) == when for pid, when in alive.items() if when is not None) or None
+    def all_ended() -> bool | None:
+        return not any(start_time(pid) == when for pid, when in alive.items() if when is not None) or None
 
     try:
-        wait_for(gone, what="the servers to end")
+        wait_for(all_ended, what="the servers to end")
     except TimeoutError:
-        left = {pid: command_of(pid) for pid, when in alive.items() if started(pid) == when}
-        raise AssertionError(f"still running: {left}") from None
+        remaining = {pid: command_of(pid) for pid, when in alive.items() if start_time(pid) == when}
+        raise AssertionError(f"still running: {remaining}") from None

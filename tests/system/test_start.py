@@ -1,4 +1,4 @@
-"""A process that cannot start says why, and what to do, in one line."""
+"""If a process cannot start, it prints one line with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from commands import covey
 pytestmark = pytest.mark.system
 
 
-def started(*words: str, database_url: str) -> str:
-    """What a command says that must not start."""
+def start_error(*words: str, database_url: str) -> str:
+    """Run a command that cannot start, check its exit status, and return its error message."""
     environment = {"COVEY_DATABASE_URL": database_url, "COVEY_LOG_LEVEL": "warning"}
-    ran = covey(*words, environment=environment)
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.count("\n") == 1, ran.stderr
-    return ran.stderr
+    result = covey(*words, environment=environment)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
 
 
 @pytest.mark.parametrize("command", ["api", "worker"])
-def test_a_database_without_tables_has_to_be_migrated_first(command: str, tmp_path: Path) -> None:
-    said = started(command, database_url=f"sqlite:///{tmp_path / 'empty.db'}")
-    assert said.startswith("covey: the database is at revision none")
-    assert "run `covey migrate`" in said
+def test_a_database_without_tables_must_be_migrated(command: str, tmp_path: Path) -> None:
+    error = start_error(command, database_url=f"sqlite:///{tmp_path / 'empty.db'}")
+    assert error.startswith("covey: the database is at revision none")
+    assert "run `covey migrate`" in error
 
 
 @pytest.mark.parametrize("command", ["api", "worker"])
-def test_a_database_that_is_away_is_named_as_the_reason(command: str) -> None:
+def test_an_unavailable_database_is_reported(command: str) -> None:
     port = production.free_port()
-    said = started(command, database_url=f"postgresql://covey:secret@127.0.0.1:{port}/covey")
-    assert said.startswith("covey: the database is unavailable: ")
-    assert f"port {port}" in said
-    assert "secret" not in said
+    error = start_error(command, database_url=f"postgresql://covey:secret@127.0.0.1:{port}/covey")
+    assert error.startswith("covey: the database is unavailable: ")
+    assert f"port {port}" in error
+    assert "secret" not in error

@@ -1,4 +1,4 @@
-"""The main job with its files in a bucket."""
+"""The main workflow with its files in a bucket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.storage import open_storage
 
 pytestmark = pytest.mark.system
 
-QUESTION = {"instances": [{"text": "parcel late courier delivery"}], "explain": True}
+REQUEST = {"instances": [{"text": "parcel late courier delivery"}], "explain": True}
 
 
 @pytest.fixture
@@ -27,38 +27,38 @@ def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bucket.
         yield server
 
 
-def test_files_in_a_bucket_are_as_good_as_in_a_folder(buckets: bucket.BucketServer, tmp_path: Path) -> None:
+def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, tmp_path: Path) -> None:
     url = buckets.create()
     stack = Stack(tmp_path / "data", {"COVEY_STORAGE_URL": url}).start()
     try:
-        there = open_storage(Settings(data_dir=tmp_path / "looks", storage_url=url))
+        storage = open_storage(Settings(data_dir=tmp_path / "inspection", storage_url=url))
         dataset = stack.dataset(departments(80))
-        assert [file.key.split("/")[0] for file in there.all_files()] == ["datasets"]
+        assert [file.key.split("/")[0] for file in storage.all_files()] == ["datasets"]
         assert len(stack.call("GET", f"/v1/datasets/{dataset['id']}/examples?limit=5", 200)["items"]) == 5
         ended = stack.finished(stack.train(dataset["id"], model="kept")["id"])
         assert ended["state"] == "succeeded", ended
-        before = stack.http.post("/v1/models/kept/predict", json=QUESTION)
+        before = stack.http.post("/v1/models/kept/predict", json=REQUEST)
         assert before.status_code == 200
 
-        # Nothing on this machine matters.
+        # The service needs no file of this machine.
         assert stack.stop() == 0
         shutil.rmtree(stack.data / "storage-cache")
         assert not (stack.data / "storage").exists()
         stack.start()
-        assert stack.http.post("/v1/models/kept/predict", json=QUESTION).content == before.content
+        assert stack.http.post("/v1/models/kept/predict", json=REQUEST).content == before.content
         artifact = stack.http.get("/v1/models/kept/versions/1/artifact").content
         stack.call("POST", "/v1/models/copy/versions", 201, content=artifact)
 
         stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
-        assert {file.key.split("/")[0] for file in there.all_files()} == {"artifacts"}
+        assert {file.key.split("/")[0] for file in storage.all_files()} == {"artifacts"}
 
-        # A bucket that is away costs what needs it, and nothing else.
+        # If the bucket is unavailable, only requests that need it fail.
         buckets.process.send_signal(signal.SIGKILL)
         buckets.process.wait()
-        assert stack.http.post("/v1/models/kept/predict", json=QUESTION).content == before.content
-        made = stack.call("POST", "/v1/datasets", 201, json={"name": "later"})
-        problem = stack.call("PUT", f"/v1/datasets/{made['id']}/content", 503, content=b"{}\n")
+        assert stack.http.post("/v1/models/kept/predict", json=REQUEST).content == before.content
+        created = stack.call("POST", "/v1/datasets", 201, json={"name": "later"})
+        problem = stack.call("PUT", f"/v1/datasets/{created['id']}/content", 503, content=b"{}\n")
         assert problem["code"] == "not_ready"
-        assert stack.call("GET", f"/v1/datasets/{made['id']}", 200)["state"] == "awaiting_content"
+        assert stack.call("GET", f"/v1/datasets/{created['id']}", 200)["state"] == "awaiting_content"
     finally:
         assert stack.stop() == 0

@@ -1,4 +1,4 @@
-"""What all tests of bad input share."""
+"""Fixtures of all tests of bad input."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from stack import Stack, departments
 
 @pytest.fixture(scope="session")
 def known(stack: Stack) -> Iterator[Known]:
+    """Resources to which the requests refer."""
     text = stack.dataset(departments(40), name="bad input")
     rows = [
         {"features": {"a": i - 4.0, "b": float(i % 3)}, "labels": ["odd" if i % 2 else "even"]}
@@ -33,6 +34,7 @@ def known(stack: Stack) -> Iterator[Known]:
 
 @pytest.fixture
 def unchanged(known: Known) -> Iterator[Known]:
+    """Resources for a test that must not change the stored state."""
     before = stored_state(known.stack)
     yield known
     expect_unchanged(known.stack, before)
@@ -40,6 +42,7 @@ def unchanged(known: Known) -> Iterator[Known]:
 
 @pytest.fixture
 def cleared(known: Known) -> Iterator[Known]:
+    """Resources for a test that must not change the stored state except for jobs."""
     before = stored_state(known.stack, history=False)
     yield known
     expect_unchanged(known.stack, before, history=False)

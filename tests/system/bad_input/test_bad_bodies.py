@@ -26,18 +26,18 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 CASES: list[Case] = [
     # -- JSON itself
     ("truncated JSON", "POST", DATASETS, '{"name": "x', 400, MALFORMED, ""),
-    ("no JSON", "POST", DATASETS, "name=x", 400, MALFORMED, ""),
+    ("not JSON", "POST", DATASETS, "name=x", 400, MALFORMED, ""),
     ("no body", "POST", DATASETS, None, 422, INVALID, ""),
     ("an empty body", "POST", DATASETS, "", 422, INVALID, ""),
-    ("a list for an object", "POST", DATASETS, "[]", 422, INVALID, ""),
-    ("null for an object", "POST", DATASETS, "null", 422, INVALID, ""),
-    ("brackets without end", "POST", DATASETS, DEEP, 400, MALFORMED, ""),
-    ("brackets in a field", "POST", DATASETS, '{"name": ' + DEEP, 400, MALFORMED, ""),
+    ("a list instead of an object", "POST", DATASETS, "[]", 422, INVALID, ""),
+    ("null instead of an object", "POST", DATASETS, "null", 422, INVALID, ""),
+    ("unclosed brackets", "POST", DATASETS, DEEP, 400, MALFORMED, ""),
+    ("unclosed brackets in a field", "POST", DATASETS, '{"name": ' + DEEP, 400, MALFORMED, ""),
     ("closed brackets", "POST", PREDICT, '{"instances": ' + DEEP + "]" * 100_000 + "}", 400, MALFORMED, ""),
     ("a number of 5,000 digits", "POST", JOBS, '{"seed": ' + LONG + "}", 400, MALFORMED, ""),
-    ("a field twice", "POST", DATASETS, '{"name": "a", "name": "b"}', 422, INVALID, "/name"),
+    ("a repeated field", "POST", DATASETS, '{"name": "a", "name": "b"}', 422, INVALID, "/name"),
     (
-        "a field twice, deep inside",
+        "a repeated nested field",
         "POST",
         PREDICT,
         '{"instances": [{"features": {"a~/b": 1, "a~/b": 2}}]}',
@@ -45,10 +45,10 @@ CASES: list[Case] = [
         INVALID,
         "/instances/0/features/a~0~1b",
     ),
-    # -- what is like a number, or like yes and no
-    ("text for a number", "POST", JOBS, training(seed="5"), 422, INVALID, "/seed"),
+    # -- values that resemble a number or a Boolean
+    ("text instead of a number", "POST", JOBS, training(seed="5"), 422, INVALID, "/seed"),
     (
-        "true for a number",
+        "true instead of a number",
         "POST",
         JOBS,
         training(learner={"algorithm": "mp_boost", "rounds": True}),
@@ -56,9 +56,9 @@ CASES: list[Case] = [
         INVALID,
         "/learner/rounds",
     ),
-    ("0 for false", "POST", PREDICT, predict(explain=0), 422, INVALID, "/explain"),
+    ("0 instead of false", "POST", PREDICT, predict(explain=0), 422, INVALID, "/explain"),
     (
-        "false for a feature",
+        "false instead of a feature value",
         "POST",
         PREDICT,
         predict(instances=[{"features": {"a": False}}]),
@@ -201,12 +201,12 @@ CASES: list[Case] = [
         "/fallback",
     ),
     ("an empty name", "POST", DATASETS, '{"name": ""}', 422, INVALID, "/name"),
-    ("a name without end", "POST", DATASETS, json.dumps({"name": "x" * 201}), 422, INVALID, "/name"),
+    ("a name that is too long", "POST", DATASETS, json.dumps({"name": "x" * 201}), 422, INVALID, "/name"),
     # -- fields
-    ("a field missing", "POST", DATASETS, "{}", 422, INVALID, "/name"),
-    ("a field unknown", "POST", DATASETS, '{"name": "x", "colour": "red"}', 422, INVALID, "/colour"),
+    ("a missing field", "POST", DATASETS, "{}", 422, INVALID, "/name"),
+    ("an unknown field", "POST", DATASETS, '{"name": "x", "colour": "red"}', 422, INVALID, "/colour"),
     (
-        "a field unknown, inside",
+        "an unknown nested field",
         "POST",
         JOBS,
         training(learner={"algorithm": "svm", "c": 1}),
@@ -216,7 +216,7 @@ CASES: list[Case] = [
     ),
     ("a wrong type", "POST", DATASETS, '{"name": 5}', 422, INVALID, "/name"),
     (
-        "a label for a list of labels",
+        "a label instead of a list of labels",
         "POST",
         DATASETS,
         '{"name": "x", "examples": [{"text": "a", "labels": "b"}]}',
@@ -272,7 +272,7 @@ CASES: list[Case] = [
         "/examples/0/text",
     ),
     (
-        "a key beyond the calendar",
+        "an expiry after the year 9999",
         "POST",
         "/v1/api-keys",
         '{"name": "x", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59-12:00"}',
@@ -287,7 +287,7 @@ CASES: list[Case] = [
     ("method", "path", "body", "status", "code", "pointer"),
     [pytest.param(*case[1:], id=case[0]) for case in CASES],
 )
-def test_a_bad_request_is_rejected_with_its_place_and_changes_nothing(
+def test_a_bad_request_is_rejected_with_its_pointer_and_changes_nothing(
     unchanged: Known, method: str, path: str, body: str | None, status: int, code: str, pointer: str | None
 ) -> None:
     expect_rejected(unchanged, method, path, body, status, code, pointer)

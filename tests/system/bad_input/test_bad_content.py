@@ -1,4 +1,4 @@
-"""Content that cannot be read fails with the place; nothing of it is left."""
+"""The ingestion of invalid content fails with the line of the error, and leaves no files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
 CONTENTS: list[tuple[str, bytes, dict[str, str], int | None]] = [
     ("truncated JSON", GOOD + b'{"text": "a', {}, 4),
-    ("a label for a list", line() + line(labels="x"), {}, 2),
+    ("a label instead of a list", line() + line(labels="x"), {}, 2),
     ("a label that is a number", line(labels=[1]), {}, 1),
     ("NaN", b'{"features": {"a": 1}, "labels": ["x"]}\n{"features": {"a": NaN}, "labels": ["x"]}\n', {}, 2),
     ("Infinity", b'{"features": {"a": Infinity}, "labels": ["x"]}\n', {}, 1),
@@ -34,7 +34,7 @@ CONTENTS: list[tuple[str, bytes, dict[str, str], int | None]] = [
     ("an empty file", b"", {}, None),
     ("a file of white space", b"\n \r\n\n", {}, None),
     ("a file without labels", line(labels=[]) * 4, {}, None),
-    ("no UTF-8", GOOD + b'{"text": "\xff\xfe", "labels": ["x"]}\n', {}, 4),
+    ("not UTF-8", GOOD + b'{"text": "\xff\xfe", "labels": ["x"]}\n', {}, 4),
     ("UTF-16", GOOD.decode().encode("utf-16"), {}, None),
     ("deep brackets", GOOD + DEEP.encode() + b"\n", {}, 4),
     ("half a surrogate pair", GOOD + rb'{"text": "\ud800", "labels": ["x"]}' + b"\n", {}, 4),
@@ -46,16 +46,16 @@ CONTENTS: list[tuple[str, bytes, dict[str, str], int | None]] = [
         {},
         2,
     ),
-    ("a field twice", GOOD + b'{"text": "a", "text": "b", "labels": ["x"]}\n', {}, 4),
-    ("a field unknown", GOOD + line(colour="red"), {}, 4),
+    ("a repeated field", GOOD + b'{"text": "a", "text": "b", "labels": ["x"]}\n', {}, 4),
+    ("an unknown field", GOOD + line(colour="red"), {}, 4),
     ("two kinds", GOOD + b'{"features": {"a": 1}, "labels": ["x"]}\n', {}, 4),
-    ("an id twice", line(id="a") + line(id="b") + line(id="a"), {}, 3),
+    ("a repeated id", line(id="a") + line(id="b") + line(id="a"), {}, 3),
     ("a list", b'["a"]\n', {}, 1),
     ("an unknown split", line(split="dev"), {}, 1),
     ("mail that is not base64", b'{"raw_email": "*", "labels": ["x"]}\n', {}, 1),
     ("gzip cut short", gzip.compress(GOOD * 200)[:-20], {"Content-Encoding": "gzip"}, None),
     ("zstd cut short", zstandard.compress(GOOD * 200)[:-5], {"Content-Encoding": "zstd"}, None),
-    ("gzip that is none", GOOD, {"Content-Encoding": "gzip"}, None),
+    ("not gzip", GOOD, {"Content-Encoding": "gzip"}, None),
     ("zstd that is gzip", gzip.compress(GOOD), {"Content-Encoding": "zstd"}, None),
     ("a gzip bomb", gzip.compress(bytes(48 * 2**20)), {"Content-Encoding": "gzip"}, None),
     ("a zstd bomb", zstandard.compress(bytes(48 * 2**20)), {"Content-Encoding": "zstd"}, None),
@@ -63,10 +63,10 @@ CONTENTS: list[tuple[str, bytes, dict[str, str], int | None]] = [
 
 
 @pytest.mark.parametrize(
-    ("content", "headers", "place"), [pytest.param(*case[1:], id=case[0]) for case in CONTENTS]
+    ("content", "headers", "line_number"), [pytest.param(*case[1:], id=case[0]) for case in CONTENTS]
 )
-def test_content_that_cannot_be_read_fails_with_its_line(
-    cleared: Known, content: bytes, headers: dict[str, str], place: int | None
+def test_invalid_content_fails_with_its_line(
+    cleared: Known, content: bytes, headers: dict[str, str], line_number: int | None
 ) -> None:
     stack = cleared.stack
     failed = stack.upload(content, headers, format="jsonl")
@@ -80,16 +80,16 @@ def test_content_that_cannot_be_read_fails_with_its_line(
         assert error["type"] == "urn:covey:problem:bad_data"
         assert error["status"] == 422
         assert "Traceback" not in json.dumps(error)
-        if place is not None:
-            assert error["records"][0]["line"] == place
+        if line_number is not None:
+            assert error["records"][0]["line"] == line_number
             assert error["records"][0]["reason"]
             assert len(json.dumps(error)) < 10_000
         problem_of(stack.http.get(f"{path}/examples"), 409, "dataset_not_ready")
         assert stack.call("GET", f"{path}/labels", 200) == {"items": []}
-        answer = stack.http.post(JOBS, json=json.loads(training(dataset_id=failed["id"])))
-        problem_of(answer, 409, "dataset_not_ready", "/dataset_id")
+        response = stack.http.post(JOBS, json=json.loads(training(dataset_id=failed["id"])))
+        problem_of(response, 409, "dataset_not_ready", "/dataset_id")
     finally:
-        # With the data set everything goes: the upload, and whatever the worker had begun to write.
+        # This also deletes the upload and every unfinished file of the worker.
         stack.call("DELETE", path, 204)
 
 
@@ -100,7 +100,7 @@ def test_bad_records_are_listed_up_to_twenty(cleared: Known) -> None:
     cleared.stack.call("DELETE", f"/v1/datasets/{failed['id']}", 204)
 
 
-def test_a_failed_data_set_takes_other_content(cleared: Known) -> None:
+def test_a_failed_data_set_accepts_other_content(cleared: Known) -> None:
     stack = cleared.stack
     failed = stack.upload(b"{", format="jsonl")
     path = f"/v1/datasets/{failed['id']}"
@@ -113,34 +113,36 @@ def test_a_failed_data_set_takes_other_content(cleared: Known) -> None:
 
 
 def ready(stack: Stack, path: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        now: dict[str, Any] = stack.call("GET", path, 200)
-        return None if now["state"] == "ingesting" else now
+    def ingested() -> dict[str, Any] | None:
+        dataset: dict[str, Any] = stack.call("GET", path, 200)
+        return None if dataset["state"] == "ingesting" else dataset
 
-    return wait_for(look, what=path)
+    return wait_for(ingested, what=path)
 
 
-WRITTEN: list[tuple[str, Callable[[bytes], bytes], dict[str, str]]] = [
+ENCODINGS: list[tuple[str, Callable[[bytes], bytes], dict[str, str]]] = [
     ("CRLF", lambda content: content.replace(b"\n", b"\r\n"), {}),
     ("a byte order mark", lambda content: b"\xef\xbb\xbf" + content, {}),
     ("no last line break", lambda content: content.rstrip(b"\n"), {}),
     ("empty lines", lambda content: content.replace(b"\n", b"\n\n"), {}),
     ("gzip", gzip.compress, {"Content-Encoding": "gzip"}),
     ("zstd", zstandard.compress, {"Content-Encoding": "ZSTD"}),
-    ("gzip unsaid", gzip.compress, {}),
+    ("gzip without a header", gzip.compress, {}),
     ("identity", bytes, {"Content-Encoding": "identity"}),
 ]
 
 
-@pytest.mark.parametrize(("write", "headers"), [pytest.param(*case[1:], id=case[0]) for case in WRITTEN])
-def test_what_is_clear_is_accepted(
-    cleared: Known, write: Callable[[bytes], bytes], headers: dict[str, str]
+@pytest.mark.parametrize(("encode", "headers"), [pytest.param(*case[1:], id=case[0]) for case in ENCODINGS])
+def test_all_supported_encodings_of_content_are_accepted(
+    cleared: Known, encode: Callable[[bytes], bytes], headers: dict[str, str]
 ) -> None:
     stack = cleared.stack
-    made = stack.upload(write(line(text="né", labels=["x, y", '"', "🦉"]) + GOOD), headers, format="jsonl")
-    path = f"/v1/datasets/{made['id']}"
-    assert made["state"] == "ready", made
-    assert (made["n_examples"], made["n_labels"]) == (4, 4)
+    dataset = stack.upload(
+        encode(line(text="né", labels=["x, y", '"', "🦉"]) + GOOD), headers, format="jsonl"
+    )
+    path = f"/v1/datasets/{dataset['id']}"
+    assert dataset["state"] == "ready", dataset
+    assert (dataset["n_examples"], dataset["n_labels"]) == (4, 4)
     first = stack.call("GET", f"{path}/examples?limit=1", 200)["items"][0]
     assert first["text"] == "né"
     assert first["labels"] == sorted(["x, y", '"', "🦉"])

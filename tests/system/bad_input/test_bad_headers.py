@@ -41,7 +41,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         415,
         "unsupported_media_type",
     ),
-    ("JSON that does not say so", "POST", DATASETS, b'{"name": "x"}', {}, 415, "unsupported_media_type"),
+    ("JSON without a content type", "POST", DATASETS, b'{"name": "x"}', {}, 415, "unsupported_media_type"),
     (
         "XML for JSON",
         "PUT",
@@ -106,7 +106,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "unsupported_media_type",
     ),
     (
-        "an encoding that is not read",
+        "an unsupported encoding",
         "PUT",
         CONTENT,
         b"x",
@@ -123,7 +123,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         415,
         "unsupported_media_type",
     ),
-    ("no UTF-8", "POST", DATASETS, b'{"name": "\xff"}', JSON, 400, MALFORMED),
+    ("not UTF-8", "POST", DATASETS, b'{"name": "\xff"}', JSON, 400, MALFORMED),
     (
         "an empty idempotency key",
         "POST",
@@ -134,7 +134,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         INVALID,
     ),
     (
-        "an endless idempotency key",
+        "an idempotency key that is too long",
         "POST",
         DATASETS,
         b'{"name": "x"}',
@@ -158,30 +158,30 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
     ("method", "path", "body", "headers", "status", "code"),
     [pytest.param(*case[1:], id=case[0]) for case in HEADERS],
 )
-def test_what_headers_say_is_minded(
+def test_a_bad_header_is_rejected(
     unchanged: Known, method: str, path: str, body: bytes, headers: dict[str, str], status: int, code: str
 ) -> None:
-    answer = unchanged.stack.http.request(method, unchanged.fill(path), content=body, headers=headers)
-    problem_of(answer, status, code)
+    response = unchanged.stack.http.request(method, unchanged.fill(path), content=body, headers=headers)
+    problem_of(response, status, code)
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "99999999999999999999"])
-def test_an_event_id_that_the_stream_never_gave_is_refused(unchanged: Known, value: str) -> None:
+def test_an_invalid_event_id_is_rejected(unchanged: Known, value: str) -> None:
     job = unchanged.stack.call("GET", f"{JOBS}?limit=1", 200)["items"][0]["id"]
     headers = {"Accept": "text/event-stream", "Last-Event-ID": value}
-    answer = unchanged.stack.http.get(f"{JOBS}/{job}/events", headers=headers)
-    problem_of(answer, 422, INVALID, "/header/Last-Event-ID")
+    response = unchanged.stack.http.get(f"{JOBS}/{job}/events", headers=headers)
+    problem_of(response, 422, INVALID, "/header/Last-Event-ID")
 
 
 @pytest.mark.parametrize("bytes_range", ["bytes=999999999-", "bytes=x", "bytes=5-2"])
-def test_a_range_that_is_none(unchanged: Known, bytes_range: str) -> None:
-    answer = unchanged.stack.http.get(
+def test_an_invalid_range_is_rejected(unchanged: Known, bytes_range: str) -> None:
+    response = unchanged.stack.http.get(
         "/v1/models/bad-input/versions/1/artifact", headers={"Range": bytes_range}
     )
-    problem_of(answer, 416, "range_not_satisfiable")
+    problem_of(response, 416, "range_not_satisfiable")
 
 
-def test_a_part_of_an_artifact_can_be_asked_for(unchanged: Known) -> None:
+def test_a_range_request_returns_a_part_of_an_artifact(unchanged: Known) -> None:
     path = "/v1/models/bad-input/versions/1/artifact"
     whole = unchanged.stack.http.get(path)
     part = unchanged.stack.http.get(path, headers={"Range": "bytes=4-9"})

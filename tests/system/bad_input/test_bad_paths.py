@@ -282,25 +282,25 @@ CASES: list[Case] = [
     ("method", "path", "body", "status", "code", "pointer"),
     [pytest.param(*case[1:], id=case[0]) for case in CASES],
 )
-def test_a_bad_request_is_rejected_with_its_place_and_changes_nothing(
+def test_a_bad_request_is_rejected_with_its_pointer_and_changes_nothing(
     unchanged: Known, method: str, path: str, body: str | None, status: int, code: str, pointer: str | None
 ) -> None:
     expect_rejected(unchanged, method, path, body, status, code, pointer)
 
 
-def test_a_message_with_halves_of_characters_is_routed(known: Known) -> None:
+def test_a_message_with_unpaired_surrogates_is_routed(known: Known) -> None:
     body = rb'{"email": {"subject": "parcel \ud800 late", "text": "the courier \udc00 \ud83e\udd89"}}'
     decision = known.stack.call("POST", MESSAGES, 200, content=body, headers=JSON)
     assert decision["message"]["subject"] == "parcel \ufffd late"
 
 
-def test_huge_terms_and_nul_are_only_text(unchanged: Known) -> None:
+def test_long_terms_and_nul_are_accepted_as_text(unchanged: Known) -> None:
     body = {"instances": [{"text": "invoice \0 " + "x" * 1_000_000}, {"text": ""}], "explain": True}
-    answer = unchanged.stack.call("POST", PREDICT, 200, json=body)
-    assert len(answer["predictions"]) == 2
+    response = unchanged.stack.call("POST", PREDICT, 200, json=body)
+    assert len(response["predictions"]) == 2
 
 
-def test_storage_paths_never_come_from_a_client(known: Known, tmp_path: Path) -> None:
+def test_a_client_cannot_choose_storage_paths(known: Known, tmp_path: Path) -> None:
     secret = tmp_path / "secret.jsonl"
     secret.write_bytes(GOOD)
     for body in ({"name": "x", "path": str(secret)}, {"name": "x", "url": f"file://{secret}"}):

@@ -1,4 +1,4 @@
-"""A training that cannot be done is rejected, or its job fails with the reason."""
+"""An invalid training request is rejected, or its job fails with the reason."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ CASES: list[Case] = [
     ("method", "path", "body", "status", "code", "pointer"),
     [pytest.param(*case[1:], id=case[0]) for case in CASES],
 )
-def test_a_bad_request_is_rejected_with_its_place_and_changes_nothing(
+def test_a_bad_request_is_rejected_with_its_pointer_and_changes_nothing(
     unchanged: Known, method: str, path: str, body: str | None, status: int, code: str, pointer: str | None
 ) -> None:
     expect_rejected(unchanged, method, path, body, status, code, pointer)
@@ -179,7 +179,7 @@ def test_negative_numbers_fail_naive_bayes_with_the_reason(known: Known) -> None
     problem_of(stack.http.get("/v1/models/refused"), 404, NOT_FOUND)
 
 
-def test_what_only_the_training_part_can_tell_fails_the_job_with_its_place(known: Known) -> None:
+def test_an_error_found_during_training_fails_the_job_with_its_pointer(known: Known) -> None:
     stack = known.stack
     learner = {"algorithm": "adaboost_lc", "template": [["nope"]]}
     job = stack.finished(stack.train(known.text, model="refused", learner=learner)["id"])

@@ -44,7 +44,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def chunks(content: bytes) -> Iterator[bytes]:
-    """Sent in pieces, without a declared length."""
+    """Yield content in pieces, so that the request has no declared length."""
     for start in range(0, len(content), 500):
         yield content[start : start + 500]
 
@@ -58,33 +58,33 @@ def chunks(content: bytes) -> Iterator[bytes]:
         pytest.param("POST", "/v1/models/x/versions", 20_001, id="artifact"),
     ],
 )
-def test_a_body_over_the_limit_is_refused(
+def test_a_body_over_the_limit_is_rejected(
     small: Stack, method: str, path: str, size: int, declared: bool
 ) -> None:
     waiting = small.call("POST", DATASETS, 201, json={"name": "waiting"})
     before = stored_state(small)
     body = b"{" + b" " * (size - 1)
-    answer = small.http.request(
+    response = small.http.request(
         method,
         path.replace("WAITING", waiting["id"]),
         content=body if declared else chunks(body),
         headers=JSON,
     )
-    problem = problem_of(answer, 413, "too_large")
+    problem = problem_of(response, 413, "too_large")
     assert "limit of" in problem["detail"]
     expect_unchanged(small, before)
     small.call("DELETE", f"/v1/datasets/{waiting['id']}", 204)
 
 
-def test_a_body_at_the_limit_is_read(small: Stack) -> None:
+def test_a_body_at_the_limit_is_accepted(small: Stack) -> None:
     body = b'{"name": "x"' + b" " * 2987 + b"}"
     assert len(body) == 3000
-    made = small.call("POST", DATASETS, 201, content=chunks(body), headers=JSON)
-    small.call("DELETE", f"/v1/datasets/{made['id']}", 204)
+    created = small.call("POST", DATASETS, 201, content=chunks(body), headers=JSON)
+    small.call("DELETE", f"/v1/datasets/{created['id']}", 204)
 
 
 @pytest.mark.parametrize(
-    ("content", "word"),
+    ("content", "limit"),
     [
         pytest.param(gzip.compress(GOOD * 1500), "60,000", id="decompressed bytes"),
         pytest.param(line(text="x" * 6000), "5,000", id="one record"),
@@ -92,17 +92,17 @@ def test_a_body_at_the_limit_is_read(small: Stack) -> None:
         pytest.param(b"".join(line(labels=[f"l{i}"]) for i in range(11)), "10", id="labels"),
     ],
 )
-def test_content_over_a_limit_fails_and_says_which(small: Stack, content: bytes, word: str) -> None:
+def test_content_over_a_limit_fails_and_names_the_limit(small: Stack, content: bytes, limit: str) -> None:
     failed = small.upload(content, format="jsonl")
     assert failed["state"] == "failed"
-    told = json.dumps(failed["error"])
-    assert word in told or word.replace(",", "") in told, told
+    error = json.dumps(failed["error"])
+    assert limit in error or limit.replace(",", "") in error, error
     small.call("DELETE", f"/v1/datasets/{failed['id']}", 204)
     storage = small.data / "storage"
     wait_for(lambda: not any(path.is_file() for path in storage.rglob("*")) or None, what="an empty storage")
 
 
-def test_a_message_over_the_limit_is_routed_all_the_same(small: Stack) -> None:
+def test_a_message_over_the_limit_is_truncated_and_routed(small: Stack) -> None:
     examples = [{"text": f"{word} word", "labels": [word]} for word in ("late", "wrong") for _ in range(8)]
     dataset = small.dataset(examples)
     assert small.finished(small.train(dataset["id"], model="m")["id"])["state"] == "succeeded"
