@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
 HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
     (
-        "text for JSON",
+        "text instead of JSON",
         "POST",
         DATASETS,
         b'{"name": "x"}',
@@ -33,7 +33,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "unsupported_media_type",
     ),
     (
-        "a form for JSON",
+        "a form instead of JSON",
         "POST",
         DATASETS,
         b"name=x",
@@ -43,7 +43,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
     ),
     ("JSON without a content type", "POST", DATASETS, b'{"name": "x"}', {}, 415, "unsupported_media_type"),
     (
-        "XML for JSON",
+        "XML instead of JSON",
         "PUT",
         ROUTER,
         b"<a/>",
@@ -52,7 +52,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "unsupported_media_type",
     ),
     (
-        "HTML for a message",
+        "HTML instead of a message",
         "POST",
         MESSAGES,
         b"<p>",
@@ -61,7 +61,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "unsupported_media_type",
     ),
     (
-        "a form for a message",
+        "a form instead of a message",
         "POST",
         MESSAGES,
         b"a=b",
@@ -70,7 +70,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "unsupported_media_type",
     ),
     (
-        "a form for content",
+        "a form instead of content",
         "PUT",
         CONTENT,
         b"--x--",

@@ -49,7 +49,7 @@ CASES: list[Case] = [
         "/features/analyzer/stemmer",
     ),
     (
-        "features of the wrong kind",
+        "numeric features for texts",
         "POST",
         JOBS,
         training(features={"kind": "numeric"}),
@@ -58,7 +58,7 @@ CASES: list[Case] = [
         "/features/kind",
     ),
     (
-        "features of the wrong kind, the other way",
+        "text features for numeric data",
         "POST",
         JOBS,
         training(dataset_id="NUMBERS", features={"kind": "text"}),
@@ -67,7 +67,7 @@ CASES: list[Case] = [
         "/features/kind",
     ),
     (
-        "a decision that makes no sense",
+        "a decision that the learner does not support",
         "POST",
         JOBS,
         training(decision={"kind": "calibrated_label"}),
@@ -85,7 +85,7 @@ CASES: list[Case] = [
         "/features/selection",
     ),
     (
-        "a split that is not given",
+        "a given split of a data set without splits",
         "POST",
         JOBS,
         training(dataset_id="NUMBERS", split={"kind": "given"}),
@@ -94,7 +94,7 @@ CASES: list[Case] = [
         "/split/kind",
     ),
     (
-        "everything held out",
+        "a test set of all examples",
         "POST",
         JOBS,
         training(split={"kind": "random", "test_fraction": 1}),
@@ -112,10 +112,10 @@ CASES: list[Case] = [
         "dataset_not_ready",
         "/dataset_id",
     ),
-    ("a bad name of a model", "POST", JOBS, training(model="no spaces"), 422, INVALID, "/model"),
-    ("a name with a line break", "POST", JOBS, training(model="x\n"), 422, INVALID, "/model"),
+    ("an invalid model name", "POST", JOBS, training(model="no spaces"), 422, INVALID, "/model"),
+    ("a model name with a line break", "POST", JOBS, training(model="x\n"), 422, INVALID, "/model"),
     (
-        "rules that end before otherwise",
+        "rules whose last rule has a condition",
         "POST",
         JOBS,
         training_with_covering(
@@ -137,7 +137,7 @@ CASES: list[Case] = [
         "/learner/covering/rules/0/when",
     ),
     (
-        "a covering that leaves labels out",
+        "a covering that omits labels",
         "POST",
         JOBS,
         training_with_covering({"kind": "groups", "groups": [{"labels": ["billing", "sales"]}]}),
