@@ -59,7 +59,8 @@ class BackgroundTraffic:
         with httpx.Client(base_url=self.stack.url, timeout=LIMIT_SECONDS, trust_env=False) as client:
             while not self._stopped.wait(0.02):
                 prediction = client.post("/v1/models/helpdesk/predict", json=body)
-                health = client.get("/health/ready")
+                # Not readiness, which also judges how fast the disk and the workers respond.
+                health = client.get("/health/live")
                 self.failures += [
                     response.text[:500] for response in (prediction, health) if response.status_code != 200
                 ]

@@ -22,7 +22,7 @@ def api_pid(stack: Stack) -> int:
     return pid
 
 
-@pytest.mark.parametrize("own_stack", [{"COVEY_DRAIN_SECONDS": "4"}], indirect=True)
+@pytest.mark.parametrize("own_stack", [{"COVEY_DRAIN_SECONDS": "10"}], indirect=True)
 def test_a_stopping_process_is_not_ready_finishes_requests_and_closes_connections(own_stack: Stack) -> None:
     stack = own_stack
     dataset = stack.call("POST", "/v1/datasets", 201, json={"name": "slow", "format": "jsonl"})
