@@ -1,7 +1,7 @@
 """Notifies the workers, through the broker, that a job is queued.
 
-A notification may be lost, repeated or late without harm: the job is the row in the database, and every
-worker looks for queued rows by itself. The notification only makes a job start sooner.
+A notification may be lost, repeated or late without harm: the job is the row in the database, and the
+maintenance loop of every worker notifies again about queued rows that no worker has claimed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Notifier:
         self._celery.conf.update(celery_config(broker_url))
 
     def notify(self, job_id: str) -> None:
-        """Send one notification. An unavailable broker is not an error: the workers poll the database."""
+        """Send one notification. An unavailable broker is not an error: a worker notifies again later."""
         self._send(job_id)
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class BackgroundNotifier(Notifier):
                 return
 
     def _drop_pending(self) -> bool:
-        """Drop what is pending: the workers find these jobs before the broker is back.
+        """Drop what is pending: the workers notify again about these jobs when the broker is back.
 
         Returns:
             False if the notifier is closing.
