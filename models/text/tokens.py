@@ -11,30 +11,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.unicode import PLANES_WITH_MARKS, character_class, normalize
+
 _SPACE = 32
 
 
-def _ranges(characters: Iterable[str]) -> str:
-    """Return the inside of a regular-expression character class for characters in code point order."""
-    ranges: list[list[int]] = []
-    for code in map(ord, characters):
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
-
-
-# Unicode has marks in planes 0, 1 and 14 only. Looking at all planes would take a third of a second.
-_PLANES_WITH_MARKS = (*range(0x20000), *range(0xE0000, 0xF0000))
-_MARKS = _ranges(c for c in map(chr, _PLANES_WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
+_MARKS = character_class(c for c in map(chr, PLANES_WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _INVISIBLE = re.compile(
@@ -61,7 +50,7 @@ def words(text: str, *, lowercase: bool = True) -> list[str]:
     """
     if text.isascii():
         return _PLAIN_WORD.findall(text.lower() if lowercase else text)
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    text = _INVISIBLE.sub("", normalize(text))
     return _WORD.findall((text.lower() if lowercase else text).replace("_", " "))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from models.data.ingestion.duplicates import DuplicateFinder, Duplicates
 from models.data.record import Record, quoted
 from models.errors import BadRecord
 from models.labels import LabelTree
+from models.unicode import normalize
 
 FEW_EXAMPLES = 5
 """Labels with fewer examples get a warning."""
@@ -254,7 +254,7 @@ def _duplicate_warnings(duplicates: Duplicates) -> Iterable[str]:
 def _label_name_warnings(labels: Sequence[str]) -> Iterable[str]:
     similar: dict[str, list[str]] = defaultdict(list)
     for name in labels:
-        folded = unicodedata.normalize("NFKC", name).casefold()
+        folded = normalize(name).casefold()
         similar["".join(folded.split())].append(name)
     groups = [" and ".join(map(repr, names)) for names in similar.values() if len(names) > 1]
     if groups:
