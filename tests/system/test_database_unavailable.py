@@ -10,6 +10,7 @@ from pathlib import Path
 import postgres
 import psycopg
 import pytest
+import required
 from psycopg import sql
 from sqlalchemy import make_url
 from stack import Stack, departments
@@ -29,7 +30,7 @@ def database_url() -> Iterator[str]:
             yield url
             server.drop(url)
     except postgres.UnavailableError as error:
-        pytest.skip(f"no PostgreSQL: {error}")
+        required.missing(f"no PostgreSQL: {error}")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,22 +9,27 @@ from pathlib import Path
 import postgres
 import production
 import pytest
+import rabbitmq
+import required
 from production import Production
 from stack import departments
 
 pytestmark = pytest.mark.system
 
 
-@pytest.fixture(params=["valkey", "rabbitmq"])
+BROKERS = {"valkey": production.valkey, "redis": production.redis, "rabbitmq": rabbitmq.server}
+
+
+@pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "valkey":
-        with production.valkey(tmp_path) as url:
-            yield url
-        return
-    url = os.environ.get("COVEY_TEST_BROKER_URL", "")
-    if not url.startswith("amqp"):
-        pytest.skip("no RabbitMQ: set COVEY_TEST_BROKER_URL to an amqp:// address")
-    yield url
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    with ExitStack() as opened:
+        try:
+            url = opened.enter_context(BROKERS[getattr(request, "param", "valkey")](folder))
+        except (rabbitmq.UnavailableError, production.UnavailableError) as error:
+            required.missing(str(error))
+        yield url
 
 
 @pytest.fixture
@@ -34,7 +38,7 @@ def deployment(broker: str, tmp_path: Path) -> Iterator[Production]:
         try:
             server = opened.enter_context(postgres.server())
         except postgres.UnavailableError as error:
-            pytest.skip(f"no PostgreSQL: {error}")
+            required.missing(f"no PostgreSQL: {error}")
         database = server.create()
         settings = {
             "COVEY_DATABASE_URL": database,
@@ -80,6 +84,7 @@ def test_a_training_job_survives_the_kill_of_its_worker(deployment: Production) 
     deployment.call("GET", "/health/ready", 200)
 
 
+@pytest.mark.parametrize("broker", ["redis", "rabbitmq"], indirect=True)
 def test_two_workers_run_each_of_many_jobs_once(deployment: Production) -> None:
     dataset = deployment.dataset(departments(40))
     jobs = [deployment.train(dataset["id"], model=f"m{i % 3}")["id"] for i in range(12)]
