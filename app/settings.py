@@ -120,6 +120,9 @@ class Settings(BaseSettings):
     max_labels: PositiveInt = 20_000
     """Maximum number of labels in a data set, a label tree, a router's destinations or a feedback."""
 
+    max_tree_depth: PositiveInt = 100
+    """Maximum number of levels of a label tree."""
+
     max_features: PositiveInt = 5_000_000
     """Maximum number of features in a numeric data set."""
 

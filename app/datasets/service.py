@@ -26,12 +26,12 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
     """Create a data set that awaits its content, or that a worker reads from the examples of the request.
 
     Raises:
-        Invalid: the label tree has a cycle.
+        Invalid: the label tree has a cycle or too many levels.
         Conflict: the idempotency key was used with another request.
     """
     if body.label_tree:
         try:
-            LabelTree(body.label_tree)
+            LabelTree(body.label_tree).check_depth(ctx.settings.max_tree_depth)
         except ParameterError as error:
             raise from_learning(error) from error
 

@@ -110,6 +110,7 @@ def ingest_limits(settings: Settings) -> IngestLimits:
         record_bytes=settings.max_record_bytes,
         examples=settings.max_examples,
         labels=settings.max_labels,
+        tree_depth=settings.max_tree_depth,
         features=settings.max_features,
         decompressed_bytes=settings.max_content_bytes,
         compression_ratio=settings.max_compression_ratio,

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+MAX_LENGTH = 180
+"""Maximum length of a generated name, without the number that makes it unique. A title has at most 200
+characters."""
+
+_Group: TypeAlias = tuple[str, str, Any]
+"""An algorithm, a path, and the ``kind`` beside the path. Only configurations of the same kind have the
+parameter."""
 
 
 def configuration_names(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a unique name for each configuration.
+    """Return a unique name for each configuration, in time linear in their total size.
 
     Args:
         configurations: features, learner and decision with their defaults filled in, and an optional name.
@@ -17,20 +25,20 @@ def configuration_names(configurations: Sequence[Mapping[str, Any]]) -> list[str
     >>> configuration_names([{"learner": learner} for learner in learners])
     ['svm C=1', 'svm C=2', 'mmp']
     """
-    parameters = [dict(_flatten(c)) for c in configurations]
+    flat = [(c["learner"]["algorithm"], dict(_flatten(c))) for c in configurations]
+    differing = _differing(flat)
     names = []
-    for configuration, own in zip(configurations, parameters, strict=True):
+    for configuration, (algorithm, parameters) in zip(configurations, flat, strict=True):
         if configuration.get("name"):
             names.append(str(configuration["name"]))
             continue
-        algorithm = configuration["learner"]["algorithm"]
-        same_algorithm = [
-            p
-            for p, c in zip(parameters, configurations, strict=True)
-            if c["learner"]["algorithm"] == algorithm
+        shown = [
+            f"{_shorten(path)}={_format(value)}"
+            for path, value in parameters.items()
+            if _group(algorithm, path, parameters) in differing
         ]
-        differing = [path for path in own if _differs(path, own, same_algorithm)]
-        names.append(" ".join([algorithm, *(f"{_shorten(path)}={_format(own[path])}" for path in differing)]))
+        name = " ".join([algorithm, *shown])
+        names.append(name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…")
     count = Counter(names)
     numbered: Counter[str] = Counter()
     for i, name in enumerate(names):
@@ -40,14 +48,43 @@ def configuration_names(configurations: Sequence[Mapping[str, Any]]) -> list[str
     return names
 
 
-def _differs(path: str, own: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether another configuration has another value for a parameter.
+def _differing(flat: Sequence[tuple[str, Mapping[str, Any]]]) -> set[_Group]:
+    """Return the groups of configurations in which a parameter does not have the same value everywhere."""
+    of_algorithm = Counter(algorithm for algorithm, _ in flat)
+    with_kind: Counter[tuple[str, str]] = Counter()
+    of_kind: Counter[_Group] = Counter()
+    first: dict[_Group, Any] = {}
+    having: Counter[_Group] = Counter()
+    differing: set[_Group] = set()
+    for algorithm, parameters in flat:
+        for path, value in parameters.items():
+            group = _group(algorithm, path, parameters)
+            having[group] += 1
+            if first.setdefault(group, value) != value:
+                differing.add(group)
+            if path == _kind_path(path):
+                with_kind[algorithm, path] += 1
+                of_kind[algorithm, path, value] += 1
+    for (algorithm, path, kind), n_having in having.items():
+        kind_path = _kind_path(path)
+        if path == kind_path:
+            comparable = of_algorithm[algorithm]
+        elif kind is None:
+            comparable = of_algorithm[algorithm] - with_kind[algorithm, kind_path]
+        else:
+            comparable = of_kind[algorithm, kind_path, kind]
+        if n_having < comparable:  # some configurations do not have the parameter
+            differing.add((algorithm, path, kind))
+    return differing
 
-    Configurations of another ``kind`` are not compared, because they do not have the parameter.
-    """
-    kind = f"{path.rpartition('.')[0]}.kind"
-    comparable = [other for other in others if path == kind or other.get(kind) == own.get(kind)]
-    return any(other.get(path) != own[path] for other in comparable)
+
+def _group(algorithm: str, path: str, parameters: Mapping[str, Any]) -> _Group:
+    kind_path = _kind_path(path)
+    return algorithm, path, None if path == kind_path else parameters.get(kind_path)
+
+
+def _kind_path(path: str) -> str:
+    return f"{path.rpartition('.')[0]}.kind"
 
 
 def _flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
@@ -64,4 +101,4 @@ def _shorten(path: str) -> str:
 
 
 def _format(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)[:MAX_LENGTH]

@@ -44,11 +44,13 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
         _fill_in_configuration(configuration, pointer, report["kind"])
         for pointer, configuration in expand_grid(body)
     ]
-    requested_names = [configuration.name for configuration in configurations]
-    for i, name in enumerate(requested_names):
-        if name is not None and name in requested_names[:i]:
-            message = f"two configurations have the name {name!r}"
+    requested_names: set[str] = set()
+    for i, configuration in enumerate(configurations):
+        if configuration.name in requested_names:
+            message = f"two configurations have the name {configuration.name!r}"
             raise Invalid(message, errors=[(f"/configurations/{i}/name", message)])
+        if configuration.name is not None:
+            requested_names.add(configuration.name)
     names = configuration_names([c.model_dump(mode="json", exclude_none=True) for c in configurations])
     return body.model_copy(
         update={
@@ -61,6 +63,14 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
             "measures": list(dict.fromkeys(body.measures)),
         }
     )
+
+
+def n_configurations(body: ExperimentCreate) -> int:
+    """Return the number of configurations, without expanding a grid."""
+    if body.grid is None:
+        return len(body.configurations or [])
+    grid = body.grid
+    return len(grid.learner) * len(grid.features or [None]) * len(grid.decision or [None])
 
 
 def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:

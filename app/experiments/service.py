@@ -15,7 +15,7 @@ from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
 from app.experiments import completion
-from app.experiments.defaults import expand_grid, fill_in_defaults
+from app.experiments.defaults import expand_grid, fill_in_defaults, n_configurations
 from app.experiments.folds import n_folds
 from app.experiments.schemas import Experiment, ExperimentCell, ExperimentCreate, ExperimentPage
 from app.http.errors import NotFound, TooLarge
@@ -24,7 +24,7 @@ from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits
-from app.training.coverings import check_covering
+from app.training.coverings import check_coverings
 
 
 def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
@@ -37,19 +37,13 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
         TooLarge: the experiment has too many cells.
     """
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
+    # Each configuration has at least one cell. Check this before the grid is expanded.
+    _check_cells(n_configurations(body), body, ctx.settings.max_experiment_cells)
     request = fill_in_defaults(body, dataset)
-    cells = n_cells(request)
-    if cells > ctx.settings.max_experiment_cells:
-        message = (
-            f"the experiment has {cells} cells, and {ctx.settings.max_experiment_cells} are allowed; "
-            "use fewer configurations or folds"
-        )
-        raise TooLarge(message, errors=[("/configurations", message)])
-
-    for pointer, configuration in expand_grid(body):
-        # The folds are not known yet, so this only rejects coverings that no fold could use.
-        n_examples = int((dataset.report or {})["n_examples"])
-        check_covering(ctx.db, configuration.learner, dataset, left_out=n_examples, pointer=pointer)
+    _check_cells(n_cells(request), body, ctx.settings.max_experiment_cells)
+    # The folds are not known yet, so this only rejects coverings that no fold could use.
+    learners = [(pointer, configuration.learner) for pointer, configuration in expand_grid(body)]
+    check_coverings(ctx.db, learners, dataset, left_out=int((dataset.report or {})["n_examples"]))
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
@@ -72,6 +66,13 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     experiment = idempotency.run(ctx.db, Experiment, work)
     completion.delete_unused_files(ctx)
     return experiment
+
+
+def _check_cells(cells: int, body: ExperimentCreate, limit: int) -> None:
+    if cells > limit:
+        message = f"the experiment has {cells} cells, and {limit} are allowed; use fewer configurations or folds"
+        pointer = "/configurations" if body.grid is None else "/grid"
+        raise TooLarge(message, errors=[(pointer, message)])
 
 
 def n_cells(request: ExperimentCreate) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
@@ -11,28 +13,35 @@ from models.catalog import LearnerConfig
 from models.errors import ParameterError
 
 
-def check_covering(
-    db: Database, learner: LearnerConfig, dataset: tables.Dataset, *, left_out: int, pointer: str = ""
+def check_coverings(
+    db: Database, learners: Iterable[tuple[str, LearnerConfig]], dataset: tables.Dataset, *, left_out: int
 ) -> None:
-    """Raise an error if no training on the data set could use the learner's covering.
+    """Raise an error if no training on the data set could use a learner's covering.
 
     A label is certain to have a training example only if it has more examples than are left out of the
     training part. The job itself checks what depends on the other labels.
 
     Args:
         db: the database, which has the labels of the data set.
-        learner: any learner; only a covering that names labels can be rejected.
+        learners: any learners, each with the JSON pointer of the part of the request that contains it. Only a
+            covering that names labels can be rejected. A learner that occurs several times is checked once.
         dataset: a ready data set.
         left_out: the largest number of examples that are not in a training part.
-        pointer: JSON pointer of the part of the request that contains the learner.
 
     Raises:
-        Invalid: the covering names labels that the data set does not have, or leaves labels uncovered.
+        Invalid: a covering names labels that the data set does not have, or leaves labels uncovered.
     """
-    if not isinstance(learner, AdaBoostLCParameters) or not any(learner.covering.label_references()):
+    naming = {
+        id(learner): (pointer, learner.covering)
+        for pointer, learner in learners
+        if isinstance(learner, AdaBoostLCParameters) and any(learner.covering.label_references())
+    }
+    if not naming:
         return
     counts = datasets.label_counts(db, dataset.id)
-    try:
-        learner.covering.check([label for label, count in counts.items() if count > left_out], list(counts))
-    except ParameterError as error:
-        raise from_learning(ParameterError(str(error), pointer + error.pointer)) from error
+    certain = [label for label, count in counts.items() if count > left_out]
+    for pointer, covering in naming.values():
+        try:
+            covering.check(certain, counts.keys())
+        except ParameterError as error:
+            raise from_learning(ParameterError(str(error), pointer + error.pointer)) from error

@@ -19,7 +19,7 @@ from app.jobs import events as job_events
 from app.jobs import queue
 from app.jobs.schemas import CurvePage, JobEventPage
 from app.limits import service as limits
-from app.training.coverings import check_covering
+from app.training.coverings import check_coverings
 from app.training.schemas import (
     GivenSplit,
     NoSplit,
@@ -42,7 +42,8 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
     """
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
-    check_covering(ctx.db, request.learner, dataset, left_out=_left_out(request, dataset.report or {}))
+    left_out = _left_out(request, dataset.report or {})
+    check_coverings(ctx.db, [("", request.learner)], dataset, left_out=left_out)
 
     def work(tx: Transaction) -> TrainingJob:
         job = queue.enqueue(

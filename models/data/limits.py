@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.labels.tree import MAX_DEPTH
+
 
 @dataclass(frozen=True)
 class IngestLimits:
@@ -17,6 +19,7 @@ class IngestLimits:
         record_bytes: bytes of one record: a line, a row or a message.
         examples: examples of a data set.
         labels: distinct labels of a data set, including ancestors in the label tree.
+        tree_depth: levels of the label tree.
         features: distinct feature names of a data set.
         name_length: characters of a label, a feature name or an id.
         decompressed_bytes: bytes of the file after decompression; for a zip, of all members together.
@@ -27,6 +30,7 @@ class IngestLimits:
     record_bytes: int = 32 * 2**20
     examples: int = 10_000_000
     labels: int = 20_000
+    tree_depth: int = MAX_DEPTH
     features: int = 5_000_000
     name_length: int = 512
     decompressed_bytes: int = 32 * 2**30

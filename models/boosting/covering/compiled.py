@@ -12,12 +12,14 @@ from models.boosting.covering.evaluation import CompiledElement, Evaluation, Rel
 _BATCH_SCORES = 32_768
 """Scores in a batch of examples: few enough that the temporary arrays stay in the processor's cache."""
 
+_NO_COLUMNS: Ints = np.empty(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class CompiledCondition:
-    """Matches if an example has from ``least`` to ``most`` of the labels in ``columns``."""
+    """Matches if an example has from ``least`` to ``most`` of the labels in ``columns``, which are distinct."""
 
-    columns: frozenset[int]
+    columns: Ints
     least: int
     most: int
 
@@ -31,24 +33,24 @@ class CompiledCondition:
             (n,) booleans.
         """
         indicator = np.zeros(labels.shape[1], dtype=np.int64)
-        indicator[sorted(self.columns)] = 1
+        indicator[self.columns] = 1
         count = labels @ indicator
         matching: Bools = (count >= self.least) & (count <= self.most)
         return matching
 
-    def implied_by_match(self) -> tuple[frozenset[int], frozenset[int]]:
+    def implied_by_match(self) -> tuple[Ints, Ints]:
         """The labels that every matching example has, and the labels that none of them has."""
         return (
-            self.columns if self.least >= len(self.columns) else frozenset(),
-            self.columns if self.most == 0 else frozenset(),
+            self.columns if self.least >= len(self.columns) else _NO_COLUMNS,
+            self.columns if self.most == 0 else _NO_COLUMNS,
         )
 
-    def implied_by_mismatch(self) -> tuple[frozenset[int], frozenset[int]]:
+    def implied_by_mismatch(self) -> tuple[Ints, Ints]:
         """The labels that every example without a match has, and the labels that none of them has."""
         size = len(self.columns)
         return (
-            self.columns if self.least <= 0 and self.most == size - 1 else frozenset(),
-            self.columns if self.least == 1 and self.most >= size else frozenset(),
+            self.columns if self.least <= 0 and self.most == size - 1 else _NO_COLUMNS,
+            self.columns if self.least == 1 and self.most >= size else _NO_COLUMNS,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
 from typing_extensions import TypeAliasType
 
@@ -14,6 +15,7 @@ from models.boosting.covering.schema_base import (
     LabelReference,
     Schema,
     discriminator_key,
+    label_columns,
     list_references,
 )
 
@@ -26,7 +28,7 @@ class WhenHas(Schema):
 
     def compile(self, index: dict[str, int]) -> CompiledCondition:
         """The condition in terms of label indices."""
-        return CompiledCondition(frozenset({index[self.has]}), 1, 1)
+        return CompiledCondition(label_columns([self.has], index), 1, 1)
 
     def label_references(self) -> Iterator[LabelReference]:
         """The labels in the condition and their JSON pointers."""
@@ -41,7 +43,7 @@ class WhenHasNot(Schema):
 
     def compile(self, index: dict[str, int]) -> CompiledCondition:
         """The condition in terms of label indices."""
-        return CompiledCondition(frozenset({index[self.has_not]}), 0, 0)
+        return CompiledCondition(label_columns([self.has_not], index), 0, 0)
 
     def label_references(self) -> Iterator[LabelReference]:
         """The labels in the condition and their JSON pointers."""
@@ -56,7 +58,7 @@ class WhenAny(Schema):
 
     def compile(self, index: dict[str, int]) -> CompiledCondition:
         """The condition in terms of label indices."""
-        return CompiledCondition(frozenset(index[label] for label in self.any), 1, len(self.any))
+        return CompiledCondition(label_columns(self.any, index), 1, len(self.any))
 
     def label_references(self) -> Iterator[LabelReference]:
         """The labels in the condition and their JSON pointers."""
@@ -71,8 +73,7 @@ class WhenEvery(Schema):
 
     def compile(self, index: dict[str, int]) -> CompiledCondition:
         """The condition in terms of label indices."""
-        columns = frozenset(index[label] for label in self.every)
-        return CompiledCondition(columns, len(self.every), len(self.every))
+        return CompiledCondition(label_columns(self.every, index), len(self.every), len(self.every))
 
     def label_references(self) -> Iterator[LabelReference]:
         """The labels in the condition and their JSON pointers."""
@@ -105,7 +106,7 @@ class WhenCount(Schema):
     def compile(self, index: dict[str, int]) -> CompiledCondition:
         """The condition in terms of label indices."""
         most = len(index) if self.count.at_most is None else self.count.at_most
-        return CompiledCondition(frozenset(index.values()), self.count.at_least, most)
+        return CompiledCondition(np.arange(len(index)), self.count.at_least, most)
 
     def label_references(self) -> Iterator[LabelReference]:
         """The condition names no labels."""

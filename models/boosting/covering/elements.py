@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
 
-from models.arrays import Ints
 from models.boosting.covering.evaluation import CompiledElement
 from models.boosting.covering.schema_base import (
     LabelNames,
@@ -18,6 +16,7 @@ from models.boosting.covering.schema_base import (
     Schema,
     Weight,
     discriminator_key,
+    label_columns,
     list_references,
 )
 
@@ -85,11 +84,6 @@ class Negatives(_ElementSchema):
     def compile(self, index: dict[str, int]) -> CompiledElement:  # noqa: ARG002 - the same for all labels
         """The elements in terms of label indices."""
         return CompiledElement(self.negatives == "all", self.weight, positives=False)
-
-
-def label_columns(labels: Sequence[str], index: dict[str, int]) -> Ints:
-    """The indices of labels, in ascending order."""
-    return np.array(sorted(index[label] for label in labels), dtype=np.int64)
 
 
 CoverElement = TypeAliasType(

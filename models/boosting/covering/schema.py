@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 from typing_extensions import TypeAliasType
 
+from models.arrays import Bools
 from models.boosting.covering.compiled import CompiledCovering, CompiledRule
 from models.boosting.covering.conditions import CoverCondition, WhenCount
-from models.boosting.covering.elements import CoverElement, label_columns
+from models.boosting.covering.elements import CoverElement
 from models.boosting.covering.evaluation import CompiledElement
-from models.boosting.covering.schema_base import LabelNames, LabelReference, Schema, Weight, list_references
+from models.boosting.covering.schema_base import (
+    LabelNames,
+    LabelReference,
+    Schema,
+    Weight,
+    label_columns,
+    list_references,
+)
 from models.errors import ParameterError
+
+MAX_RULES = 1_000
+"""Maximum number of rules of a covering. Each rule is checked for all labels, and for all examples."""
 
 
 class _Covering(Schema):
@@ -28,12 +40,12 @@ class _Covering(Schema):
         Raises:
             ParameterError: the covering names a label that is not in ``labels``, or leaves labels uncovered.
         """
-        self._check_references(labels, "the training examples", pointer)
+        self._check_references(frozenset(labels), "the training examples", pointer)
         index = {label: column for column, label in enumerate(labels)}
         return CompiledCovering(len(index), tuple(self.compile_rules(index, labels, pointer)))
 
     def check(
-        self, certain: Sequence[str], possible: Sequence[str], *, pointer: str = "/learner/covering"
+        self, certain: Sequence[str], possible: Set[str], *, pointer: str = "/learner/covering"
     ) -> None:
         """Raise the errors that ``compile`` is certain to raise, before the training labels are known.
 
@@ -56,10 +68,9 @@ class _Covering(Schema):
             for _ in self.compile_rules(index, labels, pointer):
                 pass
 
-    def _check_references(self, labels: Collection[str], source: str, pointer: str) -> None:
-        known = frozenset(labels)
+    def _check_references(self, labels: Set[str], source: str, pointer: str) -> None:
         for place, label in self.label_references():
-            if label not in known:
+            if label not in labels:
                 raise ParameterError(
                     f"the covering names {label!r}, which is not a label of {source}; "
                     "remove it or correct its spelling",
@@ -216,7 +227,7 @@ class RulesCovering(_Covering):
     """The cover depends on the example's label set: the first rule that matches applies."""
 
     kind: Literal["rules"]
-    rules: Annotated[tuple[CoverRule, ...], Field(min_length=1)]
+    rules: Annotated[tuple[CoverRule, ...], Field(min_length=1, max_length=MAX_RULES)]
     """The rules; the last one, and only that one, must have the condition ``"otherwise"``."""
 
     @model_validator(mode="after")
@@ -254,13 +265,15 @@ class RulesCovering(_Covering):
         conditions imply that the label is relevant (or irrelevant). These are the rule's own condition and
         the conditions of the earlier rules, which did not match.
         """
-        on: frozenset[int] = frozenset()
-        off: frozenset[int] = frozenset()
+        on, off = np.zeros(len(index), dtype=np.bool_), np.zeros(len(index), dtype=np.bool_)
         for position, rule in enumerate(self.rules):
             elements = tuple(element.compile(index) for element in rule.cover)
             condition = None if rule.when == "otherwise" else rule.when.compile(index)
-            own_on, own_off = condition.implied_by_match() if condition else (frozenset(), frozenset())
-            uncovered = _uncovered(elements, len(index), on | own_on, off | own_off)
+            relevant_only, irrelevant_only = on.copy(), off.copy()
+            if condition:
+                own_on, own_off = condition.implied_by_match()
+                relevant_only[own_on], irrelevant_only[own_off] = True, True
+            uncovered = _uncovered(elements, relevant_only, irrelevant_only)
             if uncovered:
                 raise ParameterError(
                     f"rule {position} ({_condition_text(rule.when)}) leaves labels uncovered: "
@@ -270,35 +283,30 @@ class RulesCovering(_Covering):
             yield CompiledRule(condition, elements)
             if condition:
                 failed_on, failed_off = condition.implied_by_mismatch()
-                on, off = on | failed_on, off | failed_off
+                on[failed_on], off[failed_off] = True, True
 
 
-def _uncovered(
-    elements: Sequence[CompiledElement], k: int, on: frozenset[int], off: frozenset[int]
-) -> list[int]:
+def _uncovered(elements: Sequence[CompiledElement], on: Bools, off: Bools) -> list[int]:
     """The labels that the cover of some label set does not contain.
 
     Args:
         elements: the cover.
-        k: number of labels.
-        on: labels that are certainly relevant.
-        off: labels that are certainly irrelevant.
+        on: (k,) whether each label is certainly relevant.
+        off: (k,) whether each label is certainly irrelevant.
     """
-    relevant: set[int] = set()
-    irrelevant: set[int] = set()
+    of_all = [element for element in elements if element.columns is None]
+    relevant = off | any(element.positives for element in of_all)
+    irrelevant = on | any(element.negatives for element in of_all)
     for element in elements:
-        columns = set(range(k)) if element.columns is None else set(element.columns.tolist())
-        relevant |= columns if element.positives else set()
-        irrelevant |= columns if element.negatives else set()
-    return [
-        label
-        for label in range(k)
-        if not ((label in relevant or label in off) and (label in irrelevant or label in on))
-    ]
+        if element.columns is not None:
+            relevant[element.columns] |= element.positives
+            irrelevant[element.columns] |= element.negatives
+    return np.flatnonzero(~(relevant & irrelevant)).tolist()
 
 
-def _condition_text(when: Any) -> str:
-    return "otherwise" if isinstance(when, str) else str(when.model_dump_json(exclude_unset=True))
+def _condition_text(when: Any, *, at_most: int = 200) -> str:
+    text = "otherwise" if isinstance(when, str) else str(when.model_dump_json(exclude_unset=True))
+    return text if len(text) <= at_most else f"{text[:at_most]}…"
 
 
 def _shortened(labels: Sequence[str], *, at_most: int = 20) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from models.arrays import Ints
 
 LabelReference: TypeAlias = tuple[str, str]
 """A JSON pointer relative to the covering, and the label that stands there."""
@@ -18,9 +21,11 @@ class Schema(BaseModel):
 
 
 def _check_distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
+    seen: set[str] = set()
     for label in labels:
-        if labels.count(label) > 1:
+        if label in seen:
             raise ValueError(f"names {label!r} twice; name it once (weight repeats an element)")
+        seen.add(label)
     return labels
 
 
@@ -36,6 +41,11 @@ def list_references(pointer: str, labels: Sequence[str]) -> Iterator[LabelRefere
     """
     for position, label in enumerate(labels):
         yield f"{pointer}/{position}", label
+
+
+def label_columns(labels: Sequence[str], index: dict[str, int]) -> Ints:
+    """The indices of labels, in ascending order."""
+    return np.array(sorted(index[label] for label in labels), dtype=np.int64)
 
 
 def discriminator_key(keys: Sequence[str]) -> Callable[[Any], str | None]:

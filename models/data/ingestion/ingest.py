@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -185,7 +185,7 @@ class _RecordProcessor:
         if declarations.parents and not self._builder.n_examples:
             if self._caller_has_tree:
                 raise BadDataError("the file contains a label tree; omit label_tree")
-            self._builder.tree = LabelTree(declarations.parents)
+            self._builder.tree = _label_tree(declarations.parents, self._limits)
             self._builder.declare(self._builder.tree.labels)
         self._builder.declare(declarations.labels)
         self._builder.warnings += declarations.warnings
@@ -226,6 +226,16 @@ class _RecordProcessor:
         if self._n_bad_records == 1:
             return BadDataError(f"1 record cannot be used: {fault}")
         return BadDataError(f"{at_least}{self._n_bad_records:,} records cannot be used; the first: {fault}")
+
+
+def _label_tree(parents: Mapping[str, str], limits: IngestLimits) -> LabelTree:
+    """Return the label tree that a file declares."""
+    try:
+        tree = LabelTree(parents)
+        tree.check_depth(limits.tree_depth)
+    except ParameterError as error:
+        raise BadDataError(str(error)) from error
+    return tree
 
 
 def _limit_exceeded(limit: int, what: str) -> BadDataError:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import in_process
 import pytest
+from growth import check_linear
 from pydantic import ValidationError
 from stack import departments
 
 from app.context import AppContext
+from app.datasets import service as datasets
+from app.db.session import Database
 from app.experiments import service
 from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import ExperimentCreate
@@ -158,3 +162,67 @@ def test_names_of_configurations_are_unique() -> None:
     ]
     named = configuration("mine", algorithm="svm", C=1.0)
     assert configuration_names([named, configuration(algorithm="svm", C=0.5)]) == ["mine", "svm C=0.5"]
+
+
+def test_a_grid_that_is_too_large_is_rejected_before_it_is_expanded(ctx: AppContext, dataset: str) -> None:
+    svms = [{"algorithm": "svm", "C": 1.0 + i} for i in range(3_000)]
+    grid = {
+        "learner": svms,
+        "features": [{"kind": "text"}] * 3_000,
+        "decision": [{"kind": "sign"}] * 3_000,
+    }
+    with pytest.raises(TooLarge, match="27000000000 cells") as error:
+        service.create(ctx, request_of(dataset, grid=grid), in_process.WITHOUT_KEY)
+    assert error.value.errors[0][0] == "/grid"
+
+
+def test_a_generated_name_is_a_valid_title(ctx: AppContext, dataset: str) -> None:
+    def grouped(first: str) -> dict[str, Any]:
+        return {"learner": {"algorithm": "adaboost_lc", "template": [[first, *(f"t{i}" for i in range(999))]]}}
+
+    experiment = service.create(
+        ctx, request_of(dataset, configurations=[grouped("a"), grouped("b")]), in_process.WITHOUT_KEY
+    )
+    assert service.get(ctx.db, experiment.id) == experiment
+    first, second = (c["name"] for c in experiment.request["configurations"])
+    assert first != second
+    assert first.startswith("adaboost_lc template=")
+
+
+def _names(n: int) -> Callable[[], object]:
+    learners = [{"algorithm": "svm", "C": 1.0 + i % (n // 2), "random": {"a": i}} for i in range(n)]
+    return lambda: configuration_names([{"learner": learner} for learner in learners])
+
+
+def test_naming_configurations_costs_time_linear_in_their_number() -> None:
+    check_linear(_names, 2_000)
+
+
+def test_names_show_parameters_that_differ_within_a_kind() -> None:
+    kernels = [{"kind": "rbf", "gamma": 1.0}, {"kind": "rbf", "gamma": 2.0}, {"kind": "polynomial", "degree": 2}]
+    learners = [*({"algorithm": "h_m3", "kernel": kernel} for kernel in kernels), {"algorithm": "h_m3"}]
+    assert configuration_names([{"learner": learner} for learner in learners]) == [
+        "h_m3 kernel.kind=rbf kernel.gamma=1",
+        "h_m3 kernel.kind=rbf kernel.gamma=2",
+        "h_m3 kernel.kind=polynomial",
+        "h_m3",
+    ]
+
+
+def test_the_labels_of_a_data_set_are_read_once_for_all_coverings(
+    ctx: AppContext, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
+        calls.append(dataset_id)
+        return original(db, dataset_id)
+
+    original = datasets.label_counts
+    monkeypatch.setattr(datasets, "label_counts", label_counts)
+    groups = {"kind": "groups", "groups": [{"labels": ["billing", "shipping"]}]}
+    configurations = [
+        {"learner": {"algorithm": "adaboost_lc", "covering": groups, "rounds": rounds}} for rounds in (1, 2, 3)
+    ]
+    service.create(ctx, request_of(dataset, configurations=configurations), in_process.WITHOUT_KEY)
+    assert calls == [dataset]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from growth import check_linear
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from scipy.sparse import csr_array
 from models.base import Context
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.boosting.covering import parse_covering
+from models.boosting.covering.schema import MAX_RULES
 from models.errors import ParameterError
 from models.measures.covering import covering_error, covering_loss
 
@@ -227,7 +229,7 @@ GROUPS = {"kind": "groups", "groups": [{"labels": ["currencies", "markets"]}, {"
 
 def error_pointer(covering: Any, certain: Sequence[str], possible: Sequence[str]) -> str | None:
     try:
-        parse_covering(covering).check(certain, possible)
+        parse_covering(covering).check(certain, set(possible))
     except ParameterError as error:
         return error.pointer
     return None
@@ -357,3 +359,45 @@ def test_measures_are_means_of_examples_in_their_order() -> None:
     )
     loss = covering_loss(Y, scores, SPORT_BY_LABEL_ECONOMY_AS_ONE_UNIT, LABELS)
     assert errors.mean() * np.log(2) <= loss
+
+
+def _groups(n: int) -> Callable[[], object]:
+    covering = {"kind": "groups", "groups": [{"labels": [f"l{i}" for i in range(n)]}]}
+    labels = {f"l{i}" for i in range(n)}
+    return lambda: parse_covering(covering).check(sorted(labels), labels)
+
+
+def _conditions(n: int) -> Callable[[], object]:
+    """One condition per label, each of which says something about later rules."""
+    labels = {f"l{i}" for i in range(n)}
+    cover = [{"positives": "all"}, {"negatives": "each"}]
+    parts = [sorted(labels)[start::MAX_RULES] for start in range(MAX_RULES - 1)]
+    conditions = [{"any": part} for part in parts if part]
+    covering = rules(*({"when": c, "cover": cover} for c in conditions), {"when": "otherwise", "cover": cover})
+    return lambda: parse_covering(covering).check([], labels)
+
+
+@pytest.mark.parametrize("work", [_groups, _conditions])
+def test_checking_a_covering_costs_time_linear_in_its_names(
+    work: Callable[[int], Callable[[], object]],
+) -> None:
+    check_linear(work, 1_000)
+
+
+def test_the_number_of_rules_is_limited() -> None:
+    rule = {"when": {"has": "football"}, "cover": [{"positives": "all"}, {"negatives": "each"}]}
+    last = {"when": "otherwise", "cover": rule["cover"]}
+    parse_covering(rules(*[rule] * (MAX_RULES - 1), last))
+    with pytest.raises(ValidationError, match="1000"):
+        parse_covering(rules(*[rule] * MAX_RULES, last))
+
+
+def test_an_error_about_a_long_condition_is_short() -> None:
+    names = [f"label {i}" for i in range(5_000)]
+    covering = rules(
+        {"when": {"any": names}, "cover": [{"positives": "all"}]},
+        {"when": "otherwise", "cover": [{"positives": "all"}, {"negatives": "each"}]},
+    )
+    with pytest.raises(ParameterError, match="leaves labels uncovered") as error:
+        parse_covering(covering).check([], set(names))
+    assert len(str(error.value)) < 1_000
