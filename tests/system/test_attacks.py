@@ -1,0 +1,26 @@
+"""The short attacks of ``benchmarks/attack.py`` find no regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.attacks import all_attacks
+from benchmarks.attacks.harness import Attack, Targets, attempt
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("attacks")]
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Targets]:
+    targets = Targets(tmp_path_factory.mktemp("attacks"))
+    yield targets
+    targets.close()
+
+
+@pytest.mark.parametrize("attack", [one for one in all_attacks() if one.short], ids=lambda one: one.name)
+def test_the_service_withstands(attack: Attack, targets: Targets) -> None:
+    results = list(attempt(attack, targets))
+    assert results
+    assert [result for result in results if not result.held] == []
