@@ -70,7 +70,9 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
 
 def _check_cells(cells: int, body: ExperimentCreate, limit: int) -> None:
     if cells > limit:
-        message = f"the experiment has {cells} cells, and {limit} are allowed; use fewer configurations or folds"
+        message = (
+            f"the experiment has {cells} cells, and {limit} are allowed; use fewer configurations or folds"
+        )
         pointer = "/configurations" if body.grid is None else "/grid"
         raise TooLarge(message, errors=[(pointer, message)])
 

@@ -62,8 +62,7 @@ class LabelTree:
                 path[name] = None
                 name = self.parents.get(name)
             above = level[name] if name is not None else 0
-            for number, member in enumerate(reversed(path), above + 1):
-                level[member] = number
+            level.update((member, above + n) for n, member in enumerate(reversed(path), 1))
         return max(level.values(), default=0)
 
     def check_depth(self, limit: int) -> None:

@@ -17,7 +17,7 @@ _NO_COLUMNS: Ints = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class CompiledCondition:
-    """Matches if an example has from ``least`` to ``most`` of the labels in ``columns``, which are distinct."""
+    """Matches if an example has from ``least`` to ``most`` of the labels in ``columns``."""
 
     columns: Ints
     least: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -45,7 +46,7 @@ class _Covering(Schema):
         return CompiledCovering(len(index), tuple(self.compile_rules(index, labels, pointer)))
 
     def check(
-        self, certain: Sequence[str], possible: Set[str], *, pointer: str = "/learner/covering"
+        self, certain: Sequence[str], possible: AbstractSet[str], *, pointer: str = "/learner/covering"
     ) -> None:
         """Raise the errors that ``compile`` is certain to raise, before the training labels are known.
 
@@ -68,7 +69,7 @@ class _Covering(Schema):
             for _ in self.compile_rules(index, labels, pointer):
                 pass
 
-    def _check_references(self, labels: Set[str], source: str, pointer: str) -> None:
+    def _check_references(self, labels: AbstractSet[str], source: str, pointer: str) -> None:
         for place, label in self.label_references():
             if label not in labels:
                 raise ParameterError(

@@ -178,7 +178,9 @@ def test_a_grid_that_is_too_large_is_rejected_before_it_is_expanded(ctx: AppCont
 
 def test_a_generated_name_is_a_valid_title(ctx: AppContext, dataset: str) -> None:
     def grouped(first: str) -> dict[str, Any]:
-        return {"learner": {"algorithm": "adaboost_lc", "template": [[first, *(f"t{i}" for i in range(999))]]}}
+        return {
+            "learner": {"algorithm": "adaboost_lc", "template": [[first, *(f"t{i}" for i in range(999))]]}
+        }
 
     experiment = service.create(
         ctx, request_of(dataset, configurations=[grouped("a"), grouped("b")]), in_process.WITHOUT_KEY
@@ -199,7 +201,11 @@ def test_naming_configurations_costs_time_linear_in_their_number() -> None:
 
 
 def test_names_show_parameters_that_differ_within_a_kind() -> None:
-    kernels = [{"kind": "rbf", "gamma": 1.0}, {"kind": "rbf", "gamma": 2.0}, {"kind": "polynomial", "degree": 2}]
+    kernels = [
+        {"kind": "rbf", "gamma": 1.0},
+        {"kind": "rbf", "gamma": 2.0},
+        {"kind": "polynomial", "degree": 2},
+    ]
     learners = [*({"algorithm": "h_m3", "kernel": kernel} for kernel in kernels), {"algorithm": "h_m3"}]
     assert configuration_names([{"learner": learner} for learner in learners]) == [
         "h_m3 kernel.kind=rbf kernel.gamma=1",
@@ -222,7 +228,8 @@ def test_the_labels_of_a_data_set_are_read_once_for_all_coverings(
     monkeypatch.setattr(datasets, "label_counts", label_counts)
     groups = {"kind": "groups", "groups": [{"labels": ["billing", "shipping"]}]}
     configurations = [
-        {"learner": {"algorithm": "adaboost_lc", "covering": groups, "rounds": rounds}} for rounds in (1, 2, 3)
+        {"learner": {"algorithm": "adaboost_lc", "covering": groups, "rounds": rounds}}
+        for rounds in (1, 2, 3)
     ]
     service.create(ctx, request_of(dataset, configurations=configurations), in_process.WITHOUT_KEY)
     assert calls == [dataset]

@@ -373,7 +373,9 @@ def _conditions(n: int) -> Callable[[], object]:
     cover = [{"positives": "all"}, {"negatives": "each"}]
     parts = [sorted(labels)[start::MAX_RULES] for start in range(MAX_RULES - 1)]
     conditions = [{"any": part} for part in parts if part]
-    covering = rules(*({"when": c, "cover": cover} for c in conditions), {"when": "otherwise", "cover": cover})
+    covering = rules(
+        *({"when": c, "cover": cover} for c in conditions), {"when": "otherwise", "cover": cover}
+    )
     return lambda: parse_covering(covering).check([], labels)
 
 
