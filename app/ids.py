@@ -10,11 +10,13 @@ import os
 import secrets
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
 
 Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr", "evl"]
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MonotonicUlids:
@@ -48,6 +50,19 @@ def new_id(prefix: Prefix) -> str:
     >>> first.startswith("ds_"), len(first), first < second
     (True, 29, True)
     """
-    value = _ulids.next()
+    return _encode(prefix, _ulids.next())
+
+
+def first_id(prefix: Prefix, moment: datetime) -> str:
+    """Return an identifier between those from before a moment and those from this moment or later.
+
+    >>> first_id("dec", datetime(2026, 1, 1, tzinfo=UTC)) < new_id("dec")
+    True
+    """
+    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
+    return _encode(prefix, milliseconds << 80)
+
+
+def _encode(prefix: Prefix, value: int) -> str:
     digits = [_CROCKFORD[(value >> shift) & 31] for shift in range(125, -1, -5)]
     return f"{prefix}_{''.join(digits)}"

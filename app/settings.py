@@ -87,6 +87,31 @@ class Settings(BaseSettings):
     collect_seconds: PositiveFloat = 300.0
     """Time between deletions of unused files and rows by a worker."""
 
+    keep_decisions_days: NonNegativeFloat = 365.0
+    """Age in days at which a decision is deleted, with its feedback. The default covers a year of mail, as
+    long as most statistics look back. If the same message arrives later, it gets a new decision. 0: never."""
+
+    keep_jobs_days: NonNegativeFloat = 90.0
+    """Age in days at which a finished job is deleted, with its events and its learning curve. The default
+    leaves a quarter to find out why a job failed. Jobs of existing versions, evaluations and experiments are
+    kept. 0: never."""
+
+    keep_experiments_days: NonNegativeFloat = 0.0
+    """Age in days at which a finished experiment is deleted, with its cells and its report. By default
+    experiments are kept, because their reports are results that somebody may cite. 0: never."""
+
+    keep_idempotency_days: NonNegativeFloat = 1.0
+    """Age in days at which the stored response to an ``Idempotency-Key`` is deleted. The default is much
+    longer than clients repeat a request. 0: never."""
+
+    keep_workers_days: NonNegativeFloat = 1.0
+    """Time in days after its last heartbeat at which the record of a dead worker is deleted. The default is
+    long enough to look into its death. 0: never."""
+
+    decision_ranking: PositiveInt = 20
+    """Number of labels in the ranking of a decision, in the response and in the database. Labels that were
+    decided on are always included."""
+
     lease_seconds: PositiveFloat = 8.0
     """Time after which a worker that sends no heartbeat loses its jobs."""
 

@@ -198,7 +198,7 @@ class ModelVersion(Base):
     artifact_key: Mapped[str] = mapped_column(String(200))
     artifact_sha256: Mapped[str] = mapped_column(String(64))
     artifact_bytes: Mapped[int] = mapped_column(BigInteger)
-    training_job_id: Mapped[str | None] = mapped_column(String(40))
+    training_job_id: Mapped[str | None] = mapped_column(String(40), index=True)
     dataset_id: Mapped[str | None] = mapped_column(String(40), index=True)
     description: Mapped[dict[str, Any]]
     """Labels, learner, features, decision, metrics, seed, software, timings, warnings, facts."""
@@ -253,7 +253,7 @@ class Experiment(Base):
     request: Mapped[dict[str, Any]]
     """The request with all defaults filled in and grids expanded."""
     state: Mapped[str] = mapped_column(String(20), index=True)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
     """The job that assigns examples to folds and queues the cells."""
     error: Mapped[dict[str, Any] | None]
     cancel_requested_at: Mapped[datetime | None]
@@ -332,4 +332,13 @@ class IdempotencyRecord(Base):
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     fingerprint: Mapped[str] = mapped_column(String(64))
     response: Mapped[dict[str, Any]]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class FileHold(Base):
+    """A backup that is running. Files are not deleted until it ends; see ``app.db.file_holds``."""
+
+    __tablename__ = "file_holds"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    expires_at: Mapped[datetime]

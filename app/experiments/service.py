@@ -116,7 +116,7 @@ def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
         # Locks jobs before the experiment, in the same order as the end of a cell, to prevent a deadlock.
         for job_id in completion.unfinished_jobs(tx.session, experiment_id):
             job = queue.lock(tx, job_id)
-            assert job is not None, "jobs are not deleted"  # noqa: S101
+            assert job is not None, "unfinished jobs are not deleted"  # noqa: S101
             queue.request_cancel(tx, job)
         completion.finish_if_done(tx, experiment_id)
         experiment = to_response(tx.session, get_or_404(tx.session, experiment_id), with_cells=True)

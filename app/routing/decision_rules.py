@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.routing.schemas import Department, Disposition, RouterPut
+from app.serving.schemas import RankedLabel
 from models.pipeline import Pipeline, Prediction
 
 
@@ -46,3 +47,21 @@ def apply_rules(config: RouterPut, pipeline: Pipeline, prediction: Prediction) -
 def fallback_outcome(config: RouterPut) -> RoutingOutcome:
     """Return the outcome for a message without a predicted label or without readable text."""
     return RoutingOutcome("fallback", [], [config.fallback])
+
+
+def decision_ranking(prediction: Prediction, outcome: RoutingOutcome, top: int) -> list[RankedLabel]:
+    """Return the part of the ranking that a decision contains.
+
+    With thousands of labels, the whole ranking would be most of the size of the database.
+
+    Args:
+        prediction: ranks all labels.
+        outcome: the selected departments, which are included at any rank.
+        top: number of labels with the highest scores that are included.
+    """
+    departments = {department.label for department in outcome.departments}
+    return [
+        RankedLabel(label=label, score=score, rank=rank)
+        for rank, (label, score) in enumerate(prediction.ranking, start=1)
+        if rank <= top or label in departments
+    ]

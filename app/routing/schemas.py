@@ -197,10 +197,11 @@ class Decision(ResponseModel):
     """Distinct destinations of the message, in order of the departments; the fallback if there is no
     department."""
     ranking: list[RankedLabel]
-    """Every label in descending order of the scores."""
+    """The labels with the highest scores (`COVEY_DECISION_RANKING`, 20 by default) and every selected
+    department, in descending order of the scores."""
     explanation: list[LabelExplanation] | None = None
-    """An explanation of each predicted label. Absent if it was not requested, no label is predicted, or the
-    learner cannot explain its scores."""
+    """An explanation of each predicted label in `ranking`. Absent if it was not requested, no label is
+    predicted, or the learner cannot explain its scores."""
     message: MessageSummary
     """Summary of the routed message."""
 
@@ -223,7 +224,7 @@ class DecisionPage(ResponseModel):
     """A page of decisions, newest first."""
 
     items: list[RecordedDecision]
-    """Decisions of this page."""
+    """Decisions of this page. If decisions are large, a page has fewer than `limit`: follow `next_cursor`."""
     next_cursor: NextCursor = None
 
 

@@ -14,10 +14,10 @@ from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
 from app.http.errors import ApiError, Invalid, NotFound
-from app.http.paging import Page, by_name, newest_first
+from app.http.paging import Page, by_name, newest_first_up_to
 from app.ids import new_id
 from app.registry import service as registry
-from app.routing.decision_rules import RoutingOutcome, apply_rules, fallback_outcome
+from app.routing.decision_rules import RoutingOutcome, apply_rules, decision_ranking, fallback_outcome
 from app.routing.schemas import (
     Decision,
     DecisionPage,
@@ -39,6 +39,9 @@ log = structlog.get_logger()
 
 SHADOW_RANKING = 10
 """Number of labels in the recorded ranking of a shadow version."""
+
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+"""Maximum size of a page of decisions. A decision for thousands of departments is large."""
 
 
 def put(db: Database, name: str, body: RouterPut) -> Router:
@@ -179,12 +182,14 @@ def message_key(mail: MailDocument) -> str:
 
 
 def page_decisions(db: Database, name: str, page: Page) -> DecisionPage:
-    """Return a page of the decisions of a router, newest first."""
+    """Return a page of the decisions of a router, newest first. It can have fewer items than requested."""
     with db.read() as session:
         router = _get_router_or_404(session, name)
         statement = select(tables.Decision).where(tables.Decision.router_id == router.id)
-        rows, cursor = newest_first(session, statement, tables.Decision.id, page)
-        return DecisionPage(items=[_decision_to_response(row) for row in rows], next_cursor=cursor)
+        items, cursor = newest_first_up_to(
+            session, statement, tables.Decision.id, page, _decision_to_response, MAX_PAGE_BYTES
+        )
+        return DecisionPage(items=items, next_cursor=cursor)
 
 
 def get_decision(db: Database, decision_id: str) -> RecordedDecision:
@@ -237,7 +242,9 @@ def _build_decision(
     prediction: Prediction,
     mail: MailDocument,
 ) -> Decision:
-    explanation = label_explanations(prediction.explanation) if prediction.explanation else None
+    ranking = decision_ranking(prediction, outcome, ctx.settings.decision_ranking)
+    ranked = {item.label for item in ranking}
+    explanations = [item for item in prediction.explanation if item.label in ranked]
     return Decision(
         decision_id=new_id("dec"),
         router=router,
@@ -246,8 +253,8 @@ def _build_decision(
         disposition=outcome.disposition,
         departments=outcome.departments,
         destinations=outcome.destinations,
-        ranking=ranked_labels(prediction.ranking),
-        explanation=explanation,
+        ranking=ranking,
+        explanation=label_explanations(explanations) or None,
         message=MessageSummary(
             message_id=mail.message_id,
             subject=mail.subject if ctx.settings.keep_decision_text else None,

@@ -125,7 +125,8 @@ def cancel(db: Database, job_id: str) -> TrainingJob:
     with db.write() as tx:
         _get_or_404(tx.session, job_id)
         job = queue.lock(tx, job_id)
-        assert job is not None, "jobs are not deleted"  # noqa: S101
+        if job is None:  # it has just expired
+            raise NotFound(f"there is no training job {job_id}")
         queue.request_cancel(tx, job)
         return to_response(job)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0005"
 down_revision = "0004"
 branch_labels = None
@@ -39,11 +42,22 @@ def _downgrade_references() -> None:
 
 
 def _upgrade_retention() -> None:
-    pass
+    op.create_index("ix_model_versions_training_job_id", "model_versions", ["training_job_id"])
+    op.create_index("ix_experiments_job_id", "experiments", ["job_id"])
+    op.create_index("ix_idempotency_records_created_at", "idempotency_records", ["created_at"])
+    op.create_table(
+        "file_holds",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_file_holds")),
+    )
 
 
 def _downgrade_retention() -> None:
-    pass
+    op.drop_table("file_holds")
+    op.drop_index("ix_idempotency_records_created_at", "idempotency_records")
+    op.drop_index("ix_experiments_job_id", "experiments")
+    op.drop_index("ix_model_versions_training_job_id", "model_versions")
 
 
 def _upgrade_keys() -> None:

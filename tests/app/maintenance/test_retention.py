@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
@@ -11,13 +12,15 @@ from typing import Any
 
 import pytest
 import rows
+from sqlalchemy.pool import QueuePool
 
 from app.context import AppContext
 from app.db import tables
+from app.db.session import Database
 from app.jobs import queue
 from app.maintenance import retention
 from app.maintenance.retention import RetentionResult
-from app.storage import LocalStorage
+from app.storage import FileInfo, LocalStorage
 
 OLD = 2 * 3600.0
 
@@ -131,35 +134,44 @@ def test_checkpoints_are_kept_while_a_job_can_continue_from_them(ctx: AppContext
     assert not unreferenced.exists()
 
 
-def test_expired_rows_are_deleted(ctx: AppContext, clock: Any) -> None:
-    with ctx.db.write() as tx:
-        new = tx.now + retention.KEEP_ROWS
-        for name, last_seen_at in (("wrk_old", tx.now), ("wrk_with_lease", tx.now), ("wrk_new", new)):
-            tx.session.add(
-                tables.Worker(
-                    id=name,
-                    host="h",
-                    pid=1,
-                    machine="",
-                    concurrency=1,
-                    started_at=tx.now,
-                    last_seen_at=last_seen_at,
-                )
-            )
-        tx.session.add(
-            tables.IdempotencyRecord(
-                caller="anonymous", key="k", fingerprint="f", response={}, created_at=tx.now
-            )
-        )
-    rows.claimed(ctx.db, rows.queued(ctx.db), "wrk_with_lease")
-    clock.advance(retention.KEEP_ROWS.total_seconds())
-    assert retention.apply_retention(ctx) == RetentionResult(0, 0)
-    clock.advance(1)
-    assert retention.apply_retention(ctx) == RetentionResult(0, 2)
-    with ctx.db.read() as session:
-        assert session.get(tables.Worker, "wrk_old") is None
-        assert session.get(tables.Worker, "wrk_with_lease") is not None
-        assert session.get(tables.Worker, "wrk_new") is not None
+class _ListedOutsideSessions(LocalStorage):
+    """A storage that checks that no session is open while files are listed or deleted."""
+
+    def __init__(self, root: Path, db: Database) -> None:
+        super().__init__(root)
+        self._pool = db.engine.pool
+        self.listed: list[str] = []
+
+    def files(self, folder: str) -> Iterator[FileInfo]:
+        """List files."""
+        assert isinstance(self._pool, QueuePool)
+        self.listed.append(folder)
+        assert self._pool.checkedout() == 0
+        for file in super().files(folder):
+            assert self._pool.checkedout() == 0
+            yield file
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+        assert isinstance(self._pool, QueuePool)
+        assert self._pool.checkedout() == 0
+        super().delete(key)
+
+
+def test_no_session_is_open_while_files_are_listed_or_deleted(ctx: AppContext) -> None:
+    keys = ["uploads/ds_gone.req_1", "checkpoints/job_gone.1.1.safetensors", "shared/exp_gone.folds.npy"]
+    paths = [put(ctx, key) for key in keys]
+    assert isinstance(ctx.storage, LocalStorage)
+    storage = _ListedOutsideSessions(ctx.storage.root, ctx.db)
+    retention.apply_retention(replace(ctx, storage=storage))
+    assert {"uploads", "datasets", "artifacts", "checkpoints", "shared"} <= set(storage.listed)
+    assert not any(path.exists() for path in paths)
+
+
+def test_a_pass_ends_early_if_the_worker_stops(ctx: AppContext) -> None:
+    orphan = put(ctx, "uploads/ds_gone.req_1")
+    assert retention.apply_retention(ctx, stop=lambda: True) == RetentionResult(0, 0)
+    assert orphan.exists()
 
 
 def test_several_workers_can_apply_retention_at_the_same_time(ctx: AppContext) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from app.routing.decision_rules import apply_rules, fallback_outcome
+from app.routing.decision_rules import apply_rules, decision_ranking, fallback_outcome
 from app.routing.schemas import RouterPut
 from models.pipeline import Pipeline, Prediction
 
@@ -135,3 +135,13 @@ def test_the_smallest_margin_of_the_selected_departments_decides() -> None:
     assert apply_rules(router(review_below=0.5), pipeline(), predicted).disposition == "review"
     limited = apply_rules(router(review_below=0.5, at_most=1), pipeline(), predicted)
     assert limited.disposition == "routed", "billing, which has the small margin, is not selected"
+
+
+@pytest.mark.parametrize("top", [1, 2, 4, 100])
+def test_the_ranking_of_a_decision_has_the_top_and_every_department(top: int) -> None:
+    scores = {"billing": 1.0, "returns": 4.0, "sales": 3.0, "shipping": 2.0}
+    predicted = prediction("billing", **scores)
+    ranking = decision_ranking(predicted, apply_rules(router(), pipeline(), predicted), top)
+    best_first = ["returns", "sales", "shipping", "billing"]
+    assert [item.label for item in ranking] == [*best_first[: min(top, 3)], "billing"]
+    assert [item.rank for item in ranking] == [best_first.index(item.label) + 1 for item in ranking]

@@ -1,0 +1,178 @@
+"""Deletes rows that are older than the settings ``keep_*_days`` allow.
+
+Ids begin with the time of their creation, so the primary key finds old rows, and no index on a time is
+needed. Rows that another worker is deleting are skipped on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from sqlalchemy import delete, exists, select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.context import AppContext
+from app.db import tables
+from app.db.session import Transaction
+from app.ids import first_id
+from app.jobs.queue import FINISHED
+
+BATCH_SIZE = 500
+"""Maximum number of rows that one transaction deletes from a table."""
+
+JOBS_AT_ONCE = 20
+"""Maximum number of jobs that one transaction deletes."""
+
+MAX_BATCHES = 200
+"""Maximum number of transactions per table and pass."""
+
+PAUSE_SECONDS = 0.05
+"""Pause after each transaction, in which other writers get their turn."""
+
+Batch: TypeAlias = tuple[int, str | None]
+"""Number of deleted rows, and the position after which the next batch starts; None after the last batch."""
+
+
+def delete_expired(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
+    """Delete expired rows. Return their number by table."""
+    settings = ctx.settings
+    return {
+        "decisions": _delete_in_batches(ctx, stop, settings.keep_decisions_days, _delete_decisions),
+        # Experiments come before jobs, because they keep their jobs.
+        "experiments": _delete_in_batches(ctx, stop, settings.keep_experiments_days, _delete_experiments),
+        "jobs": _delete_in_batches(ctx, stop, settings.keep_jobs_days, _delete_jobs),
+        "idempotency_records": _delete_in_batches(
+            ctx, stop, settings.keep_idempotency_days, _delete_idempotency_records
+        ),
+        "workers": _delete_in_batches(ctx, stop, settings.keep_workers_days, _delete_workers),
+    }
+
+
+def _delete_in_batches(
+    ctx: AppContext,
+    stop: Callable[[], bool],
+    keep_days: float,
+    delete_batch: Callable[[Transaction, datetime, str], Batch],
+) -> int:
+    """Delete batches of rows until none is left, the pass has done enough, or ``stop`` returns True."""
+    deleted = 0
+    position: str | None = ""
+    for _ in range(MAX_BATCHES if keep_days else 0):
+        if position is None or stop():
+            break
+        with ctx.db.write() as tx:
+            count, position = delete_batch(tx, tx.now - timedelta(days=keep_days), position)
+        deleted += count
+        if position is not None:
+            time.sleep(PAUSE_SECONDS)
+    return deleted
+
+
+def _delete_decisions(tx: Transaction, before: datetime, after: str) -> Batch:
+    decisions = tables.Decision
+    ids = tx.session.scalars(
+        select(decisions.id)
+        .where(decisions.id > after, decisions.id < first_id("dec", before), decisions.created_at < before)
+        .order_by(decisions.id)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    tx.session.execute(delete(decisions).where(decisions.id.in_(ids)))
+    return len(ids), ids[-1] if len(ids) == BATCH_SIZE else None
+
+
+def _delete_experiments(tx: Transaction, before: datetime, after: str) -> Batch:
+    """Delete an experiment with its cells. Its jobs then expire like others, and its files are orphans."""
+    experiments = tables.Experiment
+    id_ = tx.session.scalar(
+        select(experiments.id)
+        .where(
+            experiments.id > after,
+            experiments.id < first_id("exp", before),
+            experiments.state.in_(FINISHED),
+            experiments.finished_at < before,
+        )
+        .order_by(experiments.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    if id_ is None:
+        return 0, None
+    tx.session.execute(delete(experiments).where(experiments.id == id_))
+    return 1, id_
+
+
+def _delete_jobs(tx: Transaction, before: datetime, after: str) -> Batch:
+    """Delete finished jobs that nothing refers to, with their events and curves.
+
+    A job can have many thousands of curve points. If they are more than one batch, this deletes a part of
+    them, and the next batch continues with the same jobs.
+    """
+    jobs = tables.Job
+    ids = tx.session.scalars(
+        select(jobs.id)
+        .where(
+            jobs.id > after,
+            jobs.id < first_id("job", before),
+            jobs.state.in_(FINISHED),
+            jobs.finished_at < before,
+            *(~exists().where(reference == jobs.id) for reference in _JOB_REFERENCES),
+        )
+        .order_by(jobs.id)
+        .limit(JOBS_AT_ONCE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    for job_id, number in (
+        (tables.CurvePoint.job_id, tables.CurvePoint.step),
+        (tables.JobEvent.job_id, tables.JobEvent.seq),
+    ):
+        keys = tx.session.execute(select(job_id, number).where(job_id.in_(ids)).limit(BATCH_SIZE)).all()
+        tx.session.execute(
+            delete(job_id.class_).where(tuple_(job_id, number).in_([tuple(key) for key in keys]))
+        )
+        if len(keys) == BATCH_SIZE:
+            return 0, after
+    tx.session.execute(delete(jobs).where(jobs.id.in_(ids)))
+    return len(ids), ids[-1] if len(ids) == JOBS_AT_ONCE else None
+
+
+_JOB_REFERENCES: tuple[InstrumentedAttribute[str] | InstrumentedAttribute[str | None], ...] = (
+    tables.ModelVersion.training_job_id,
+    tables.Evaluation.job_id,
+    tables.Experiment.job_id,
+    tables.ExperimentCell.job_id,
+)
+"""Columns with ids of jobs that are kept."""
+
+
+def _delete_idempotency_records(tx: Transaction, before: datetime, after: str) -> Batch:
+    records = tables.IdempotencyRecord
+    keys = tx.session.execute(
+        select(records.caller, records.key)
+        .where(records.created_at < before)
+        .order_by(records.created_at)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    tx.session.execute(
+        delete(records).where(tuple_(records.caller, records.key).in_([tuple(key) for key in keys]))
+    )
+    return len(keys), after if len(keys) == BATCH_SIZE else None
+
+
+def _delete_workers(tx: Transaction, before: datetime, after: str) -> Batch:
+    """Delete dead workers, except those that still hold a lease: their jobs must be queued again."""
+    workers = tables.Worker
+    lease_owners = select(tables.Job.lease_owner).where(tables.Job.lease_owner.is_not(None))
+    ids = tx.session.scalars(
+        select(workers.id)
+        .where(workers.id > after, workers.last_seen_at < before, workers.id.not_in(lease_owners))
+        .order_by(workers.id)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    tx.session.execute(delete(workers).where(workers.id.in_(ids)))
+    return len(ids), ids[-1] if len(ids) == BATCH_SIZE else None

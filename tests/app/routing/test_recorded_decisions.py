@@ -1,0 +1,142 @@
+"""Recorded decisions: their size is bounded, and the same message gets the same decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import in_process
+import pytest
+
+from app.context import AppContext
+from app.db import tables
+from app.http.paging import Page
+from app.ids import new_id
+from app.routing import service
+from app.routing.schemas import RouterPut
+from app.serving.loaded_models import LoadedModels
+from app.training import service as training
+from app.training.schemas import TrainingJobCreate
+from models.mail import MailDocument, read_message
+
+N_LABELS = 40
+TOP = 5
+
+
+@pytest.fixture
+def ctx_with_router(ctx: AppContext) -> AppContext:
+    """A service with a model of many labels, and a router that stores few of them."""
+    examples = [
+        {
+            "email": {"subject": f"word{n % N_LABELS}", "text": "same text"},
+            "labels": [f"label{n % N_LABELS:02d}"],
+        }
+        for n in range(4 * N_LABELS)
+    ]
+    dataset_id = in_process.dataset(ctx, examples)
+    body = {"model": "m", "dataset_id": dataset_id, "learner": {"algorithm": "naive_bayes"}}
+    job = training.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    assert training.get(ctx.db, job.id).state == "succeeded"
+    service.put(ctx.db, "desk", RouterPut(model="m", fallback="front@example.org", shadow=1))
+    return replace(ctx, settings=ctx.settings.model_copy(update={"decision_ranking": TOP}))
+
+
+@pytest.fixture
+def loaded(ctx: AppContext) -> LoadedModels:
+    return LoadedModels(ctx.storage, 2)
+
+
+def message(words: str) -> MailDocument:
+    return read_message(f"Subject: {words}\r\n\r\n{words}".encode())
+
+
+def test_a_decision_has_the_top_of_the_ranking_and_is_the_same_for_the_same_message(
+    ctx_with_router: AppContext, loaded: LoadedModels
+) -> None:
+    ctx = ctx_with_router
+    mail = message("word7")
+    decision, is_new = service.route(ctx, loaded, "desk", mail, explain=False)
+    assert is_new
+    assert [item.rank for item in decision.ranking] == list(range(1, TOP + 1))
+    assert [item.score for item in decision.ranking] == sorted(
+        (item.score for item in decision.ranking), reverse=True
+    )
+    assert service.route(ctx, loaded, "desk", mail, explain=False) == (decision, False)
+    # The repetition is the same after the setting was changed.
+    wider = replace(ctx, settings=ctx.settings.model_copy(update={"decision_ranking": 30}))
+    assert service.route(wider, loaded, "desk", mail, explain=False) == (decision, False)
+    assert service.get_decision(ctx.db, decision.decision_id).ranking == decision.ranking
+    with ctx.db.read() as session:
+        row = session.get_one(tables.Decision, decision.decision_id)
+        assert len(row.response["ranking"]) == TOP
+    service.record_shadow(ctx, loaded, decision.decision_id, mail)
+    shadow = service.get_decision(ctx.db, decision.decision_id).shadow
+    assert shadow is not None
+    assert len(shadow.ranking) <= service.SHADOW_RANKING
+
+
+def stored_decisions(ctx: AppContext, n: int, **response: Any) -> list[str]:
+    """Insert decisions as an earlier release stored them, with the whole ranking. Return their ids."""
+    ids = [new_id("dec") for _ in range(n)]
+    with ctx.db.write() as tx:
+        router = tx.session.get_one(tables.Router, "desk")
+        for id_ in ids:
+            tx.session.add(
+                tables.Decision(
+                    id=id_,
+                    router_id=router.id,
+                    router="desk",
+                    message_key=id_,
+                    response={
+                        "decision_id": id_,
+                        "router": "desk",
+                        "model": "m",
+                        "version": 1,
+                        "disposition": "fallback",
+                        "departments": [],
+                        "destinations": ["front@example.org"],
+                        "message": {"automated": False, "defects": [], "truncated": False},
+                        **response,
+                    },
+                    created_at=tx.now,
+                )
+            )
+    return ids
+
+
+def pages(ctx: AppContext, limit: int) -> Iterator[list[str]]:
+    """Yield the ids of each page of the router's decisions."""
+    after: str | None = None
+    while True:
+        page = service.page_decisions(ctx.db, "desk", Page(limit, after))
+        yield [item.decision_id for item in page.items]
+        if page.next_cursor is None:
+            return
+        after = page.items[-1].decision_id
+
+
+def test_a_page_of_large_decisions_is_bounded_in_bytes(
+    ctx_with_router: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx = ctx_with_router
+    ranking = [{"label": f"l{n}", "score": -1.5, "rank": n + 1} for n in range(200)]
+    ids = stored_decisions(ctx, 12, ranking=ranking)
+    one = len(service.get_decision(ctx.db, ids[0]).model_dump_json())
+    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 4 * one)
+    found = list(pages(ctx, 500))
+    assert [id_ for page in found for id_ in page] == ids[::-1]
+    assert {len(page) for page in found} == {4}
+    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 1)
+    assert [len(page) for page in pages(ctx, 500)] == [1] * 12, "a page is never empty"
+
+
+@pytest.mark.parametrize("limit", [1, 5, 11, 12, 13])
+def test_pages_of_small_decisions_have_the_requested_number_of_items(
+    ctx_with_router: AppContext, limit: int
+) -> None:
+    ids = stored_decisions(ctx_with_router, 12, ranking=[])
+    found = list(pages(ctx_with_router, limit))
+    assert [id_ for page in found for id_ in page] == ids[::-1]
+    assert all(len(page) == limit for page in found[:-1])
