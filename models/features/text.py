@@ -18,14 +18,13 @@ from models.features.selection import NoSelection, SelectionParameters, document
 from models.features.weighting import DocumentLengths, Weighting, inverse_document_frequency, weigh
 from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
-from models.text.analyzer import Analyzer, AnalyzerParameters
+from models.text.analyzer import Analyzer
 from models.text.documents import TextDocument, parts_of
+from models.text.parameters import AnalyzerParameters
+from models.text.vocabulary import Vocabulary
 
-_BATCH_CHARACTERS = 2**22
+_BATCH_CHARACTERS = 2**18
 """Approximate number of characters that are analyzed at once, which limits the memory."""
-
-_CACHE_SIZE = 2**17
-"""Number of words that the analyzer of a fitted model caches besides its terms."""
 
 
 class TextFeaturesParameters(BaseModel):
@@ -121,7 +120,7 @@ class TextFeatures:
             raise NotFittedError("the text features are not fitted; call fit_transform or set_state first")
         parts: list[Matrix] = []
         for batch in _batches(documents):
-            all_counts = self._analyzer.count(batch)
+            all_counts = self._vocabulary.count(batch)
             counts = first_columns(all_counts, len(self.names_))
             lengths = DocumentLengths.of(all_counts)
             parts.append(weigh(counts, self.parameters.weighting, self._idf, lengths, self._mean_distinct))
@@ -160,7 +159,7 @@ class TextFeatures:
         self.names_ = names
         self._idf = idf
         self._mean_distinct = mean_distinct
-        self._analyzer = Analyzer(self.parameters.analyzer, terms=names, cache_size=_CACHE_SIZE)
+        self._vocabulary = Vocabulary(self.parameters.analyzer, names)
 
     def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
         """Return all terms in code point order, and their (g, terms) counts."""
@@ -179,7 +178,7 @@ class TextFeatures:
 
 
 def _batches(documents: Sequence[TextDocument]) -> Iterator[Sequence[TextDocument]]:
-    """Split documents into batches of a few megabytes of text, which limits the memory for their words."""
+    """Split documents into batches of limited text, which limits the memory for their words."""
     first = size = 0
     for i, document in enumerate(documents):
         size += sum(len(text) for text, _ in parts_of(document))

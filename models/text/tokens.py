@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +25,9 @@ _SPACE = 32
 
 
 _MARKS = character_class(c for c in map(chr, PLANES_WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
-_WORD = re.compile(rf"\w[\w{_MARKS}]*")
-_PLAIN_WORD = re.compile(r"[^\W_]+")
+
+MAX_LENGTH = 100
+"""Default maximum length of a word. For comparison: the longest German words in use have 80 letters."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
@@ -42,16 +44,26 @@ def _ascii_table(*, lowercase: bool) -> bytes:
 _TABLES = {lowercase: _ascii_table(lowercase=lowercase) for lowercase in (False, True)}
 
 
-def words(text: str, *, lowercase: bool = True) -> list[str]:
-    """Return the words of one text, in their order.
+@cache
+def _word(max_length: int) -> re.Pattern[str]:
+    return re.compile(rf"\w[\w{_MARKS}]{{0,{max_length - 1}}}")
+
+
+@cache
+def _plain_word(max_length: int) -> re.Pattern[str]:
+    return re.compile(rf"[^\W_]{{1,{max_length}}}")
+
+
+def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) -> list[str]:
+    """Return the words of one text, in their order. Longer words are split every ``max_length`` characters.
 
     >>> words("Re: Ihre Rechnung_42 – GRÜSSE, naïve  co\u00adop")
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
     """
     if text.isascii():
-        return _PLAIN_WORD.findall(text.lower() if lowercase else text)
+        return _plain_word(max_length).findall(text.lower() if lowercase else text)
     text = _INVISIBLE.sub("", normalize(text))
-    return _WORD.findall((text.lower() if lowercase else text).replace("_", " "))
+    return _word(max_length).findall((text.lower() if lowercase else text).replace("_", " "))
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class SplitTexts:
     bounds: NDArray[np.int64]
 
 
-def split(texts: Sequence[str], *, lowercase: bool = True) -> SplitTexts:
+def split(texts: Sequence[str], *, lowercase: bool = True, max_length: int = MAX_LENGTH) -> SplitTexts:
     """Split many texts into words, several times faster than :func:`words`.
 
     All texts are joined as bytes, with one separator byte between them. A word is a run of bytes between
@@ -80,12 +92,15 @@ def split(texts: Sequence[str], *, lowercase: bool = True) -> SplitTexts:
     [0, 1, 1]
     """
     encoded = [
-        (text if text.isascii() else " ".join(words(text, lowercase=lowercase))).encode() for text in texts
+        (
+            text if text.isascii() else " ".join(words(text, lowercase=lowercase, max_length=max_length))
+        ).encode()
+        for text in texts
     ]
     joined = b" ".join([b"", *encoded, b""]).translate(_TABLES[lowercase])
     inside = np.frombuffer(joined, dtype=np.uint8) != _SPACE
     edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
-    starts, ends = edges[::2], edges[1::2]
+    starts, ends = _split_long_runs(joined, edges[::2], edges[1::2], max_length)
 
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=offsets[1:])
@@ -102,3 +117,18 @@ def split(texts: Sequence[str], *, lowercase: bool = True) -> SplitTexts:
         codes=numbered.indices.to_numpy(),
         bounds=np.searchsorted(starts, first).astype(np.int64),
     )
+
+
+def _split_long_runs(
+    joined: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], max_length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split long words of ASCII texts. The function ``words`` has already split the words of other texts."""
+    long = [
+        i
+        for i in np.flatnonzero(ends - starts > max_length).tolist()
+        if joined[starts[i] : ends[i]].isascii()
+    ]
+    if not long:
+        return starts, ends
+    cuts = np.concatenate([np.arange(starts[i] + max_length, ends[i], max_length) for i in long])
+    return np.sort(np.concatenate([starts, cuts])), np.sort(np.concatenate([ends, cuts]))

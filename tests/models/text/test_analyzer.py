@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import tracemalloc
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 import snowballstemmer
 import stop_words  # type: ignore[import-untyped]
@@ -18,6 +22,7 @@ from models.text import Analyzer, AnalyzerParameters, TextDocument
 from models.text.analyzer import WordAnalysis
 from models.text.languages import Stemmer, StopWords, language_name
 from models.text.tokens import words
+from models.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ def test_defaults_are_those_of_the_api_contract() -> None:
         "stop_words": "none",
         "stemmer": "none",
         "min_length": 1,
+        "max_length": 100,
         "ngrams": (1, 1),
     }
 
@@ -114,6 +120,8 @@ def test_defaults_are_those_of_the_api_contract() -> None:
         {"ngrams": [0, 1]},
         {"stop_words": "klingon"},
         {"min_length": 0},
+        {"max_length": 0},
+        {"min_length": 20, "max_length": 10},
         {"stem": "porter"},
     ],
 )
@@ -190,19 +198,107 @@ def test_a_word_is_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert analyzed == ["houses", "house"]
 
 
-@pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"unit": "character"}])
-def test_the_cache_size_can_be_limited(options: dict[str, Any]) -> None:
-    analyzer = Analyzer(AnalyzerParameters(**options), terms=["word1"], cache_size=10)
-    for i in range(100):
-        analyzer.count([f"word{i} another{i}"])
-    assert len(analyzer.terms) < 50
-    assert analyzer.terms[0] == "word1"
+VOCABULARY_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"stemmer": "porter"},
+    {"ngrams": (1, 2)},
+    {"ngrams": (2, 3)},
+    {"unit": "character", "ngrams": (1, 3)},
+]
 
 
-def test_initial_terms_keep_their_numbers() -> None:
-    analyzer = Analyzer(AnalyzerParameters(ngrams=(1, 2)), terms=["red rose", "red"])
-    counts = analyzer.count(["red rose", "a red rose red"])
+@settings(max_examples=30, deadline=None)
+@given(st.lists(fields, min_size=1, max_size=5), st.sampled_from(VOCABULARY_OPTIONS), st.integers(0, 30))
+def test_a_vocabulary_counts_its_terms_and_the_number_of_others(
+    documents: list[Fields], options: dict[str, Any], n_terms: int
+) -> None:
+    parameters = AnalyzerParameters(**options)
+    analyzer = Analyzer(parameters)
+    counts = analyzer.count(documents)
+    terms = analyzer.terms[:n_terms]
+    n_terms = len(terms)
+    vocabulary = Vocabulary(parameters, terms)
+    for _ in range(2):  # the second time from the cache
+        others = vocabulary.count(documents)
+        assert others.toarray()[:, :n_terms].tolist() == counts.toarray()[:, :n_terms].tolist()
+        assert np.diff(others.indptr).tolist() == np.diff(counts.indptr).tolist()
+        assert others.sum(axis=1).tolist() == counts.sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("options", VOCABULARY_OPTIONS)
+def test_a_vocabulary_does_not_store_other_terms(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("models.text.vocabulary.CACHED_WORDS", 100)
+    monkeypatch.setattr("models.text.vocabulary._CACHED_NGRAMS", 100)
+    vocabulary = Vocabulary(AnalyzerParameters(**options), ["word1"])
+    gc.collect()
+    tracemalloc.start()
+    vocabulary.count([" ".join(f"word{i}" for i in range(200))])
+    before = tracemalloc.get_traced_memory()[0]
+    for i in range(60):
+        vocabulary.count([f"word{1000 * i + j} another{j}" for j in range(20)])
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 100_000
+
+
+def test_terms_of_a_vocabulary_keep_their_numbers() -> None:
+    vocabulary = Vocabulary(AnalyzerParameters(ngrams=(1, 2)), ["red rose", "red"])
+    counts = vocabulary.count(["red rose", "a red rose red"])
     assert counts.toarray()[:, :2].tolist() == [[1, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("text", ["x" * 25 + "!", "é" * 25 + " y" * 3, "xé" * 12 + "x"])
+def test_long_words_are_split(text: str) -> None:
+    parameters = AnalyzerParameters(max_length=10)
+    distinct = counted(parameters, [text])[0]
+    assert distinct == Counter(words(text, max_length=10))
+    assert max(map(len, distinct)) == 10
+    assert sum(len(word) * count for word, count in distinct.items()) == sum(map(str.isalnum, text))
+
+
+def test_long_words_are_split_in_ascii_texts_next_to_other_texts() -> None:
+    parameters = AnalyzerParameters(max_length=4)
+    assert counted(parameters, ["éééé abcdefghij", "abcdefghij abc abcd", "éééé"]) == [
+        {"éééé": 1.0, "abcd": 1.0, "efgh": 1.0, "ij": 1.0},
+        {"abcd": 2.0, "efgh": 1.0, "ij": 1.0, "abc": 1.0},
+        {"éééé": 1.0},
+    ]
+
+
+@pytest.mark.parametrize(("unit", "kept"), [("word", 5), ("character", 2)])
+def test_words_after_the_limit_of_ngrams_are_ignored(
+    unit: Any, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two words of three letters have 2 · (3 + 4) n-grams of one and two characters."""
+    monkeypatch.setattr("models.text.counting.MAX_NGRAMS", 14)
+    parameters = AnalyzerParameters(unit=unit, ngrams=(1, 2) if unit == "character" else (1, 3))
+    texts = ["one two abc def ghi jkl mno", "one one two"]
+    expected = counted(parameters, [" ".join(texts[0].split()[: 4 if unit == "word" else kept]), texts[1]])
+    assert counted(parameters, list(texts)) == expected
+    known = Vocabulary(parameters, Analyzer(parameters).terms)
+    assert known.count(list(texts)).sum() == sum(sum(one.values()) for one in expected)
+
+
+def test_a_stemmer_runs_while_another_thread_stems() -> None:
+    """Threads that share a model never wait for each other's words."""
+    vocabulary = Vocabulary(AnalyzerParameters(stemmer="german"), ["rechnung"])
+    counts = []
+
+    class Word(str):
+        def __hash__(self) -> int:
+            other = threading.Thread(
+                target=lambda: counts.append(vocabulary.count(["Rechnungen"]).toarray().tolist())
+            )
+            other.start()
+            other.join(300)
+            return super().__hash__()
+
+    vocabulary.analyzed([Word("rechnungen")], None)
+    assert counts
+    assert counts[0] == [[1.0]]
 
 
 def test_languages_are_those_of_the_libraries() -> None:

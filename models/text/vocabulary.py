@@ -1,0 +1,183 @@
+"""Counts the terms of a fixed vocabulary, in memory that does not grow with the documents seen."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from threading import local
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.arrays import Ints, Matrix
+from models.text.analyzer import WordAnalysis
+from models.text.counting import count_terms, padded_ngrams
+from models.text.documents import TextDocument
+from models.text.parameters import AnalyzerParameters
+
+CACHED_WORDS: Final = 2**17
+"""Words whose analysis is cached, for each language. One more batch of documents can exceed the limit."""
+
+_CACHED_NGRAMS: Final = 2**14
+"""Words whose character n-grams are cached."""
+
+_HASH: Final = 2**62 - 1
+_ITEM_BYTES: Final = 8
+
+
+class Vocabulary:
+    """Counts the terms of documents. Threads can share it, and never wait for each other.
+
+    Other terms are counted in columns after those of the vocabulary, but they are not stored.
+
+    Args:
+        parameters: how a text is split into terms.
+        terms: the vocabulary, with the numbers 0, 1, 2 ….
+
+    >>> Vocabulary(AnalyzerParameters(), ["rose", "is"]).count(["a rose is a rose"]).toarray().tolist()
+    [[2.0, 1.0, 2.0]]
+    """
+
+    def __init__(self, parameters: AnalyzerParameters, terms: Sequence[str]) -> None:
+        self.parameters = parameters
+        self.size = len(terms)
+        self.pair_keys = self.pair_numbers = np.empty(0, dtype=np.int64)
+        self._words: dict[str, int] = {}
+        self._character_ngrams: dict[str, int] = {}
+        numbers = dict(zip(terms, range(len(terms)), strict=True))
+        if parameters.unit == "character":
+            self._character_ngrams = numbers
+        elif parameters.ngrams[1] == 1:
+            self._words = numbers
+        else:
+            self._add_pairs(numbers)
+        self._ngrams_of: dict[str, bytes] = {}
+        self._analyzed: dict[str | None, dict[str, int | str]] = {}
+        self._of_thread = local()
+
+    def count(self, documents: Sequence[TextDocument]) -> Matrix:
+        """Count the terms of n documents. Each occurrence counts with the weight of its field.
+
+        Returns:
+            (n, m) counts. The first columns are the terms; each other column is another term.
+        """
+        return count_terms(documents, self.parameters, _Call(self))
+
+    def analyzed(self, distinct: Sequence[str], language: str | None) -> list[int | str]:
+        """Return the number of each word after analysis, -1 if it is dropped, its term if it is unknown."""
+        analysis = self._analysis(language)
+        numbers = self._words
+        if analysis.changes_nothing:
+            return [numbers.get(word, word) for word in distinct]
+        known = self._analyzed.get(language)
+        if known is None or len(known) > CACHED_WORDS:
+            known = self._analyzed[language] = {}  # other threads keep using the old cache
+        results: list[int | str] = []
+        for word in distinct:
+            result = known.get(word)
+            if result is None:
+                term = analysis(word)
+                result = known[word] = -1 if term is None else numbers.get(term, term)
+            results.append(result)
+        return results
+
+    def character_ngrams(self, word: str) -> bytes:
+        """Return the number of each character n-gram of a word as int64; negative for unknown n-grams.
+
+        The number of an unknown n-gram is derived from its hash, which takes less memory than the n-gram.
+        """
+        cached = self._ngrams_of.get(word)
+        if cached is None:
+            known = self._character_ngrams
+            numbers = array(
+                "q",
+                [
+                    known[gram] if gram in known else -1 - (hash(gram) & _HASH)
+                    for gram in padded_ngrams(word, self.parameters.ngrams)
+                ],
+            )
+            cached = numbers.tobytes()
+            if len(self._ngrams_of) > _CACHED_NGRAMS:
+                self._ngrams_of = {}
+            self._ngrams_of[word] = cached
+        return cached
+
+    def _analysis(self, language: str | None) -> WordAnalysis:
+        """Return the analysis of this thread, because stemmers are not thread-safe."""
+        if not hasattr(self._of_thread, "analyses"):
+            self._of_thread.analyses = {}
+        analyses: dict[str | None, WordAnalysis] = self._of_thread.analyses
+        if language not in analyses:
+            analyses[language] = WordAnalysis(self.parameters, language)
+        return analyses[language]
+
+    def _add_pairs(self, numbers: dict[str, int]) -> None:
+        """Number the beginnings of all n-grams, and the words in them, after the terms."""
+        pairs: dict[int, int] = {}
+        for term in [*numbers]:
+            gram, *words = term.split(" ")
+            number = numbers.setdefault(gram, len(numbers))
+            for word in words:
+                gram = f"{gram} {word}"
+                key = number << 32 | numbers.setdefault(word, len(numbers))
+                number = pairs[key] = numbers.setdefault(gram, len(numbers))
+        self.size = len(numbers)
+        self._words = {string: number for string, number in numbers.items() if " " not in string}
+        keys = np.fromiter(pairs.keys(), dtype=np.int64, count=len(pairs))
+        order = np.argsort(keys)
+        self.pair_keys = keys[order]
+        self.pair_numbers = np.fromiter(pairs.values(), dtype=np.int64, count=len(pairs))[order]
+
+
+class _Call:
+    """The numbering of one call: unknown words and n-grams have numbers after those of the vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._unknown: dict[str, int] = {}
+        self._first_word = 0 if vocabulary.parameters.unit == "character" else vocabulary.size
+        self.size = vocabulary.size
+
+    def words(self, distinct: Sequence[str], language: str | None) -> NDArray[np.int32]:
+        """Return the number of each word after analysis, or -1 if the word is dropped."""
+        unknown, first = self._unknown, self._first_word
+        numbers = [
+            result if isinstance(result, int) else unknown.setdefault(result, first + len(unknown))
+            for result in self._vocabulary.analyzed(distinct, language)
+        ]
+        self.size = self._vocabulary.size + len(unknown)
+        return np.array(numbers, dtype=np.int32)
+
+    def lengths(self, words: Sequence[int]) -> Ints:
+        """Return the number of characters of each word."""
+        strings = [*self._unknown]
+        return np.array([len(strings[word]) for word in words], dtype=np.int64)
+
+    def pairs(self, first: Ints, second: Ints) -> Ints:
+        """Return the number of each n-gram, which consists of a shorter n-gram and the following word."""
+        keys, inverse = np.unique(first << 32 | second, return_inverse=True)
+        numbers = self._number_others(len(keys))
+        known = self._vocabulary.pair_keys
+        if len(known):
+            places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            found = known[places] == keys
+            numbers[found] = self._vocabulary.pair_numbers[places[found]]
+        return numbers[inverse]
+
+    def character_ngrams(self, words: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return the numbers of all character n-grams of some words, and how many each word has."""
+        strings = [*self._unknown]
+        ngrams = [self._vocabulary.character_ngrams(strings[word]) for word in words]
+        sizes = np.array([*map(len, ngrams)], dtype=np.int64) // _ITEM_BYTES
+        numbers = np.frombuffer(b"".join(ngrams), dtype=np.int64)
+        others = numbers < 0
+        distinct, inverse = np.unique(numbers[others], return_inverse=True)
+        numbers = numbers.copy()
+        numbers[others] = self._number_others(len(distinct))[inverse]
+        return numbers, sizes
+
+    def _number_others(self, count: int) -> Ints:
+        """Return numbers for terms outside of the vocabulary."""
+        self.size += count
+        return np.arange(self.size - count, self.size, dtype=np.int64)
