@@ -121,8 +121,8 @@ class Settings(BaseSettings):
     cancel_grace_seconds: PositiveFloat = 20.0
     """Time that a cancelled job has to stop before its process is killed."""
 
-    max_body_bytes: PositiveInt = 32 * MIB
-    """Maximum size of a request body, except uploads and messages."""
+    max_body_bytes: PositiveInt = 8 * MIB
+    """Maximum size of a JSON body. Uploads and raw messages have limits of their own."""
 
     max_header_bytes: PositiveInt = 32 * KIB
     """Maximum size of all request headers together."""
@@ -153,6 +153,16 @@ class Settings(BaseSettings):
 
     max_instances: PositiveInt = 1000
     """Maximum number of instances in one prediction request."""
+
+    max_text_chars: PositiveInt = 1_000_000
+    """Maximum number of characters of a text in a prediction request or a data set."""
+
+    max_predicted_labels: PositiveInt = 100_000
+    """Maximum number of labels in all rankings, label sets and explanations of one prediction response,
+    together with the terms in its explanations."""
+
+    max_products: PositiveInt = 5_000_000
+    """Maximum number of products of two features (``interactions: 2``) in one prediction request."""
 
     max_experiment_cells: PositiveInt = 1000
     """Maximum number of cells in one experiment (configurations times folds)."""

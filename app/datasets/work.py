@@ -107,6 +107,7 @@ def _format_options(row: tables.Dataset) -> FormatOptions | None:
 def ingest_limits(settings: Settings) -> IngestLimits:
     """Return the limits on the content of a data set from the settings."""
     return IngestLimits(
+        text_chars=settings.max_text_chars,
         record_bytes=settings.max_record_bytes,
         examples=settings.max_examples,
         labels=settings.max_labels,

@@ -20,6 +20,7 @@ router = resource("models")
 def predict(ctx: Context, loaded: Loaded, name: ModelName, body: PredictRequest) -> PredictResponse:
     """Predict label sets and rankings of documents with a version of a model.
 
-    The maximum number of instances in a request is a setting, `COVEY_MAX_INSTANCES`.
+    Settings limit the number of instances (`COVEY_MAX_INSTANCES`), the length of a text
+    (`COVEY_MAX_TEXT_CHARS`) and the number of labels in the response (`COVEY_MAX_PREDICTED_LABELS`).
     """
     return prediction.predict(ctx, loaded, name, body)

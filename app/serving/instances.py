@@ -10,16 +10,18 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.datasets.schemas import EmailParts
-from app.http.errors import Invalid
+from app.http.errors import Invalid, TooLarge
 from app.serving.schemas import Instance
+from app.settings import Settings
 from models.data.examples import FeatureRows
+from models.features.numeric import NumericFeatures
 from models.mail import MailDocument, read_email, read_message
 from models.mail.email import Email
 from models.pipeline import Pipeline
 
 
 def to_documents(
-    pipeline: Pipeline, instances: Sequence[Instance]
+    pipeline: Pipeline, instances: Sequence[Instance], settings: Settings
 ) -> list[str] | list[MailDocument] | FeatureRows:
     """Convert instances to documents of the kind that a pipeline was trained on.
 
@@ -27,10 +29,21 @@ def to_documents(
     e-mail, as one text.
 
     Raises:
+        TooLarge: an instance exceeds a limit; the error has its pointer.
         Invalid: an instance cannot be converted; the error has its pointer.
     """
+    for i, instance in enumerate(instances):
+        if instance.text is not None and len(instance.text) > settings.max_text_chars:
+            message = (
+                f"the text has {len(instance.text):,} characters; the limit is {settings.max_text_chars:,}; "
+                "send a part of the text"
+            )
+            raise TooLarge(message, errors=[(f"/instances/{i}/text", message)])
     if pipeline.kind_ == "features":
-        return _to_feature_rows(instances)
+        rows = _to_feature_rows(instances)
+        if isinstance(pipeline.features, NumericFeatures):
+            _check_products(pipeline.features.n_products(rows), settings.max_products)
+        return rows
     if pipeline.kind_ == "email":
         return [_to_mail(instance, i) for i, instance in enumerate(instances)]
     return [
@@ -68,6 +81,15 @@ def read_json_email(email: EmailParts | None, raw_email: str | None, *, pointer:
 def mail_to_text(mail: MailDocument) -> str:
     """Convert a message to a document for a pipeline that was trained on text."""
     return "\n".join(text for text, weight in mail.learning_parts() if weight > 0)
+
+
+def _check_products(n_products: int, limit: int) -> None:
+    if n_products > limit:
+        message = (
+            f"this model multiplies each two features of an instance, which gives {n_products:,} products; "
+            f"the limit is {limit:,}; send fewer instances or features"
+        )
+        raise TooLarge(message, errors=[("/instances", message)])
 
 
 def _to_mail(instance: Instance, i: int) -> MailDocument:

@@ -28,12 +28,19 @@ def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictReque
 
     Raises:
         NotFound: there is no such model, version or alias.
+        TooLarge: an instance exceeds a limit.
         Invalid: the version cannot predict for the instances, or does not support the options.
     """
     version, pipeline = load_version(ctx, loaded, name, body.version)
-    documents = to_documents(pipeline, body.instances)
+    documents = to_documents(pipeline, body.instances, ctx.settings)
     try:
-        predictions = pipeline.predict(documents, top=body.top, explain=body.explain, quick=body.quick)
+        predictions = pipeline.predict(
+            documents,
+            top=body.top,
+            explain=body.explain,
+            quick=body.quick,
+            max_labels=ctx.settings.max_predicted_labels,
+        )
     except CoveyError as error:
         raise from_learning(error) from error
     return PredictResponse(

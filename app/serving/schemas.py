@@ -54,7 +54,8 @@ class PredictRequest(RequestModel):
     version: VersionRef = "live"
     """The number or an alias of the version that predicts."""
     top: Count | None = None
-    """Maximum number of labels in each ranking. By default every label is ranked."""
+    """Maximum number of labels in each ranking. By default every label is ranked. Required if the rankings of
+    all instances would otherwise have more labels than `COVEY_MAX_PREDICTED_LABELS`."""
     explain: bool = False
     """Whether to return the terms that contribute most to each predicted label."""
     quick: bool = False

@@ -21,6 +21,7 @@ class IngestLimits:
         labels: distinct labels of a data set, including ancestors in the label tree.
         tree_depth: levels of the label tree.
         features: distinct feature names of a data set.
+        text_chars: characters of a text.
         name_length: characters of a label, a feature name or an id.
         decompressed_bytes: bytes of the file after decompression; for a zip, of all members together.
         compression_ratio: decompressed bytes for each compressed byte; checked after the first 16 MiB.
@@ -32,6 +33,7 @@ class IngestLimits:
     labels: int = 20_000
     tree_depth: int = MAX_DEPTH
     features: int = 5_000_000
+    text_chars: int = 1_000_000
     name_length: int = 512
     decompressed_bytes: int = 32 * 2**30
     compression_ratio: int = 200

@@ -22,7 +22,8 @@ from models.serialization.strings import pack_strings, unpack_strings
 MAX_PRODUCTS = 2 * 10**8
 """Maximum number of products of two features in all examples together, which limits the memory."""
 
-_BATCH_PRODUCTS = 2**21
+_FIT_BATCH_PRODUCTS = 2**21
+_BATCH_PRODUCTS = 2**18
 
 Scaling: TypeAlias = Literal["none", "max_abs", "standard", "unit"]
 
@@ -93,7 +94,7 @@ class NumericFeatures:
         scale = _scales(X, self.parameters.scaling)
         products = np.empty(0, dtype=np.int64)
         if self.parameters.interactions == 2:
-            for block in _product_blocks(self._scaled(X, scale)):
+            for block in _product_blocks(self._scaled(X, scale), _FIT_BATCH_PRODUCTS):
                 products = np.union1d(products, block.keys[block.values != 0])
         self._set_fitted(names, scale, products)
         self.candidates_ = None
@@ -107,6 +108,17 @@ class NumericFeatures:
         index = {name: i for i, name in enumerate(self._base)}
         new_columns = np.array([index.get(name, -1) for name in rows.names], dtype=np.int32)
         return self._values(move_columns(rows.matrix, new_columns, len(self._base)))
+
+    def n_products(self, rows: FeatureRows) -> int:
+        """Return how many products ``transform`` computes for rows; 0 without interactions."""
+        if self.parameters.interactions == 1:
+            return 0
+        known = set(self._base)
+        columns = np.array([name in known for name in rows.names], dtype=np.bool_)
+        kept = columns[rows.matrix.indices]
+        ends = np.concatenate([[0], np.cumsum(kept)])[rows.matrix.indptr]
+        sizes = np.diff(ends).astype(np.int64)
+        return int((sizes * (sizes + 1) // 2).sum())
 
     def get_state(self) -> State:
         """Return the names, the divisors, and the products i · r + j of features i ≤ j."""
@@ -156,70 +168,61 @@ class NumericFeatures:
         """Scale rows of base features and add the products."""
         scaled = self._scaled(X, self._scale)
         if len(self._products):
-            scaled = stack_rows(
-                [self._with_products(scaled, block) for block in _product_blocks(scaled)], len(self.names_)
-            )
+            scaled = self._with_products(scaled)
         if not np.isfinite(scaled.data).all():
             raise UnsuitableDataError("features or their products are too large; use the scaling max_abs")
         return scaled
 
-    def _with_products(self, X: Matrix, block: _Products) -> Matrix:
-        first, last = block.rows
-        base = X[first:last]
-        positions = np.minimum(np.searchsorted(self._products, block.keys), len(self._products) - 1)
-        known = (self._products[positions] == block.keys) & (block.values != 0)
-        row = np.concatenate([np.repeat(np.arange(last - first), np.diff(base.indptr)), block.owners[known]])
-        column = self._columns[np.concatenate([base.indices, len(self._base) + positions[known]])]
-        values = np.concatenate([base.data, block.values[known]])
-        shape = (last - first, len(self.names_))
-        matrix = csr_array((values, (row.astype(np.int32), column.astype(np.int32))), shape=shape)
+    def _with_products(self, X: Matrix) -> Matrix:
+        rows = [np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))]
+        columns = [self._columns[X.indices]]
+        values = [X.data]
+        for block in _product_blocks(X, _BATCH_PRODUCTS):
+            positions = np.minimum(np.searchsorted(self._products, block.keys), len(self._products) - 1)
+            known = (self._products[positions] == block.keys) & (block.values != 0)
+            rows.append(block.rows[known])
+            columns.append(self._columns[len(self._base) + positions[known]])
+            values.append(block.values[known])
+        entries = (np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32))
+        matrix = csr_array((np.concatenate(values), entries), shape=(X.shape[0], len(self.names_)))
         matrix.sort_indices()
         return matrix
 
 
 @dataclass(frozen=True)
 class _Products:
-    """The nonzero products of two features in some rows.
+    """Some products of two features.
 
     Attributes:
-        rows: the first row, and the row after the last.
-        owners: the row of each product, relative to the first row.
+        rows: the row of each product.
         keys: i · r + j for each product of the features i ≤ j of r.
-        values: the value of each product.
+        values: the value of each product; can be 0 or infinite.
     """
 
-    rows: tuple[int, int]
-    owners: Ints
+    rows: Ints
     keys: Ints
     values: Floats
 
 
-def _product_blocks(X: Matrix) -> Iterator[_Products]:
-    """Compute the products in blocks of rows, which limits the memory."""
-    sizes = np.diff(X.indptr).astype(np.int64)
-    total = np.concatenate([[0], np.cumsum(sizes * (sizes + 1) // 2)])
+def _product_blocks(X: Matrix, batch: int) -> Iterator[_Products]:
+    """Compute the products in blocks, also within a row, which limits the memory."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    partners = X.indptr[1:][rows].astype(np.int64) - np.arange(X.nnz)
+    total = np.concatenate([[0], np.cumsum(partners)])
     if total[-1] > MAX_PRODUCTS:
         raise UnsuitableDataError(
             f"these examples have {total[-1]} products of two features, but the limit is {MAX_PRODUCTS}; use"
             " interactions 1"
         )
+    columns = X.indices.astype(np.int64)
     first = 0
-    while first < len(sizes):
-        last = int(np.searchsorted(total, total[first] + _BATCH_PRODUCTS, side="right")) - 1
-        last = max(first + 1, last)
-        entries = np.arange(X.indptr[first], X.indptr[last], dtype=np.int64)
-        partners = np.repeat(X.indptr[first + 1 : last + 1], sizes[first:last]) - entries
-        one = np.repeat(entries, partners)
-        other = one + np.arange(len(one)) - np.repeat(np.cumsum(partners) - partners, partners)
-        columns = X.indices.astype(np.int64)
+    while first < X.nnz:
+        last = max(first + 1, int(np.searchsorted(total, total[first] + batch, side="right")) - 1)
+        one = np.repeat(np.arange(first, last), partners[first:last])
+        other = one + np.arange(len(one)) - np.repeat(total[first:last] - total[first], partners[first:last])
         with np.errstate(over="ignore"):
             values = X.data[one] * X.data[other]
-        yield _Products(
-            rows=(first, last),
-            owners=np.repeat(np.arange(last - first), np.diff(total)[first:last]),
-            keys=columns[one] * X.shape[1] + columns[other],
-            values=values,
-        )
+        yield _Products(rows[one], columns[one] * X.shape[1] + columns[other], values)
         first = last
 
 

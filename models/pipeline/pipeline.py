@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -26,6 +27,9 @@ from models.pipeline.prediction import Explanation, Prediction, full_scores, qui
 from models.pipeline.progress import Phase, PipelineMonitor
 from models.pipeline.snapshot import add_prefix, select_prefix
 from models.serialization.state import read_array
+
+_BLOCK_SCORES = 2**18
+"""Scores that a prediction computes at once, which limits the memory."""
 
 
 class Pipeline:
@@ -165,6 +169,7 @@ class Pipeline:
         explain: bool = False,
         terms: int = 10,
         quick: bool = False,
+        max_labels: int | None = None,
     ) -> list[Prediction]:
         """Predict label sets and rankings.
 
@@ -175,38 +180,59 @@ class Pipeline:
             terms: maximum number of terms in an explanation.
             quick: whether to find the ``top`` labels by quick voting. The result has the same best labels as
                 full voting, computed with fewer dot products. The label set only contains labels among them.
+            max_labels: maximum number of labels in all rankings, label sets and explanations, and of terms in
+                the explanations; None for no limit.
 
         Raises:
             ParameterError: the documents are of another kind, the learner does not support ``explain`` or
-                ``quick``, or ``quick`` is set without ``top``.
+                ``quick``, ``quick`` is set without ``top``, or the predictions exceed ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
         X = self._feature_matrix(documents)
-        dot_products: Sequence[int | None] = [None] * X.shape[0]
-        if quick:
-            scores, order, dot_products = quick_scores(self.learner, X, top)
-        else:
-            scores = full_scores(self.learner, X)
-            order = ranking(scores)[:, :top]
-        label_sets = self.decide(scores)
-        descending = np.take_along_axis(scores, order, axis=1)
-        predictions = []
-        for i in range(X.shape[0]):
-            predicted = label_sets.indices[label_sets.indptr[i] : label_sets.indptr[i + 1]].tolist()
-            if quick:
-                predicted = [j for j in predicted if scores[i, j] > -np.inf]
-            x = X[[i]] if explain and predicted else X
-            predictions.append(
-                Prediction(
-                    labels=[self.labels_[j] for j in predicted],
-                    ranking=[
-                        (self.labels_[j], score)
-                        for j, score in zip(order[i].tolist(), descending[i].tolist(), strict=True)
-                    ],
-                    explanation=[self._explanation(x, j, terms) for j in predicted] if explain else [],
-                    dot_products=dot_products[i],
-                )
+        n, k = X.shape[0], len(self.labels_)
+        n_ranked = k if top is None else min(top, k)
+        left = math.inf if max_labels is None else max_labels - n * n_ranked
+        if left < 0:
+            raise ParameterError(
+                f"the rankings of {n:,} instances with {n_ranked:,} labels each would have more than "
+                f"{max_labels:,} labels; set top to a smaller number, or send fewer instances",
+                "/top",
             )
+        predictions: list[Prediction] = []
+        size = max(1, _BLOCK_SCORES // max(1, k))
+        for first in range(0, n, size):
+            block = X if n <= size else X[first : first + size]
+            dot_products: Sequence[int | None] = [None] * block.shape[0]
+            if quick:
+                scores, order, dot_products = quick_scores(self.learner, block, top)
+            else:
+                scores = full_scores(self.learner, block)
+                order = ranking(scores)[:, :top]
+            label_sets = self.decide(scores)
+            left -= label_sets.nnz * (1 + explain * (1 + terms))
+            if left < 0:
+                raise ParameterError(
+                    f"the predictions would have more than {max_labels:,} labels and terms; "
+                    f"send fewer instances{', or omit explain' if explain else ''}",
+                    "/instances",
+                )
+            descending = np.take_along_axis(scores, order, axis=1)
+            for i in range(block.shape[0]):
+                predicted = label_sets.indices[label_sets.indptr[i] : label_sets.indptr[i + 1]].tolist()
+                if quick:
+                    predicted = [j for j in predicted if scores[i, j] > -np.inf]
+                x = block[[i]] if explain and predicted else block
+                predictions.append(
+                    Prediction(
+                        labels=[self.labels_[j] for j in predicted],
+                        ranking=[
+                            (self.labels_[j], score)
+                            for j, score in zip(order[i].tolist(), descending[i].tolist(), strict=True)
+                        ],
+                        explanation=[self._explanation(x, j, terms) for j in predicted] if explain else [],
+                        dot_products=dot_products[i],
+                    )
+                )
         return predictions
 
     def explain(

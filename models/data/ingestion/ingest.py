@@ -170,6 +170,12 @@ class _RecordProcessor:
                 f"the example is of kind {record.kind}, but the first example is of kind {builder.kind}; "
                 "all examples of a data set must be of the same kind"
             )
+        if record.text is not None and len(record.text) > self._limits.text_chars:
+            raise RecordError(
+                f"the text has {len(record.text):,} characters; the limit is {self._limits.text_chars:,}; "
+                "split the document",
+                "/text",
+            )
         number = builder.n_examples + 1
         id_ = record.id if record.id is not None else str(number)
         if self._ids.add(id_):

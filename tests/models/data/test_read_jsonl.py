@@ -264,6 +264,14 @@ def test_limits_are_enforced(limits: IngestLimits, reason: str, tmp_path: Path) 
         read(content, tmp_path, limits=limits)
 
 
+def test_a_text_that_is_too_long_is_a_bad_record(tmp_path: Path) -> None:
+    content = lines({"text": "x" * 11, "labels": ["a"]}, {"text": "x" * 10, "labels": ["a"]})
+    report, _ = read(content, tmp_path, limits=IngestLimits(text_chars=10), max_bad_records=1)
+    assert report.n_examples == 1
+    assert report.bad_records[0].field == "/text"
+    assert "11 characters; the limit is 10" in report.bad_records[0].reason
+
+
 class EndlessLine(io.RawIOBase):
     """A stream of 1 GiB of the letter a, generated on the fly. Records the largest read."""
 
