@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from app.db.session import Database
 from app.settings import Settings
 from app.storage import Storage, open_storage
+from app.storage.deletion import FileDeletion
 from app.storage.probe import StorageProbe
 
 
@@ -44,6 +45,11 @@ class AppContext:
     def storage_probe(self) -> StorageProbe:
         """Checks whether the storage can be used now."""
         return StorageProbe(self.storage)
+
+    @cached_property
+    def deletion(self) -> FileDeletion:
+        """Deletes files that no row references any more."""
+        return FileDeletion(self.storage)
 
     @classmethod
     def open(cls, settings: Settings, notifier: JobNotifier) -> Self:

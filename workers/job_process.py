@@ -25,7 +25,7 @@ from app.jobs.notifier import Notifier
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
 from app.parent_death import set_parent_death_signal
-from app.storage.interface import DISK_UNAVAILABLE
+from app.storage.interface import UNAVAILABLE_ERRNOS
 from models.errors import CoveyError
 from workers import job_kinds
 from workers.log_tail import LogTail
@@ -144,7 +144,7 @@ def _run(ctx: AppContext, claim: Claim) -> None:
         detail = "the job needs more memory than the machine has; use fewer features, or a larger machine"
         job_kinds.fail(ctx, claim, _problem("out_of_memory", detail))
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in DISK_UNAVAILABLE:
+        if isinstance(error, OSError) and error.errno in UNAVAILABLE_ERRNOS:
             raise
         # A bug: a retry would only repeat it, so the job fails.
         log.exception("job.internal_error")

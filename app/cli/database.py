@@ -14,12 +14,13 @@ from app.db.session import Database
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated
 from app.maintenance import backup as backups
+from app.maintenance.storage_setup import prepare_storage
 from app.settings import Settings
 from app.storage import Storage, open_storage
 
 
 def migrate(settings: Settings, revision: str) -> str:
-    """Migrate the database to a revision and describe the change.
+    """Migrate the database to a revision, prepare the storage, and describe the change.
 
     Raises:
         CommandError: the revision does not exist, or the database is newer than this release.
@@ -29,11 +30,15 @@ def migrate(settings: Settings, revision: str) -> str:
     try:
         before = schema.current(db.engine)
         schema.migrate(db.engine, revision)
-        return f"schema: {before or 'none'} -> {schema.current(db.engine) or 'none'}"
-    except schema.SchemaError as error:
+        after = schema.current(db.engine)
+        summary = f"schema: {before or 'none'} -> {after or 'none'}"
+        # The rows of another revision may have other columns.
+        reason = prepare_storage(db, open_storage(settings)) if after == schema.head() else None
+    except (schema.SchemaError, ValueError) as error:
         raise CommandError(str(error)) from error
     finally:
         db.close()
+    return summary if reason is None else f"{summary}; {reason}"
 
 
 def back_up(settings: Settings, file: Path) -> str:

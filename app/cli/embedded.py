@@ -26,7 +26,9 @@ from app.db import schema
 from app.db.session import Database
 from app.jobs.broker import broker_command, socket_path
 from app.keys.service import AuthenticationRequiredError, require_keys
+from app.maintenance.storage_setup import prepare_storage
 from app.settings import Settings
+from app.storage import open_storage
 
 BROKER_START_SECONDS = 10.0
 """Time to wait for the broker before the worker starts without it."""
@@ -48,7 +50,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
             be used, or the service needs API keys.
     """
     with _lock(settings.data_dir), _signal_flags() as flags:
-        _prepare_database(settings)
+        _prepare_database_and_storage(settings)
         with _listen(settings) as listener:
             url = _url(listener)
             broker = ChildProcess("broker", broker_command(settings.data_dir))
@@ -137,11 +139,13 @@ def _signal_flags() -> Iterator[SignalFlags]:
             signal.signal(number, handler)
 
 
-def _prepare_database(settings: Settings) -> None:
+def _prepare_database_and_storage(settings: Settings) -> None:
     db = Database(settings.resolved_database_url())
     try:
         schema.migrate(db.engine)
         require_keys(settings, db)
+        # Without its storage, the service starts nevertheless, and readiness gives the reason.
+        prepare_storage(db, open_storage(settings))
     except (schema.SchemaError, AuthenticationRequiredError) as error:
         raise ServeError(str(error)) from error
     finally:

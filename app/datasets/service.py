@@ -10,7 +10,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
-from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, LabelItem, LabelPage
+from app.datasets.schemas import (
+    Dataset,
+    DatasetCreate,
+    DatasetPage,
+    DatasetPatch,
+    Example,
+    LabelItem,
+    LabelPage,
+)
 from app.db import tables
 from app.db.session import Database, Transaction
 from app.http.errors import ApiError, Conflict, NotFound, from_learning
@@ -29,15 +37,20 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         Invalid: the label tree has a cycle or too many levels.
         Conflict: the idempotency key was used with another request.
     """
+    if (first := idempotency.first_response(ctx.db, Dataset)) is not None:
+        return first
     if body.label_tree:
         try:
             LabelTree(body.label_tree).check_depth(ctx.settings.max_tree_depth)
         except ParameterError as error:
             raise from_learning(error) from error
+    dataset_id = new_id("ds")
+    # If the transaction fails, retention deletes the file.
+    key = None if body.examples is None else _store_examples(ctx, dataset_id, body.examples)
 
     def work(tx: Transaction) -> Dataset:
         row = tables.Dataset(
-            id=new_id("ds"),
+            id=dataset_id,
             name=body.name,
             description=body.description,
             format=_requested_format(body),
@@ -51,16 +64,21 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         )
         tx.session.add(row)
         tx.session.flush()
-        if body.examples is not None:
-            key = new_upload_key(row.id)
-            with ctx.storage.create(key) as file:
-                for example in body.examples:
-                    record = example.model_dump(mode="json", exclude_none=True, by_alias=True)
-                    file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        if key is not None:
             enqueue_ingestion(tx, row, key, encoding=None)
         return to_response(row)
 
     return idempotency.run(ctx.db, Dataset, work)
+
+
+def _store_examples(ctx: AppContext, dataset_id: str, examples: Sequence[Example]) -> str:
+    """Store the examples of a request as JSON lines; return the storage key."""
+    key = new_upload_key(dataset_id)
+    with ctx.storage.create(key) as file:
+        for example in examples:
+            record = example.model_dump(mode="json", exclude_none=True, by_alias=True)
+            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+    return key
 
 
 def _requested_format(body: DatasetCreate) -> str | None:
@@ -102,10 +120,10 @@ def attach_content(ctx: AppContext, dataset_id: str, key: str, encoding: str | N
             enqueue_ingestion(tx, row, key, encoding)
             dataset = to_response(row)
     except ApiError:
-        ctx.storage.delete(key)
+        ctx.deletion.delete([key])
         raise
     if replaced_key is not None:  # content that could not be read
-        ctx.storage.delete(replaced_key)
+        ctx.deletion.delete([replaced_key])
     return dataset
 
 
@@ -175,8 +193,7 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
         keys = [key for key in (row.upload_key, row.storage_key) if key is not None]
         tx.session.flush()
         tx.session.delete(row)
-    for key in keys:
-        ctx.storage.delete(key)
+    ctx.deletion.delete(keys)
 
 
 def page_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:

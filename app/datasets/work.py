@@ -89,7 +89,7 @@ class Ingestion:
 
         write_with_retry(ctx.db, finish)
         # The Parquet file has all examples, so the upload is no longer needed.
-        ctx.storage.delete(row.upload_key)
+        ctx.deletion.delete([row.upload_key])
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
         """Set the data set to failed, with the error. It accepts other content."""

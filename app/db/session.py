@@ -18,6 +18,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy import exc as errors
 from sqlalchemy.orm import Session
 
+from app.db import open_sessions
+
 log = structlog.get_logger()
 
 DATABASE_UNAVAILABLE = (errors.OperationalError, errors.InterfaceError, errors.TimeoutError)
@@ -72,13 +74,13 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session that only reads."""
-        with self._guard, Session(self.engine, expire_on_commit=False) as session:
+        with self._guard, open_sessions.counted(), Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction. It commits when the block ends, and rolls back if the block raises."""
-        with self._guard, self.engine.connect() as raw:
+        with self._guard, open_sessions.counted(), self.engine.connect() as raw:
             connection = raw.execution_options(covey_write=True)
             with Session(connection, expire_on_commit=False) as session, session.begin():
                 transaction = Transaction(session)

@@ -43,6 +43,8 @@ def create(
         Conflict: the data set is not ready.
         Invalid: the data set does not have the part, or has another kind of examples than the version.
     """
+    if (first := idempotency.first_response(ctx.db, Evaluation)) is not None:
+        return first
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     splits = (dataset.report or {}).get("splits", {})
     if body.part != "all" and not splits.get(body.part):

@@ -36,6 +36,8 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
         Invalid: the parts of the request do not fit together.
         TooLarge: the experiment has too many cells.
     """
+    if (first := idempotency.first_response(ctx.db, Experiment)) is not None:
+        return first
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     # Each configuration has at least one cell. Check this before the grid is expanded.
     _check_cells(n_configurations(body), body, ctx.settings.max_experiment_cells)
@@ -63,9 +65,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
         tx.session.flush()
         return to_response(tx.session, row, with_cells=True)
 
-    experiment = idempotency.run(ctx.db, Experiment, work)
-    completion.delete_unused_files(ctx)
-    return experiment
+    return idempotency.run(ctx.db, Experiment, work)
 
 
 def _check_cells(cells: int, body: ExperimentCreate, limit: int) -> None:
@@ -119,9 +119,7 @@ def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
             assert job is not None, "unfinished jobs are not deleted"  # noqa: S101
             queue.request_cancel(tx, job)
         completion.finish_if_done(tx, experiment_id)
-        experiment = to_response(tx.session, get_or_404(tx.session, experiment_id), with_cells=True)
-    completion.delete_unused_files(ctx)
-    return experiment
+        return to_response(tx.session, get_or_404(tx.session, experiment_id), with_cells=True)
 
 
 def get_or_404(session: Session, experiment_id: str) -> tables.Experiment:

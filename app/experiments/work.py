@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+
 from app.context import AppContext
 from app.db import tables
-from app.db.session import Transaction
+from app.db.session import DATABASE_UNAVAILABLE, Transaction
 from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
@@ -22,6 +24,8 @@ from models.labels import LabelTree
 from models.measures.examples import COVERING_PREFIX
 from models.serialization.array_file import write_arrays
 from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
+
+log = structlog.get_logger()
 
 
 class PlanExperiment:
@@ -121,7 +125,7 @@ class RunCell:
             return completion.finish_if_done(tx, experiment.id)
 
         if write_with_retry(ctx.db, finish):
-            completion.delete_unused_files(ctx)
+            _delete_unused_files(ctx)
 
     def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
         """End the experiment if this is its last cell to end; other cells continue."""
@@ -150,6 +154,14 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
                 tables.ExperimentCell(experiment_id=experiment.id, configuration=i, fold=fold, job_id=job.id)
             )
     tx.session.flush()
+
+
+def _delete_unused_files(ctx: AppContext) -> None:
+    """Delete the shared files, if possible now: otherwise retention does it later."""
+    try:
+        completion.delete_unused_files(ctx)
+    except (OSError, *DATABASE_UNAVAILABLE) as error:
+        log.warning("storage.files_not_deleted", reason=str(error))
 
 
 def _features(

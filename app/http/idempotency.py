@@ -77,18 +77,39 @@ class Idempotency:
                 record.response = response.model_dump(mode="json", exclude_none=True, exclude=excluded)
                 return response
             first = tx.session.get_one(IdempotencyRecord, (self._caller, self._key))
-            if first.fingerprint != self._fingerprint:
-                raise Conflict(
-                    "this Idempotency-Key was used for another request; choose a new one",
-                    code="idempotency_key_reused",
-                )
-            if one_time_field is not None:
-                raise Conflict(
-                    f"this request already created {first.response['id']}, and only the first response "
-                    f"contains the {one_time_field}; rotate that key to get a new one",
-                    code="secret_already_shown",
-                )
-            return response_type.model_validate(first.response)
+            return self._repeat(first, response_type, one_time_field)
+
+    def first_response(
+        self, db: Database, response_type: type[Response], *, one_time_field: str | None = None
+    ) -> Response | None:
+        """Return the response to an earlier request with the same key and body, or None if there is none.
+
+        Call this before anything else: what the first request needed, such as a data set, may be gone.
+
+        Raises:
+            Conflict: as ``run``.
+        """
+        if self._key is None:
+            return None
+        with db.read() as session:
+            first = session.get(IdempotencyRecord, (self._caller, self._key))
+        return None if first is None else self._repeat(first, response_type, one_time_field)
+
+    def _repeat(
+        self, first: IdempotencyRecord, response_type: type[Response], one_time_field: str | None
+    ) -> Response:
+        if first.fingerprint != self._fingerprint:
+            raise Conflict(
+                "this Idempotency-Key was used for another request; choose a new one",
+                code="idempotency_key_reused",
+            )
+        if one_time_field is not None:
+            raise Conflict(
+                f"this request already created {first.response['id']}, and only the first response "
+                f"contains the {one_time_field}; rotate that key to get a new one",
+                code="secret_already_shown",
+            )
+        return response_type.model_validate(first.response)
 
     def _reserve(self, tx: Transaction) -> IdempotencyRecord | None:
         """Reserve the key. A concurrent request waits here until the first one has ended.

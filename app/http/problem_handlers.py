@@ -28,7 +28,7 @@ from app.http.errors import (
 )
 from app.http.json_body import escape
 from app.storage import StorageUnavailableError
-from app.storage.interface import DISK_UNAVAILABLE
+from app.storage.interface import UNAVAILABLE_ERRNOS
 
 log = structlog.get_logger()
 
@@ -123,7 +123,7 @@ async def _storage_unavailable(request: Request, error: Exception) -> Response:
 
 async def _system_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)  # noqa: S101 - registered for this class
-    if error.errno not in DISK_UNAVAILABLE:
+    if error.errno not in UNAVAILABLE_ERRNOS:
         return await _internal_error(request, error)
     log.error("disk.unavailable", reason=error.strerror)
     problem = NotReady("the disk is full or unavailable; try again later", headers={"Retry-After": "30"})

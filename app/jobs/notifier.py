@@ -14,6 +14,8 @@ import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from app.db import open_sessions
+
 log = structlog.get_logger()
 
 TASK = "covey.run_job"
@@ -78,6 +80,7 @@ class Notifier:
 
     def _send(self, job_id: str) -> bool:
         """Return whether the broker accepted the notification."""
+        open_sessions.refuse_if_any("a notification")
         try:
             self._celery.send_task(TASK, args=[job_id], queue=QUEUE, retry=False)
         except (OperationalError, OSError) as error:

@@ -28,6 +28,7 @@ class AuthenticationRequiredError(RuntimeError):
 
 def create(db: Database, body: ApiKeyCreate, idempotency: Idempotency = NOT_IDEMPOTENT) -> ApiKeyCreated:
     """Create a key of 256 random bits. The database keeps only its digest."""
+    idempotency.first_response(db, ApiKeyCreated, one_time_field="secret")
     secret = _new_secret()
 
     def work(tx: Transaction) -> ApiKeyCreated:
@@ -60,6 +61,7 @@ def rotate(
     db: Database, key_id: str, body: ApiKeyRotate, idempotency: Idempotency = NOT_IDEMPOTENT
 ) -> ApiKeyCreated:
     """Give a key a new secret; the old secret keeps working for the grace period."""
+    idempotency.first_response(db, ApiKeyCreated, one_time_field="secret")
     secret = _new_secret()
 
     def work(tx: Transaction) -> ApiKeyCreated:

@@ -14,6 +14,7 @@ from typing import Any
 import redis
 import structlog
 
+from app.db import open_sessions
 from app.http.errors import TooMany
 from app.ids import new_id
 from app.jobs.broker import broker_url
@@ -120,6 +121,7 @@ class RateLimiter:
 
     def _call(self, command: Callable[..., Any], key: str, *arguments: Any) -> Any:
         """Return the result of a call to Redis; None while Redis is unavailable."""
+        open_sessions.refuse_if_any("counting a request in Redis")
         if time.monotonic() < self._paused_until:
             return None
         try:

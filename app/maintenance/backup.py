@@ -28,8 +28,9 @@ import zstandard
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from app.db import rows, schema
+from app.db.file_references import FILE_COLUMNS
 from app.db.session import Database
-from app.storage import Storage
+from app.storage import Storage, StorageUnavailableError
 from app.storage.interface import validate_key
 from app.version import __version__
 
@@ -40,9 +41,6 @@ TABLES = "database/"
 FILES = "storage/"
 MAX_ATTEMPTS = 5
 """Maximum number of times that a backup starts. It restarts if a file that its rows reference is deleted."""
-
-FILE_COLUMNS = {"datasets": ("upload_key", "storage_key"), "model_versions": ("artifact_key",)}
-"""Columns with keys of files that a backup must contain. (A job can be restored without its checkpoint.)"""
 
 _CHUNK_BYTES = 1024 * 1024
 _MAX_MANIFEST_BYTES = 256 * 1024 * 1024
@@ -138,15 +136,18 @@ def restore(db: Database, storage: Storage, source: Path) -> Summary:
                     f"the database is not empty: it has rows in {', '.join(non_empty)}; "
                     "restore to an empty database"
                 )
+    storage.initialize()
     if (first := next(iter(storage.all_files()), None)) is not None:
         raise BackupError(f"the storage is not empty: it contains {first.key}; restore to an empty storage")
     # The rows are inserted into tables of the backup's revision, and then migrated to this release.
     schema.migrate(db.engine, manifest.revision)
     try:
-        count = _extract(db, storage, source)
+        _extract_files(storage, source)
+        count = _extract_rows(db, source)
     except BaseException:
-        for key in manifest.files:
-            storage.delete(key)
+        with suppress(StorageUnavailableError):
+            for key in manifest.files:
+                storage.delete(key)
         raise
     schema.migrate(db.engine)
     return Summary(count, len(manifest.files), sum(member.size_bytes for member in manifest.files.values()))
@@ -223,17 +224,23 @@ def _write(db: Database, storage: Storage, archive: tarfile.TarFile, spool: Path
     return Summary(count, len(manifest.files), sum(member.size_bytes for member in manifest.files.values()))
 
 
-def _extract(db: Database, storage: Storage, source: Path) -> int:
-    """Write the rows and files of a verified archive to the database and storage. Return the row count."""
-    count = 0
-    with db.write() as tx, _members(source) as members:
-        tables = rows.reflect_tables(tx)
+def _extract_files(storage: Storage, source: Path) -> None:
+    """Write the files of a verified archive to the storage."""
+    with _members(source) as members:
         for name, file in members:
             if name.startswith(FILES):
                 with storage.create(name.removeprefix(FILES)) as target:
                     while chunk := file.read(_CHUNK_BYTES):
                         target.write(chunk)
-            elif name.startswith(TABLES):
+
+
+def _extract_rows(db: Database, source: Path) -> int:
+    """Write the rows of a verified archive to the database in one transaction. Return their number."""
+    count = 0
+    with db.write() as tx, _members(source) as members:
+        tables = rows.reflect_tables(tx)
+        for name, file in members:
+            if name.startswith(TABLES):
                 table = tables[name.removeprefix(TABLES).removesuffix(".jsonl")]
                 count += rows.import_rows(tx, table, map(json.loads, file))
     return count

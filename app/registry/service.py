@@ -65,8 +65,7 @@ def delete_model(ctx: AppContext, name: str) -> None:
         tx.session.execute(delete_rows(tables.ModelAlias).where(tables.ModelAlias.model == name))
         tx.session.execute(delete_rows(tables.ModelVersion).where(of_model))
         tx.session.execute(delete_rows(tables.Model).where(tables.Model.name == name))
-    for key in keys:
-        ctx.storage.delete(key)
+    ctx.deletion.delete(keys)
 
 
 def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
@@ -96,7 +95,7 @@ def artifact_path(ctx: AppContext, name: str, version: int) -> tuple[Path, Artif
     """Return the local path of the artifact of a version, and its digest and size."""
     with ctx.db.read() as session:
         row = _get_version_or_404(session, name, version)
-        return ctx.storage.local(row.artifact_key), _artifact_to_response(row)
+    return ctx.storage.local(row.artifact_key), _artifact_to_response(row)
 
 
 def delete_version(ctx: AppContext, name: str, version: int) -> None:
@@ -138,7 +137,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
             )
         key = row.artifact_key
         tx.session.delete(row)
-    ctx.storage.delete(key)
+    ctx.deletion.delete([key])
 
 
 def import_version(ctx: AppContext, name: str, key: str, idempotency: Idempotency) -> ModelVersion:

@@ -2,13 +2,14 @@
 
 from app.storage.bucket import BucketStorage
 from app.storage.factory import open_storage
-from app.storage.interface import FileInfo, Storage, StorageUnavailableError, StoredFile
+from app.storage.interface import FileInfo, MissingFileError, Storage, StorageUnavailableError, StoredFile
 from app.storage.local import LocalStorage
 
 __all__ = [
     "BucketStorage",
     "FileInfo",
     "LocalStorage",
+    "MissingFileError",
     "Storage",
     "StorageUnavailableError",
     "StoredFile",

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from app.db import open_sessions
 from app.storage.cache import LocalCache
 from app.storage.interface import (
     FileInfo,
+    MissingFileError,
     StorageUnavailableError,
     StoredFile,
     check_same_bytes,
@@ -97,6 +99,19 @@ class BucketStorage:
             cache=cache,
         )
 
+    def initialize(self, *, must_contain_files: bool = False) -> None:  # noqa: ARG002 - see below
+        """Check that the bucket exists. It needs no marker, because an absent bucket does not look empty.
+
+        Raises:
+            StorageUnavailableError: the bucket does not exist, or does not respond.
+        """
+        with _convert_errors():
+            self._client_for_checks().head_bucket(Bucket=self._bucket)
+
+    def is_initialized(self) -> bool:
+        """Return true; see ``initialize``."""
+        return True
+
     @contextmanager
     def create(self, key: str) -> Iterator[BinaryIO]:
         """Open a new file for writing. Its content is uploaded in parts while it is written.
@@ -104,6 +119,7 @@ class BucketStorage:
         Raises:
             StorageUnavailableError: the upload failed.
         """
+        open_sessions.refuse_if_any("a call to the storage")
         name = self._name(key)
         read_end, write_end = os.pipe()
         reader = _PipeReader(read_end)
@@ -138,20 +154,28 @@ class BucketStorage:
         """Return the path of the file in the local cache. It is not evicted while this process uses it.
 
         Raises:
-            FileNotFoundError: the file does not exist.
-            StorageUnavailableError: the bucket does not respond.
+            MissingFileError: the file does not exist.
+            StorageUnavailableError: the bucket does not respond or does not exist.
         """
         name = self._name(key)
-        with _convert_errors(key):
-            head = self._client().head_object(Bucket=self._bucket, Key=name)
-        tag, size = head["ETag"], head["ContentLength"]
+        tag, size = self._head(key)
         digest = hashlib.sha256(f"{self._endpoint}\n{self._bucket}\n{name}\n{tag}".encode()).hexdigest()[:16]
 
         def download(path: Path) -> None:
-            with _convert_errors(key):
+            with _convert_errors():
                 self._client().download_file(self._bucket, name, str(path), Config=_transfer())
 
-        return self._cache.get(f"{digest}.{key.replace('/', '.')}", size, download)
+        with _convert_errors():
+            return self._cache.get(f"{digest}.{key.replace('/', '.')}", size, download)
+
+    def size(self, key: str) -> int:
+        """Return the size of a file in bytes.
+
+        Raises:
+            MissingFileError: the file does not exist.
+            StorageUnavailableError: the bucket does not respond or does not exist.
+        """
+        return self._head(key)[1]
 
     def delete(self, key: str) -> None:
         """Delete a file. It is no error if the file does not exist."""
@@ -186,6 +210,19 @@ class BucketStorage:
             client.put_object(Bucket=self._bucket, Key=name, Body=written)
             read = client.get_object(Bucket=self._bucket, Key=name)["Body"].read()
         check_same_bytes(written, read)
+
+    def _head(self, key: str) -> tuple[str, int]:
+        """Return the tag and the size of a file."""
+        with _convert_errors():
+            try:
+                head = self._client().head_object(Bucket=self._bucket, Key=self._name(key))
+            except self._client().exceptions.ClientError as error:
+                if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") != 404:
+                    raise
+                # The response does not tell whether the file or the whole bucket is missing.
+                self._client().head_bucket(Bucket=self._bucket)
+                raise MissingFileError(key) from error
+        return head["ETag"], head["ContentLength"]
 
     def _name(self, key: str) -> str:
         return f"{self._prefix}/{validate_key(key)}" if self._prefix else validate_key(key)
@@ -280,20 +317,15 @@ def _transfer() -> TransferConfig:
 
 
 @contextmanager
-def _convert_errors(key: str | None = None) -> Iterator[None]:
-    """Raise errors of boto3 as storage errors.
-
-    Args:
-        key: key of the file that is read; if the bucket does not contain it, FileNotFoundError is raised.
-    """
+def _convert_errors() -> Iterator[None]:
+    """Refuse the call inside a transaction, and raise errors of boto3 and of the cache as storage errors."""
     from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see _new_client
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
+    open_sessions.refuse_if_any("a call to the storage")
     try:
         yield
-    except ClientError as error:
-        if key is not None and error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
-            raise FileNotFoundError(key) from error
-        raise StorageUnavailableError(str(error)) from error
-    except (BotoCoreError, Boto3Error) as error:
+    except (StorageUnavailableError, MissingFileError):
+        raise
+    except (ClientError, BotoCoreError, Boto3Error, OSError) as error:
         raise StorageUnavailableError(str(error)) from error

@@ -18,14 +18,14 @@ from typing import BinaryIO, Protocol
 _KEY = re.compile(r"[a-z]+/[A-Za-z0-9_.-]+")
 
 
-DISK_UNAVAILABLE = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EIO,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ESTALE,
+UNAVAILABLE_ERRNOS = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE),  # full or damaged
+        *(errno.EROFS, errno.EACCES, errno.EPERM),  # not writable now, as after an error of the disk
+        *(errno.ENODEV, errno.ENXIO, errno.EREMOTEIO, errno.ESTALE, errno.ENOTCONN, errno.ESHUTDOWN),  # gone
+        *(errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+        *(errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EAGAIN, errno.EINTR, errno.EBUSY),
+    }
 )
 """Error numbers that do not depend on the request, so that the same request may succeed later."""
 
@@ -59,14 +59,31 @@ class FileInfo:
 
 
 class StorageUnavailableError(OSError):
-    """The storage does not respond, or refuses a request. The request can be repeated later."""
+    """The storage does not respond, or refuses a request. The request can be repeated later.
 
-    def __init__(self, reason: str) -> None:
+    Args:
+        reason: what is wrong, for the log.
+        public_reason: what is wrong, without any address; readiness shows it to everybody.
+    """
+
+    def __init__(self, reason: str, public_reason: str = "it does not answer") -> None:
         super().__init__(errno.EIO, f"the storage is unavailable: {reason}")
+        self.public_reason = public_reason
+
+
+class MissingFileError(FileNotFoundError):
+    """The storage is available, but does not contain the file."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(errno.ENOENT, "the storage does not contain the file", key)
+        self.key = key
 
 
 class Storage(Protocol):
     """A store of files under keys.
+
+    Every method raises ``StorageUnavailableError`` if the storage cannot be used now, and
+    ``SessionOpenError`` if the calling thread has a database session open.
 
     Attributes:
         check_seconds: time for which the result of a check can be reused.
@@ -74,11 +91,30 @@ class Storage(Protocol):
 
     check_seconds: float
 
+    def initialize(self, *, must_contain_files: bool = False) -> None:
+        """Prepare the storage for its first use. Do nothing if it was prepared before.
+
+        Args:
+            must_contain_files: whether a storage without files is not the right one.
+
+        Raises:
+            StorageUnavailableError: the storage cannot be written, or contains no files.
+        """
+        ...
+
+    def is_initialized(self) -> bool:
+        """Return whether the storage was prepared, and so is not the empty place of an absent storage.
+
+        Raises:
+            StorageUnavailableError: the storage cannot be read.
+        """
+        ...
+
     def check(self) -> None:
         """Write a few bytes and read them back.
 
         Raises:
-            OSError: the storage is not readable and writable now.
+            StorageUnavailableError: the storage is not readable and writable now.
         """
         ...
 
@@ -94,7 +130,15 @@ class Storage(Protocol):
         """Return a local path from which the file can be read.
 
         Raises:
-            FileNotFoundError: the file does not exist.
+            MissingFileError: the file does not exist.
+        """
+        ...
+
+    def size(self, key: str) -> int:
+        """Return the size of a file in bytes, without reading the file.
+
+        Raises:
+            MissingFileError: the file does not exist.
         """
         ...
 
@@ -122,10 +166,11 @@ def check_same_bytes(written: bytes, read: bytes) -> None:
     """Check that a storage returned the bytes that were written.
 
     Raises:
-        OSError: the bytes differ.
+        StorageUnavailableError: the bytes differ.
     """
     if read != written:
-        raise OSError(errno.EIO, "the storage returns other bytes than were written")
+        message = "it returns other bytes than were written"
+        raise StorageUnavailableError(message, message)
 
 
 def validate_key(key: str) -> str:

@@ -57,7 +57,7 @@ class StorageProbe:
             self._storage.check()
         except OSError as error:
             log.error("storage.unavailable", reason=error.strerror)  # noqa: TRY400 - a traceback adds nothing
-            # Readiness is public, so the reason must not reveal the address of the bucket.
-            cause = "it does not answer" if isinstance(error, StorageUnavailableError) else error.strerror
+            # Readiness is public, so the reason must not reveal the address of the storage.
+            cause = error.public_reason if isinstance(error, StorageUnavailableError) else error.strerror
             return f"the storage cannot be used ({cause})"
         return None

@@ -40,6 +40,8 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
         Conflict: the data set is not ready.
         Invalid: the parts of the request do not fit together.
     """
+    if (first := idempotency.first_response(ctx.db, TrainingJob)) is not None:
+        return first
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
     left_out = _left_out(request, dataset.report or {})

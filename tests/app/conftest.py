@@ -110,7 +110,9 @@ def ctx(database: Database, database_url: str, tmp_path: Path) -> Iterator[AppCo
     """The context of a process of the service, with a fresh database and an unavailable broker."""
     settings = Settings(data_dir=tmp_path, database_url=database_url, lease_seconds=10)
     notifier = Notifier(broker_url(settings))
-    yield AppContext(settings, database, LocalStorage(tmp_path / "storage"), notifier)
+    storage = LocalStorage(tmp_path / "storage")
+    storage.initialize()
+    yield AppContext(settings, database, storage, notifier)
     notifier.close()
 
 

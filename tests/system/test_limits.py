@@ -228,7 +228,7 @@ def test_deleting_a_data_set_deletes_its_files(own_stack: Stack) -> None:
     assert failed["state"] == "failed"
 
     def files() -> list[Path]:
-        return [path for path in (stack.data / "storage").rglob("*") if path.is_file()]
+        return [path for path in (stack.data / "storage").rglob("*/*") if path.is_file()]
 
     assert files()
     for deleted in (dataset, failed):

@@ -44,6 +44,7 @@ def loader(monkeypatch: pytest.MonkeyPatch) -> Loader:
 @pytest.fixture
 def storage(tmp_path: Path) -> LocalStorage:
     storage = LocalStorage(tmp_path)
+    storage.initialize()
     for name in "abc":
         with storage.create(f"artifacts/{name}") as file:
             file.write(name.encode())

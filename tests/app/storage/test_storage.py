@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,7 +41,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def storage(url: str, tmp_path: Path) -> Storage:
-    return open_storage(Settings(data_dir=tmp_path / "data", storage_url=url))
+    storage = open_storage(Settings(data_dir=tmp_path / "data", storage_url=url))
+    storage.initialize()
+    return storage
 
 
 def write(storage: Storage, key: str, content: bytes) -> None:
@@ -240,7 +241,6 @@ def test_an_invalid_url_is_rejected(url: str, reason: str, tmp_path: Path) -> No
 def test_without_a_url_files_are_in_the_data_folder(tmp_path: Path) -> None:
     storage = open_storage(Settings(data_dir=tmp_path, storage_url=""))
     assert isinstance(storage, LocalStorage)
+    storage.initialize()
     write(storage, "uploads/one", b"1")
     assert (tmp_path / "storage" / "uploads" / "one").read_bytes() == b"1"
-    shutil.rmtree(tmp_path / "storage")
-    storage.delete("uploads/one")

@@ -99,7 +99,9 @@ def test_content_over_a_limit_fails_and_names_the_limit(small: Stack, content: b
     assert limit in error or limit.replace(",", "") in error, error
     small.call("DELETE", f"/v1/datasets/{failed['id']}", 204)
     storage = small.data / "storage"
-    wait_for(lambda: not any(path.is_file() for path in storage.rglob("*")) or None, what="an empty storage")
+    wait_for(
+        lambda: not any(path.is_file() for path in storage.rglob("*/*")) or None, what="an empty storage"
+    )
 
 
 def test_a_message_over_the_limit_is_truncated_and_routed(small: Stack) -> None:
