@@ -36,8 +36,8 @@ not mounted, and writes nothing here.
 """
 
 NOT_MOUNTED = (
-    f"its folder does not contain the file {MARKER}; mount the storage, or run `covey migrate` if this is the "
-    "right folder"
+    f"its folder does not contain the file {MARKER}; mount the storage, or run `covey migrate` if this is "
+    "the right folder"
 )
 EMPTY = (
     "its folder contains no files, but the database refers to files; mount the storage, or create the file "

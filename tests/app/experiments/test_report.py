@@ -97,13 +97,14 @@ def test_comparisons_pair_the_same_held_out_examples(ctx: AppContext) -> None:
     experiment_id = run_experiment(ctx)
     report = reports.get(ctx, experiment_id)
     with ctx.db.read() as session:
-        examples: dict[tuple[int, int], Any] = {
-            (cell.configuration, cell.fold): safetensors.numpy.load_file(
-                ctx.storage.local(job.result["examples"])
-            )
-            for cell, job in service.cell_rows(session, experiment_id)
-            if job.result is not None
-        }
+        rows = service.cell_rows(session, experiment_id)
+    examples: dict[tuple[int, int], Any] = {
+        (cell.configuration, cell.fold): safetensors.numpy.load_file(
+            ctx.storage.local(job.result["examples"])
+        )
+        for cell, job in rows
+        if job.result is not None
+    }
     pairs = [(0, 1), (0, 2), (1, 2)]
     for measure in ("hamming_loss", "average_precision", "covering_error.exact"):
         compared = [c for c in report.comparisons if c.measure == measure]

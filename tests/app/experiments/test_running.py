@@ -251,6 +251,7 @@ def test_cancelling_keeps_finished_cells_and_stops_the_rest(ctx: AppContext) -> 
     assert stopped.state == "cancelled"
     assert (stopped.counts.succeeded, stopped.counts.cancelled) == (2, 7)
     assert in_process.queued(ctx) == []
+    completion.delete_unused_files(ctx)  # as retention does
     assert stored_files(ctx) == []
     report = report_of(ctx, experiment)
     assert report.state == "cancelled"

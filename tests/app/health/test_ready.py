@@ -14,6 +14,7 @@ from app.context import AppContext
 from app.db import tables
 from app.health.service import check_readiness
 from app.storage import LocalStorage, StorageUnavailableError, probe
+from app.storage.local import NOT_MOUNTED
 from app.storage.probe import StorageProbe
 
 
@@ -28,6 +29,7 @@ class FakeStorage(LocalStorage):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
+        self.initialize()
         self.checks = 0
         self.responds = threading.Event()
         self.responds.set()
@@ -41,7 +43,7 @@ class FakeStorage(LocalStorage):
         super().check()
 
 
-def test_the_service_is_not_ready_if_the_storage_folder_is_missing_or_a_file(ctx: AppContext) -> None:
+def test_the_service_is_not_ready_without_the_folder_of_the_storage_or_its_marker(ctx: AppContext) -> None:
     assert isinstance(ctx.storage, LocalStorage)
     ctx.storage.check_seconds = 0.0
     with ctx.db.write() as tx:
@@ -53,11 +55,14 @@ def test_the_service_is_not_ready_if_the_storage_folder_is_missing_or_a_file(ctx
     shutil.rmtree(root)
     state = check_readiness(ctx)
     assert (state.ready, state.database, state.workers) == (False, True, 1)
-    assert state.reasons == ["the storage cannot be used (No such file or directory)"]
+    assert state.reasons == [f"the storage cannot be used ({NOT_MOUNTED})"]
     root.touch()
-    assert check_readiness(ctx).reasons == ["the storage cannot be used (Not a directory)"]
+    assert check_readiness(ctx).reasons == [f"the storage cannot be used ({NOT_MOUNTED})"]
     root.unlink()
-    (root / "tmp").mkdir(parents=True)
+    root.mkdir()
+    assert check_readiness(ctx).reasons == [f"the storage cannot be used ({NOT_MOUNTED})"]
+    assert list(root.iterdir()) == [], "nothing is written where the storage is not mounted"
+    ctx.storage.initialize()
     assert check_readiness(ctx).ready
     assert list((root / "tmp").iterdir()) == []
 
