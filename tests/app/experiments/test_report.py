@@ -97,12 +97,12 @@ def test_comparisons_pair_the_same_held_out_examples(ctx: AppContext) -> None:
     experiment_id = run_experiment(ctx)
     report = reports.get(ctx, experiment_id)
     with ctx.db.read() as session:
-        rows = service.cell_rows(session, experiment_id)
+        cell_rows = service.cell_rows(session, experiment_id)
     examples: dict[tuple[int, int], Any] = {
         (cell.configuration, cell.fold): safetensors.numpy.load_file(
             ctx.storage.local(job.result["examples"])
         )
-        for cell, job in rows
+        for cell, job in cell_rows
         if job.result is not None
     }
     pairs = [(0, 1), (0, 2), (1, 2)]
