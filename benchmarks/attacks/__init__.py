@@ -28,7 +28,21 @@ from importlib import import_module
 
 from benchmarks.attacks.harness import ATTACKS, Attack
 
-AREAS = ("text",)
+AREAS = (
+    "text",
+    "requests",
+    "artifacts",
+    "keys",
+    "connections",
+    "races",
+    "queue",
+    "queries",
+    "decisions",
+    "learners",
+    "broker",
+    "storage",
+    "database",
+)
 
 
 def all_attacks() -> list[Attack]:

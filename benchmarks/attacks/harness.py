@@ -145,6 +145,18 @@ class Service:
         """Send a POST request."""
         return self.request("POST", path, **options)
 
+    def responds(self) -> bool:
+        """Whether the API responds."""
+        with suppress(httpx.HTTPError):
+            return self.get("/health/live").status_code == 200
+        return False
+
+    @property
+    def production(self) -> Production:
+        """The service, if its processes were started one by one."""
+        assert isinstance(self.stack, Production)
+        return self.stack
+
     @contextmanager
     def watched(self) -> Iterator[Cost]:
         """Measure the API process while the block runs. Another client sends health checks."""
@@ -307,12 +319,10 @@ class Targets:
         return self._shared
 
     @contextmanager
-    def new(self, settings: Mapping[str, str] | None = None, **options: Any) -> Iterator[Service]:
-        """Run another ``covey serve`` while the block lasts."""
-        stack = Stack(
-            self.new_folder() / "data", {"COVEY_LOG_LEVEL": "warning", **(settings or {})}, **options
-        )
-        stack.start()
+    def new(self, settings: Mapping[str, str] | None = None, data: Path | None = None) -> Iterator[Service]:
+        """Run another ``covey serve`` while the block lasts, on a data folder or on a new one."""
+        folder = data or self.new_folder() / "data"
+        stack = Stack(folder, {"COVEY_LOG_LEVEL": "warning", **(settings or {})}).start()
         try:
             yield Service(stack)
         finally:

@@ -1,0 +1,84 @@
+"""A broker that is away or mute, and heartbeats that something slow could hold up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+
+from benchmarks.attacks.harness import (
+    Dependencies,
+    Result,
+    Service,
+    Targets,
+    at_most,
+    attack,
+    expect,
+)
+
+MAX_GAP_SECONDS = 5.0
+"""Longest time between heartbeats; a worker counts as gone after 15 s."""
+OBSERVED_SECONDS = 25.0
+
+
+def _trains(service: Service, what: str) -> Iterator[Result]:
+    began = time.monotonic()
+    job = service.stack.finished(service.stack.train(service.dataset, model="meanwhile")["id"], 120)
+    yield expect(f"state of a training, {what}", job["state"], "succeeded")
+    yield at_most(f"time until it ended, {what}", time.monotonic() - began, 30.0, "s")
+
+
+@attack("trainings while the broker is away")
+def away(targets: Targets) -> Iterator[Result]:
+    """Train while the broker refuses connections and is mute, with workers that started before and after."""
+    with targets.with_dependencies() as (service, servers):
+        service.prepare()
+        servers.broker.refuse()
+        yield from _trains(service, "refused, with the old worker")
+        service.production.stop_workers()
+        service.production.start_workers()
+        yield from _trains(service, "refused, with a new worker")
+        servers.broker.heal()
+        servers.broker.mute()
+        yield from _trains(service, "mute, with the same worker")
+        service.production.stop_workers()
+        service.production.start_workers()
+        yield from _trains(service, "mute, with a new worker")
+        servers.broker.heal()
+        yield from _trains(service, "healthy again")
+
+
+def _longest_gap(servers: Dependencies) -> float:
+    """Observe the heartbeats of all workers, and return the longest time without one."""
+    longest = 0.0
+    query = "SELECT extract(epoch FROM clock_timestamp() - max(last_seen_at)) FROM workers WHERE NOT stopping"
+    with psycopg.connect(servers.database_url, autocommit=True) as connection:
+        until = time.monotonic() + OBSERVED_SECONDS
+        while time.monotonic() < until:
+            row = connection.execute(query).fetchone()
+            longest = max(longest, float(row[0]) if row is not None and row[0] is not None else 0.0)
+            time.sleep(0.1)
+    return longest
+
+
+@attack("heartbeats with a mute broker and with slow storage")
+def heartbeats(targets: Targets) -> Iterator[Result]:
+    """Queue jobs that no worker can take, so that workers are notified again and again; list slow storage."""
+    settings = {"COVEY_WORKER_CONCURRENCY": "1", "COVEY_COLLECT_SECONDS": "1"}
+    with targets.with_dependencies(settings) as (service, servers):
+        service.prepare()
+        learner = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
+        jobs = [service.stack.train(service.dataset, model="long", learner=learner)["id"] for _ in range(5)]
+        servers.broker.mute()
+        yield at_most(
+            "longest time without a heartbeat, mute broker", _longest_gap(servers), MAX_GAP_SECONDS, "s"
+        )
+        servers.broker.heal()
+        servers.storage.delay(6.0)
+        yield at_most(
+            "longest time without a heartbeat, slow storage", _longest_gap(servers), MAX_GAP_SECONDS, "s"
+        )
+        servers.storage.heal()
+        for job in jobs:
+            service.stack.call("POST", f"/v1/training-jobs/{job}/cancel", 202)
