@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import httpx
-
 from benchmarks.attacks.harness import (
     MIB,
     PREDICT,
@@ -123,7 +121,7 @@ def half_requests(targets: Targets) -> Iterator[Result]:
                 held[name] = [opened.enter_context(service.connect()) for _ in range(SILENT // 3 + 1)]
                 for connection in held[name]:
                     connection.sendall(content)
-            with httpx.Client(base_url=service.stack.url, timeout=30, trust_env=False) as client:
+            with service.client(30) as client:
                 response = client.post(PREDICT, json=BODY)
             yield expect(f"status of a prediction beside {SILENT} connections", response.status_code, 200)
             for name, connections in held.items():
@@ -154,11 +152,11 @@ def half_bodies(targets: Targets) -> Iterator[Result]:
                 continue
         grown = (memory(service.api, "VmRSS") - before) / MIB
         yield at_most("growth of the API", grown, 512.0, "MiB")
-        with httpx.Client(base_url=service.stack.url, timeout=30, trust_env=False) as client:
+        with service.client(30) as client:
             yield expect("status of a prediction meanwhile", client.post(PREDICT, json=BODY).status_code, 200)
 
 
-@attack("malformed HTTP", short=True)
+@attack("malformed HTTP")
 def malformed(targets: Targets) -> Iterator[Result]:
     """Send bytes that are no HTTP; the response must be a problem document."""
     for name, content in {

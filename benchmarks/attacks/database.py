@@ -32,7 +32,7 @@ def full_disk(targets: Targets) -> Iterator[Result]:
             return
         with targets.new(data=data) as service:
             service.prepare()
-            keys = {}
+            keys: dict[str, dict[str, str]] = {}
             for scope in ("admin", "read", "predict"):
                 headers = keys.get("admin", {})
                 body = {"name": scope, "scopes": [scope]}

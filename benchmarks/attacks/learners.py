@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.attacks.harness import Result, Service, Targets, at_most, attack, expect, holds, until
+from benchmarks.attacks.harness import Result, Service, Targets, attack, expect, holds, until, within
 
 UNEXPECTED = ("internal_error", "worker_lost")
 ENDED = ("succeeded", "failed", "cancelled")
@@ -103,4 +103,4 @@ def cancellation(targets: Targets) -> Iterator[Result]:
     until(lambda: service.stack.job(job)["state"] != "queued", "the start", 60)
     service.request("POST", f"/v1/training-jobs/{job}/cancel")
     seconds = until(lambda: service.stack.job(job)["state"] in ENDED, "the end", 120)
-    yield at_most("time until the job ended", seconds, 60.0, "s")
+    yield within("time until the job ended", seconds, 60.0)

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from stack import departments
 
-from benchmarks.attacks.harness import QUICK, Result, Targets, at_most, attack, expect, job_state, lines
+from benchmarks.attacks.harness import (
+    QUICK,
+    Result,
+    Targets,
+    attack,
+    expect,
+    job_state,
+    lines,
+    within,
+)
 
 CELLS = 1000
 
@@ -32,10 +41,10 @@ def experiment_first(targets: Targets) -> Iterator[Result]:
         )
         while job_state(service, "datasets", created["id"]) not in ("ready", "failed"):
             time.sleep(0.05)
-        yield at_most("time until the upload was ready", time.monotonic() - began, 20.0, "s")
+        yield within("time until the upload was ready", time.monotonic() - began, 20.0)
         began = time.monotonic()
         service.train(created["id"], "urgent")
-        yield at_most("time until a training ended", time.monotonic() - began, 20.0, "s")
+        yield within("time until a training ended", time.monotonic() - began, 20.0)
         yield expect(
             "state of the experiment", job_state(service, "experiments", experiment), "queued", "running"
         )

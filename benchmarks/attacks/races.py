@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import httpx
-
 from benchmarks.attacks.harness import (
     FALLBACK,
     MODEL,
@@ -27,12 +25,14 @@ MESSAGE = {"email": {"subject": "Invoice", "text": "my invoice is wrong"}}
 
 def _sender(service: Service, method: str, path: str, body: object = None) -> Callable[[], int]:
     """Return a function that sends a request on a connection of its own, and returns the status."""
-    client = httpx.Client(base_url=service.stack.url, timeout=300, trust_env=False)
+    client = service.client()
     client.get("/health/live")
 
     def send() -> int:
-        with client:
-            return client.request(method, path, **({} if body is None else {"json": body})).status_code
+        try:
+            return client.request(method, path, json=body).status_code
+        finally:
+            client.close()
 
     return send
 

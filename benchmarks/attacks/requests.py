@@ -18,6 +18,7 @@ from benchmarks.attacks.harness import (
     attack,
     expect,
     holds,
+    within,
 )
 
 JSON = {"Content-Type": "application/json"}
@@ -34,7 +35,7 @@ def _cost(service: Service, what: str, path: str, body: dict[str, Any]) -> Itera
         response = service.post(path, json=body)
     yield holds(f"{what}: status", response.status_code < 500, response.status_code)
     yield at_most(f"{what}: CPU time of the API", cost.cpu_seconds, ALLOWED_SECONDS, "s")
-    yield at_most(f"{what}: longest health check", cost.longest_wait, ALLOWED_SECONDS, "s")
+    yield within(f"{what}: longest health check", cost.longest_wait, ALLOWED_SECONDS)
 
 
 @attack("deep trees and large coverings", short=True)
@@ -101,7 +102,7 @@ def surrogates(targets: Targets) -> Iterator[Result]:
         yield expect(f"status of the list {path}", service.get(path).status_code, 200)
 
 
-@attack("line breaks in destinations", short=True)
+@attack("line breaks in destinations")
 def destinations(targets: Targets) -> Iterator[Result]:
     """Configure destinations that would add header fields to a mail."""
     hostile = "a@example.org\r\nBcc: b@example.org"

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fault_injection
@@ -23,13 +23,13 @@ from benchmarks.attacks.harness import (
     Result,
     Service,
     Targets,
-    at_most,
     at_the_same_time,
     attack,
     expect,
     holds,
     job_state,
     until,
+    within,
 )
 
 BODY = {"instances": [{"text": TEXT}]}
@@ -59,7 +59,7 @@ def _experiment(service: Service) -> httpx.Response:
 def _recover(service: Service, kind: str, job: str) -> Iterator[Result]:
     seconds = until(lambda: job_state(service, kind, job) not in WAITING, f"the end of {job}", 120)
     yield expect(f"state of the {kind} afterwards", job_state(service, kind, job), "succeeded")
-    yield at_most(f"time until the {kind} ended", seconds, 60.0, "s")
+    yield within(f"time until the {kind} ended", seconds, 60.0)
 
 
 @attack("a storage folder that goes away and comes back")
@@ -113,6 +113,10 @@ def _remount(folder: Path, mode: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{mode}", str(folder)], check=True)
 
 
+def _has_another_api(service: Service, api: int) -> Callable[[], bool]:
+    return lambda: service.stack.processes("-m app api") not in ([], [api])
+
+
 @attack("a version whose file is missing or damaged")
 def lost_file(targets: Targets) -> Iterator[Result]:
     """Delete and damage the files of versions that are not loaded."""
@@ -129,7 +133,7 @@ def lost_file(targets: Targets) -> Iterator[Result]:
                 file.write_bytes(content)
             api = service.api
             os.kill(api, signal.SIGKILL)  # a new process has not loaded the version
-            until(lambda api=api: service.stack.processes("-m app api") not in ([], [api]), "a new API")
+            until(_has_another_api(service, api), "a new API")
             until(service.responds, "the API to respond")
             yield expect(
                 f"status of a prediction, {damage}", service.post(PREDICT, json=BODY).status_code, 503
@@ -165,13 +169,13 @@ def cold_downloads(targets: Targets) -> Iterator[Result]:
         servers.storage.delay(6.0)
 
         def predict(name: str) -> int:
-            with httpx.Client(base_url=service.stack.url, timeout=300, trust_env=False) as client:
+            with service.client() as client:
                 return client.post(f"/v1/models/{name}/predict", json=BODY).status_code
 
         waits: list[float] = []
 
         def read() -> None:
-            with httpx.Client(base_url=service.stack.url, timeout=300, trust_env=False) as client:
+            with service.client() as client:
                 for _ in range(20):
                     time.sleep(0.4)
                     began = time.monotonic()
@@ -179,7 +183,7 @@ def cold_downloads(targets: Targets) -> Iterator[Result]:
                     waits.append(time.monotonic() - began)
 
         statuses = at_the_same_time(read, *(lambda name=name: predict(name) for name in names))[1:]
-        yield at_most("longest GET meanwhile", max(waits), 1.0, "s")
+        yield within("longest GET meanwhile", max(waits), 1.0)
         yield expect(
             "statuses of the predictions", sorted(set(map(str, statuses))), ["200"], ["200", "503"], ["503"]
         )
