@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
@@ -22,6 +23,7 @@ from app.jobs.broker import broker_url
 from app.jobs.notifier import BackgroundNotifier
 from app.keys import api as keys
 from app.keys.service import KeyAuthenticator, require_keys
+from app.keys.uses import KeyUses
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
 from app.registry import api as registry
@@ -55,11 +57,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         context = AppContext.open(settings, BackgroundNotifier(broker_url(settings)))
         require_servable(settings, context.db)
         app.state.context = context
-        app.state.authenticator = KeyAuthenticator(context.db, settings)
+        uses = KeyUses(context.db)
+        uses.start()
+        app.state.authenticator = KeyAuthenticator(context.db, settings, uses)
         app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         yield
         app.state.rates.close()
+        await to_thread.run_sync(uses.stop)
         context.close()
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)

@@ -1,4 +1,4 @@
-"""``covey migrate``, ``covey backup``, ``covey restore`` and ``covey keys create``."""
+"""``covey migrate``, ``covey backup``, ``covey restore`` and ``covey keys``."""
 
 from __future__ import annotations
 
@@ -74,6 +74,31 @@ def create_key(settings: Settings, name: str, scopes: list[str]) -> ApiKeyCreate
         raise CommandError(str(error)) from error
     finally:
         db.close()
+
+
+def allow_anonymous(settings: Settings) -> str:
+    """Accept requests without a key again, and describe the change.
+
+    Raises:
+        CommandError: the database is not migrated, or other machines can reach the service.
+    """
+    if not settings.listens_on_loopback:
+        raise CommandError(
+            f"other machines can reach {settings.host}; only a service on a loopback address can accept "
+            "requests without a key"
+        )
+    db = Database(settings.resolved_database_url())
+    try:
+        schema.require_head(db.engine)
+        keys.allow_anonymous(db)
+    except schema.SchemaError as error:
+        raise CommandError(str(error)) from error
+    finally:
+        db.close()
+    return (
+        "requests without a key are accepted on loopback after the API has restarted, until the next key is "
+        "created"
+    )
 
 
 def _create_data_folder(settings: Settings) -> None:

@@ -205,7 +205,7 @@ def create_key(
 ) -> None:
     """Create an API key and print its secret, which cannot be shown again.
 
-    As soon as the service has a key, every request requires one.
+    From then on, every request requires a key, even if all keys expire or are deleted.
     """
     from app.cli import database
 
@@ -215,6 +215,18 @@ def create_key(
             f"key {key.id} with scopes {', '.join(key.scopes)}; the secret is shown only now:", soft_wrap=True
         )
         typer.echo(key.secret)
+
+
+@keys_cli.command("allow-anonymous")
+def allow_anonymous(data: Data = None) -> None:
+    """Accept requests without a key on a loopback address again, until the next key is created.
+
+    Existing keys stay valid. Restart the API afterwards.
+    """
+    from app.cli import database
+
+    with _reported_errors():
+        typer.echo(database.allow_anonymous(_settings_in(data)))
 
 
 @data_cli.command("inspect")

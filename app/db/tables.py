@@ -323,6 +323,15 @@ class ApiKey(Base):
     previous_secret_expires_at: Mapped[datetime | None]
 
 
+class AuthenticationState(Base):
+    """Whether requests need an API key. The only row is written when the first key is created."""
+
+    __tablename__ = "authentication_state"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    required: Mapped[bool]
+
+
 class IdempotencyRecord(Base):
     """The response to the first request with an ``Idempotency-Key``."""
 

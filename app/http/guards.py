@@ -1,6 +1,6 @@
 """The guard in front of every route: it requires an API key with the right scope.
 
-If the service listens on loopback and has no keys yet, it accepts anonymous requests.
+If the service listens on loopback and has never had a key, it accepts anonymous requests.
 """
 
 from __future__ import annotations
@@ -67,19 +67,14 @@ def require(scope: Scope) -> Callable[..., None]:
         if getattr(request.state, "authorized_scope", None) == scope:
             return
         authenticator: Authenticator = request.app.state.authenticator
-        # A missing secret and a wrong one take the same steps, so that timing reveals nothing.
-        caller = authenticator.authenticate("" if credentials is None else credentials.credentials)
-        if caller is None:
-            anonymous_allowed = authenticator.allows_anonymous()
-            if credentials is None and anonymous_allowed:
+        if credentials is None:
+            if authenticator.allows_anonymous():
                 request.state.authorized_scope = scope
                 return
-            detail = (
-                "this service requires an API key; send it as Authorization: Bearer cov_…"
-                if credentials is None
-                else "this API key is unknown or has expired"
-            )
-            raise Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})
+            raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
+        caller = authenticator.authenticate(credentials.credentials)
+        if caller is None:
+            raise _unauthorized("this API key is unknown or has expired")
         if scope not in caller.scopes and "admin" not in caller.scopes:
             raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(caller.scopes)}")
         request.state.release_rate_limit = request.app.state.rates.acquire(caller.key_id)
@@ -88,6 +83,10 @@ def require(scope: Scope) -> Callable[..., None]:
         request.state.authorized_scope = scope
 
     return guard
+
+
+def _unauthorized(detail: str) -> Unauthorized:
+    return Unauthorized(detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 def has_scope(request: Request, scope: Scope) -> bool:

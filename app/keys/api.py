@@ -60,12 +60,13 @@ def rotate(ctx: Context, idempotency: IdempotencyHeader, key_id: KeyId, body: Ap
     "/api-keys/{key_id}",
     status_code=204,
     dependencies=[AdminScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The API key is deleted; no content.",
 )
 def delete(ctx: Context, key_id: KeyId) -> None:
     """Delete an API key.
 
-    Requests with the key are rejected from now on.
+    Requests with the key are rejected from now on. The request is rejected with 409 if the key is the last
+    valid one with the scope `admin`.
     """
     service.delete(ctx.db, key_id)

@@ -6,20 +6,19 @@ import hashlib
 import secrets
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import or_, select
+from sqlalchemy.exc import IntegrityError
 
 from app.db import tables
 from app.db.session import Database, Transaction
-from app.http.errors import Invalid, NotFound
+from app.http.errors import Conflict, Invalid, NotFound
 from app.http.guards import Caller
 from app.http.idempotency import NOT_IDEMPOTENT, Idempotency
 from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.keys.schemas import ApiKey, ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRotate
+from app.keys.uses import KeyUses
 from app.settings import Settings
-
-LAST_USED_RESOLUTION = timedelta(minutes=1)
-"""A key's ``last_used_at`` is written at most this often."""
 
 
 class AuthenticationRequiredError(RuntimeError):
@@ -27,7 +26,10 @@ class AuthenticationRequiredError(RuntimeError):
 
 
 def create(db: Database, body: ApiKeyCreate, idempotency: Idempotency = NOT_IDEMPOTENT) -> ApiKeyCreated:
-    """Create a key of 256 random bits. The database keeps only its digest."""
+    """Create a key of 256 random bits. The database keeps only its digest.
+
+    From now on every request needs a key.
+    """
     idempotency.first_response(db, ApiKeyCreated, one_time_field="secret")
     secret = _new_secret()
 
@@ -45,6 +47,7 @@ def create(db: Database, body: ApiKeyCreate, idempotency: Idempotency = NOT_IDEM
         )
         tx.session.add(row)
         tx.session.flush()
+        _require_authentication(tx)
         return ApiKeyCreated(**_to_response(row).model_dump(), secret=secret)
 
     return idempotency.run(db, ApiKeyCreated, work, one_time_field="secret")
@@ -80,27 +83,84 @@ def rotate(
 
 
 def delete(db: Database, key_id: str) -> None:
-    """Delete a key. Requests with it are rejected from now on."""
+    """Delete a key. Requests with it are rejected from now on.
+
+    Raises:
+        NotFound: the key does not exist.
+        Conflict: while requests need a key, the last valid key with the scope ``admin`` cannot be deleted.
+    """
     with db.write() as tx:
+        # The lock makes concurrent deletions wait, so that two administrators cannot delete each other.
+        state = _authentication_state(tx, lock=True)
         row = tx.session.get(tables.ApiKey, key_id, with_for_update=True)
         if row is None:
             raise NotFound(f"there is no key {key_id}")
+        if state is not None and state.required and _is_last_admin(tx, row):
+            raise Conflict(
+                f"{key_id} is the last valid key with the scope admin; create another one first. "
+                "To accept requests without a key again, run `covey keys allow-anonymous`",
+                code="last_admin_key",
+            )
         tx.session.delete(row)
 
 
-def any_exist(db: Database) -> bool:
-    """Return whether the service has any key. As soon as it has one, every request requires a key."""
+def _is_last_admin(tx: Transaction, key: tables.ApiKey) -> bool:
+    def is_valid_admin(row: tables.ApiKey) -> bool:
+        return "admin" in row.scopes and (row.expires_at is None or row.expires_at > tx.now)
+
+    if not is_valid_admin(key):
+        return False
+    others = tx.session.scalars(select(tables.ApiKey).where(tables.ApiKey.id != key.id))
+    return not any(map(is_valid_admin, others))
+
+
+_STATE_ID = 1  # the table has at most one row
+
+
+def _authentication_state(tx: Transaction, *, lock: bool = False) -> tables.AuthenticationState | None:
+    return tx.session.get(tables.AuthenticationState, _STATE_ID, with_for_update=lock)
+
+
+def _require_authentication(tx: Transaction) -> None:
+    """Make every request need a key from the commit on. Only :func:`allow_anonymous` reverses it."""
+    state = _authentication_state(tx, lock=True)
+    if state is None:
+        try:
+            with tx.session.begin_nested():
+                tx.session.add(tables.AuthenticationState(id=_STATE_ID, required=True))
+        except IntegrityError:  # another transaction has created the first key at the same time
+            return
+    elif not state.required:
+        state.required = True
+
+
+def allow_anonymous(db: Database) -> None:
+    """Accept requests without a key on loopback again, until the next key is created.
+
+    API processes that have seen that requests need a key continue to require one until they restart.
+    """
+    with db.write() as tx:
+        if (state := _authentication_state(tx, lock=True)) is not None:
+            state.required = False
+
+
+def authentication_required(db: Database) -> bool:
+    """Return whether every request needs a key: the service has had one, even if all were deleted."""
     with db.read() as session:
-        return session.scalars(select(tables.ApiKey.id).limit(1)).first() is not None
+        required = session.scalar(
+            select(tables.AuthenticationState.required).where(tables.AuthenticationState.id == _STATE_ID)
+        )
+    return bool(required)
 
 
 def require_keys(settings: Settings, db: Database) -> None:
-    """Check that a service that other machines can reach has API keys.
+    """Check that a service that other machines can reach requires API keys.
 
     Raises:
-        AuthenticationRequiredError: it listens on another address than loopback and has no key.
+        AuthenticationRequiredError: it listens on another address than loopback and accepts anonymous
+            requests.
     """
-    if not settings.listens_on_loopback and not any_exist(db):
+    if not settings.listens_on_loopback and not authentication_required(db):
         raise AuthenticationRequiredError(
             f"refusing to listen on {settings.host} without API keys: create one with `covey keys create`, "
             "or listen on 127.0.0.1"
@@ -113,20 +173,29 @@ class KeyAuthenticator:
     Args:
         db: the database.
         settings: decide whether anonymous requests are accepted before the first key exists.
+        uses: notes the use of keys.
     """
 
-    def __init__(self, db: Database, settings: Settings) -> None:
+    def __init__(self, db: Database, settings: Settings, uses: KeyUses) -> None:
         self._db = db
-        self._settings = settings
+        self._uses = uses
+        # Once a process has required keys, it does so until it stops, and need not ask the database again.
+        self._required = not settings.listens_on_loopback
 
     def authenticate(self, secret: str) -> Caller | None:
         """Return the caller with this secret, or None if the secret is unknown or expired."""
-        row = authenticate(self._db, secret, datetime.now(UTC))
-        return None if row is None else Caller(row.id, row.scopes)
+        now = datetime.now(UTC)
+        row = authenticate(self._db, secret, now)
+        if row is None:
+            return None
+        self._uses.note(row.id, now, row.last_used_at)
+        return Caller(row.id, row.scopes)
 
     def allows_anonymous(self) -> bool:
-        """Return whether the service listens on loopback and has no key yet."""
-        return self._settings.listens_on_loopback and not any_exist(self._db)
+        """Return whether the service listens on loopback and has never had a key."""
+        if not self._required and authentication_required(self._db):
+            self._required = True
+        return not self._required
 
 
 def authenticate(db: Database, secret: str, now: datetime) -> tables.ApiKey | None:
@@ -148,11 +217,6 @@ def authenticate(db: Database, secret: str, now: datetime) -> tables.ApiKey | No
         row.previous_secret_expires_at is None or row.previous_secret_expires_at <= now
     ):
         return None
-    if row.last_used_at is None or now - row.last_used_at > LAST_USED_RESOLUTION:
-        with db.write() as tx:
-            tx.session.execute(
-                update(tables.ApiKey).where(tables.ApiKey.id == row.id).values(last_used_at=tx.now)
-            )
     return row
 
 

@@ -61,8 +61,16 @@ def _downgrade_retention() -> None:
 
 
 def _upgrade_keys() -> None:
-    pass
+    state = op.create_table(
+        "authentication_state",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("required", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_authentication_state")),
+    )
+    keys = sa.table("api_keys", sa.column("id", sa.String))
+    if op.get_bind().scalar(sa.select(keys.c.id).limit(1)) is not None:
+        op.bulk_insert(state, [{"id": 1, "required": True}])
 
 
 def _downgrade_keys() -> None:
-    pass
+    op.drop_table("authentication_state")

@@ -1,0 +1,84 @@
+"""``last_used_at`` is written behind the requests, so that no request needs a writable database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event, exc
+
+from app.db import tables
+from app.db.session import Database
+from app.keys import service
+from app.keys.schemas import ApiKeyCreate
+from app.keys.service import KeyAuthenticator
+from app.keys.uses import KeyUses
+from app.settings import Settings
+
+
+def last_used_at(db: Database, key_id: str) -> datetime | None:
+    with db.read() as session:
+        return session.get_one(tables.ApiKey, key_id).last_used_at
+
+
+def refuse_writes(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+    if statement.split(maxsplit=1)[0] not in {"SELECT", "BEGIN"}:
+        raise exc.OperationalError(statement, {}, Exception("database or disk is full"))
+
+
+def test_a_key_works_while_the_database_cannot_be_written(database: Database) -> None:
+    key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
+    uses = KeyUses(database)
+    authenticator = KeyAuthenticator(database, Settings(), uses)
+    event.listen(database.engine, "before_cursor_execute", refuse_writes)
+    try:
+        caller = authenticator.authenticate(key.secret)
+        assert caller is not None
+        uses.write()
+        uses.write()
+    finally:
+        event.remove(database.engine, "before_cursor_execute", refuse_writes)
+    assert last_used_at(database, key.id) is None
+    uses.write()
+    assert last_used_at(database, key.id) is not None, "the note was lost"
+
+
+def test_one_use_is_written_per_key_and_an_older_one_does_not_replace_it(database: Database) -> None:
+    keys = [service.create(database, ApiKeyCreate(name="test", scopes=["read"])) for _ in range(2)]
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    uses = KeyUses(database)
+    updates: list[str] = []
+    event.listen(
+        database.engine,
+        "before_cursor_execute",
+        lambda *a: updates.append(a[2]) if "UPDATE" in a[2] else None,
+    )
+    for seconds in range(10):
+        for key in keys:
+            uses.note(key.id, now + timedelta(seconds=seconds), None)
+    uses.write()
+    uses.write()
+    assert len(updates) == 2
+    uses.note(keys[0].id, now, None)
+    uses.write()
+    assert last_used_at(database, keys[0].id) == now + timedelta(seconds=9)
+
+
+@pytest.mark.parametrize(("age", "noted"), [(59, False), (61, True)])
+def test_a_recent_use_is_not_written_again(database: Database, age: int, noted: bool) -> None:
+    key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    uses = KeyUses(database)
+    uses.note(key.id, now, now - timedelta(seconds=age))
+    uses.write()
+    assert (last_used_at(database, key.id) == now) == noted
+
+
+def test_stopping_writes_the_last_notes(database: Database) -> None:
+    key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
+    uses = KeyUses(database)
+    uses.start()
+    uses.note(key.id, datetime.now(UTC), None)
+    uses.stop()
+    assert last_used_at(database, key.id) is not None
