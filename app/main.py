@@ -18,7 +18,8 @@ from app.evaluations import api as evaluations
 from app.experiments import api as experiments
 from app.health import api as health
 from app.http import docs_page, openapi, problem_handlers
-from app.http.middleware import RequestMiddleware, body_limit
+from app.http.middleware import RequestMiddleware, body_budget, body_limit
+from app.http.web_pages import WebPageFilter, split
 from app.jobs.broker import broker_url
 from app.jobs.notifier import BackgroundNotifier
 from app.keys import api as keys
@@ -60,6 +61,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         uses = KeyUses(context.db)
         uses.start()
         app.state.authenticator = KeyAuthenticator(context.db, settings, uses)
+        # Remember now whether requests need a key, in case the database becomes unavailable.
+        app.state.authenticator.allows_anonymous()
         app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         yield
@@ -69,7 +72,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.draining = False
-    if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
+    if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,
             allow_origins=origins,
@@ -78,7 +81,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             expose_headers=["ETag", "Location", "Retry-After", "X-Request-ID"],
         )
     app.add_middleware(
-        RequestMiddleware, limit=body_limit(settings), max_header_bytes=settings.max_header_bytes
+        RequestMiddleware,
+        limit=body_limit(settings),
+        max_header_bytes=settings.max_header_bytes,
+        web_pages=WebPageFilter(settings),
+        budget=body_budget(settings),
     )
     problem_handlers.install(app)
     for router in (

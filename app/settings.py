@@ -127,6 +127,32 @@ class Settings(BaseSettings):
     max_header_bytes: PositiveInt = 32 * KIB
     """Maximum size of all request headers together."""
 
+    max_bodies_bytes: PositiveInt = 128 * MIB
+    """Maximum size of all request bodies that one API process holds in memory at the same time, without the
+    first 64 KiB of each and without uploads. Beyond it, requests get 503. At least ``COVEY_MAX_BODY_BYTES``
+    is always allowed."""
+
+    max_connections: PositiveInt = 4096
+    """Maximum number of connections of one API process. At most two thirds of its limit of open files are
+    used. If there are more, the connection that has waited longest without a request is closed."""
+
+    head_seconds: PositiveFloat = 20.0
+    """Time in which the head of a request must arrive."""
+
+    body_seconds: PositiveFloat = 30.0
+    """Interval in which the rate of an incoming body is checked, see ``COVEY_BODY_BYTES_PER_SECOND``."""
+
+    body_bytes_per_second: PositiveInt = 256
+    """Minimum rate at which a body must arrive. A slower request gets 408."""
+
+    response_seconds: PositiveFloat = 60.0
+    """Time in which a client must read some bytes of a waiting response. Otherwise the connection is closed.
+    """
+
+    keep_alive_seconds: PositiveFloat = 75.0
+    """Time for which a connection stays open without a request. It must be longer than that of a reverse
+    proxy, so that the proxy closes the connection first."""
+
     max_upload_bytes: PositiveInt = 8 * GIB
     """Maximum size of an uploaded data set's content, as sent."""
 
@@ -195,6 +221,10 @@ class Settings(BaseSettings):
 
     cors_origins: str = ""
     """Origins whose web pages can call the service (CORS), separated by commas. Empty: none."""
+
+    allowed_hosts: str = ""
+    """Names of hosts that requests can use before the first API key exists, separated by commas. Loopback
+    addresses and ``localhost`` are always allowed. With API keys, every name is allowed."""
 
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""

@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import postgres
 import production
 from production import Production
-from stack import departments
+from stack import BYTES, departments
 from waiting import wait_for
 
 from benchmarks.chaos import print_recovery
@@ -101,7 +101,9 @@ def upload(stack: Production, n_mib: int, folder: Path) -> bool:
     Path(f"/proc/{stack.api.pid}/clear_refs").write_text("5")  # reset the peak memory
     before = _memory(stack.api.pid, "VmRSS")
     began = time.monotonic()
-    response = httpx.put(f"{stack.url}{path}/content", content=content(), timeout=600, trust_env=False)
+    response = httpx.put(
+        f"{stack.url}{path}/content", content=content(), headers=BYTES, timeout=600, trust_env=False
+    )
     took = time.monotonic() - began
     grown = (_memory(stack.api.pid, "VmHWM") - before) / MIB
 

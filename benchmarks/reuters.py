@@ -130,7 +130,7 @@ def main() -> int:
         start = time.perf_counter()
         dataset = client("POST", "/v1/datasets", json={"name": "Reuters-21578"})
         path = f"/v1/datasets/{dataset['id']}"
-        headers = {"Content-Encoding": "gzip"}
+        headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
         client("PUT", f"{path}/content", content=CORPUS.read_bytes(), headers=headers)
         dataset = wait(client, path, ("ready", "failed"))
         print(

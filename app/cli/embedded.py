@@ -22,6 +22,7 @@ import httpx
 
 from app.cli.child_process import POLL_SECONDS, ChildProcess, replace
 from app.cli.errors import CommandError
+from app.cli.open_files import raise_limit
 from app.db import schema
 from app.db.session import Database
 from app.jobs.broker import broker_command, socket_path
@@ -49,6 +50,7 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         ServeError: another service uses the data folder, the database cannot be migrated, the address cannot
             be used, or the service needs API keys.
     """
+    raise_limit()
     with _lock(settings.data_dir), _signal_flags() as flags:
         _prepare_database_and_storage(settings)
         with _listen(settings) as listener:

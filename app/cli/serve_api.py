@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
+from typing import cast
 
 import uvicorn
 
 from app import logs
 from app.cli.errors import CommandError
+from app.cli.open_files import backlog, max_connections, raise_limit
 from app.db.schema import SchemaError
 from app.db.session import DATABASE_UNAVAILABLE, Database, unavailable_reason
+from app.http.protocol import ConnectionLimits, HttpProtocol
 from app.http.server import Server
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
@@ -17,6 +21,8 @@ from app.settings import Settings
 
 NOT_STARTED = 3
 """Exit status if the server cannot start, for example because the address is in use."""
+
+_NEVER = 10**8
 
 
 def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None = None) -> None:
@@ -41,13 +47,16 @@ def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None
     finally:
         db.close()
     app = create_app(settings)
+    open_files = raise_limit()
+    limits = ConnectionLimits(settings, max_connections(settings.max_connections, open_files))
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        # h11 limits the size of a request head that does not end; httptools does not.
-        http="h11",
-        h11_max_incomplete_event_size=settings.max_header_bytes,
+        # uvicorn calls it like the class.
+        http=cast("type[HttpProtocol]", partial(HttpProtocol, limits=limits)),
+        backlog=backlog(open_files),
+        timeout_keep_alive=_NEVER,  # HttpProtocol closes idle connections
         ws="none",
         log_config=None,
         access_log=False,

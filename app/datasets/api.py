@@ -115,8 +115,6 @@ async def upload_content(
     encoding = (content_encoding or "identity").strip().lower()
     if encoding not in (*CONTENT_ENCODINGS, "identity"):
         raise Unsupported(f"the Content-Encoding {encoding} is not supported; send gzip, zstd or no encoding")
-    if request.headers.get("content-type", "").lower().startswith("multipart/"):
-        raise Unsupported("multipart forms are not supported; send the content as the body")
     await to_thread.run_sync(service.check_accepts_content, ctx.db, dataset_id)
     key = service.new_upload_key(dataset_id)
     await receive(

@@ -16,7 +16,6 @@ from app.http.schemas import (
     ResponseModel,
     Timestamp,
     Title,
-    WithoutNul,
 )
 from models.data.readers.registry import FormatOptions
 
@@ -42,9 +41,9 @@ ExampleSplit = TypeAliasType(
     "ExampleSplit",
     Annotated[Literal["train", "test"], Field(description="The part that an example belongs to.")],
 )
-Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
+Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
-ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), WithoutNul]
+ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 FeatureValues = TypeAliasType(
     "FeatureValues",
@@ -118,6 +117,7 @@ class DatasetCreate(RequestModel):
         }
     )
     max_items: ClassVar[MaxItems] = {"label_tree": lambda settings: settings.max_labels}
+    documents: ClassVar[frozenset[str]] = frozenset({"examples"})
 
     name: Title
     """Name of the data set for people. It need not be unique."""

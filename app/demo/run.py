@@ -95,7 +95,7 @@ def _upload(console: Console, client: Client) -> str:
     content = _resource("messages.jsonl")
     dataset = client("POST", "/v1/datasets", json={"name": "demo mail", "format": "jsonl"})
     path = f"/v1/datasets/{dataset['id']}"
-    client("PUT", f"{path}/content", content=content)
+    client("PUT", f"{path}/content", content=content, headers={"Content-Type": "application/octet-stream"})
     while dataset["state"] in ("awaiting_content", "ingesting"):
         time.sleep(0.1)
         dataset = client("GET", path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -11,10 +11,10 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from app.context import AppContext
-from app.http.errors import ERRORS, PROBLEM_JSON, Problem, TooLarge
+from app.http.errors import ERRORS, PROBLEM_JSON, Problem, TooLarge, Unsupported
 from app.http.guards import Scope, check_before_body, require
-from app.http.json_body import expect_json
-from app.settings import Settings
+from app.http.json_body import JsonRequest, check_text, escape, refuse_encoding
+from app.http.schemas import MaxItems
 
 
 def _context(request: Request) -> AppContext:
@@ -38,6 +38,11 @@ SCOPES: Mapping[Any, Scope] = {
 """Scope that each guard requires."""
 
 
+Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
+
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+
+
 class StrictJSONRoute(APIRoute):
     """A route that reads JSON bodies strictly and leaves out response fields without a value."""
 
@@ -45,32 +50,85 @@ class StrictJSONRoute(APIRoute):
         options["response_model_exclude_none"] = True
         super().__init__(path, endpoint, **options)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         """Return the function that handles a request."""
-        handler = super().get_route_handler()
+        handler = self._json_handler(super().get_route_handler())
+        changes_state = not _SAFE_METHODS.issuperset(self.methods or ())
+        media_types = self._media_types()
+
+        async def handle(request: Request) -> Response:
+            _check_parameters(request)
+            if changes_state:
+                # An unauthorized request fails before the service reads its body.
+                for dependency in self.dependencies:
+                    guard = dependency.dependency
+                    if guard is not None and guard in SCOPES:
+                        await check_before_body(request, guard)
+                _check_media_type(request, media_types)
+            return await handler(request)
+
+        return handle
+
+    def _json_handler(self, handler: Handler) -> Handler:
+        """Return a handler that parses the body strictly; the same handler if FastAPI reads no body."""
         if self.body_field is None:
             return handler
         body_type: Any = self.body_field.field_info.annotation
-        max_items = getattr(body_type, "max_items", {})
+        max_items: MaxItems = getattr(body_type, "max_items", {})
+        documents: frozenset[str] = getattr(body_type, "documents", frozenset())
         strictly = TypeAdapter[Any](body_type)
 
         async def strict(request: Request) -> Response:
-            # An unauthorized request fails before the service reads its body.
-            for dependency in self.dependencies:
-                guard = dependency.dependency
-                if guard is not None and guard in SCOPES:
-                    await check_before_body(request, guard)
-            parsed = await expect_json(request)
+            refuse_encoding(request)
+            parsed = JsonRequest(request, documents)
             if body := await parsed.body():
                 given = await parsed.json()
                 _check_lengths(given, max_items, request)
                 _check_types(body, given, strictly)
-            return await handler(parsed)
+            return await handler(parsed)  # reports a missing body
 
         return strict
 
+    def _media_types(self) -> frozenset[str]:
+        """Return the documented media types of the body; empty if the operation reads no body."""
+        documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
+        return frozenset(documented or (["application/json"] if self.body_field is not None else []))
 
-def _check_lengths(body: Any, max_items: Mapping[str, Callable[[Settings], int]], request: Request) -> None:
+
+def _check_parameters(request: Request) -> None:
+    """Reject control characters in the path and the query. They arrive percent-encoded.
+
+    Raises:
+        Invalid: a parameter contains a control character.
+    """
+    for name, value in request.path_params.items():
+        check_text(str(value), f"/path/{escape(name)}")
+    for name, value in request.query_params.multi_items():
+        check_text(name + value, f"/query/{escape(name)}")
+
+
+def _check_media_type(request: Request, media_types: frozenset[str]) -> None:
+    """Reject bodies of other media types than the documented ones.
+
+    A missing Content-Type is rejected too: a web page can send such a request, or a form, to any service
+    without the consent of the user. For an operation without a body, JSON is ignored, because some clients
+    always send it.
+
+    Raises:
+        Unsupported: the media type is missing or not documented.
+    """
+    given = request.headers.get("content-type")
+    kind = (given or "").split(";")[0].strip().lower()
+    if kind in media_types or (not media_types and kind == "application/json"):
+        return
+    headers = request.headers
+    if given is None and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return
+    remedy = f"send {' or '.join(sorted(media_types))}" if media_types else "send no body"
+    raise Unsupported(f"{kind or 'a body without Content-Type'} is not supported here; {remedy}")
+
+
+def _check_lengths(body: Any, max_items: MaxItems, request: Request) -> None:
     for field, limit in max_items.items():
         given = body.get(field) if isinstance(body, dict) else None
         most = limit(_context(request).settings)
@@ -110,7 +168,7 @@ def resource(tag: str) -> APIRouter:
         tags=[tag],
         route_class=StrictJSONRoute,
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
-        responses=responses(400, 401, 403, 413, 415, 422, 429, 431, 500, 503),
+        responses=responses(400, 401, 403, 408, 413, 415, 422, 429, 431, 500, 503),
     )
 
 

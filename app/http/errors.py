@@ -5,11 +5,12 @@ The class tree, with status and default code:
     ApiError
       BadRequest          400 malformed_request
       Unauthorized        401 unauthorized
-      Forbidden           403 forbidden
+      Forbidden           403 forbidden, or a more specific code
       NotFound            404 not_found
       MethodNotAllowed    405 method_not_allowed
       NotAcceptable       406 not_acceptable
       Conflict            409 with a specific code
+      RequestTimeout      408 request_timeout
       PreconditionFailed  412 precondition_failed
       TooLarge            413 too_large
       Unsupported         415 unsupported_media_type
@@ -135,10 +136,13 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The API key lacks the required scope."""
+    """The API key lacks the required scope, or the request may come from a foreign web page."""
 
     status, default_code = 403, "forbidden"
-    description = "The API key lacks the required scope."
+    description = (
+        "The API key lacks the required scope. Or the service has no keys, and the request names an "
+        "untrusted host or comes from a web page of another origin."
+    )
 
 
 class NotFound(ApiError):
@@ -160,6 +164,13 @@ class NotAcceptable(ApiError):
 
     status, default_code = 406, "not_acceptable"
     description = "The client accepts none of the available media types."
+
+
+class RequestTimeout(ApiError):
+    """The request arrives too slowly."""
+
+    status, default_code = 408, "request_timeout"
+    description = "The request arrives too slowly."
 
 
 class Conflict(ApiError):

@@ -46,7 +46,13 @@ class Caller:
 
 
 class Authenticator(Protocol):
-    """Finds out who sends a request."""
+    """Finds out who sends a request.
+
+    Attributes:
+        requires_keys: whether the service is known to require keys; if not, ``allows_anonymous`` asks.
+    """
+
+    requires_keys: bool
 
     def authenticate(self, secret: str) -> Caller | None:
         """Return the caller with this secret, or None if the secret is unknown or expired."""

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from app.db.session import Database, Transaction
 from app.db.tables import IdempotencyRecord
 from app.http.errors import Conflict
+from app.http.schemas import OneLine
 
 Response = TypeVar("Response", bound=BaseModel)
 
@@ -135,6 +136,7 @@ IdempotencyKey = Annotated[
         max_length=255,
         description="Key of your choice. If you repeat a request with the same key and body, it runs once.",
     ),
+    OneLine,
 ]
 
 

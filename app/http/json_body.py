@@ -5,46 +5,61 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from anyio import to_thread
 from fastapi import Request
 
 from app.http.errors import BadRequest, Invalid, Unsupported
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""Unpaired surrogates, which are no characters, and control characters other than tab and line breaks."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_MAYBE_NOT_TEXT = re.compile(rb"\\(?:u(?:[dD][89a-fA-F]|00(?:[01]|7[fF]))|[bf])|\x7f")
+"""Matches every JSON text in which ``_NOT_TEXT`` matches a string: JSON escapes these characters."""
+
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair of surrogates
+    r"|(?P<unpaired>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r"|\\."
+)
+
+DOCUMENT_PARTS = frozenset({"text", "subject", "from", "to", "html"})
+"""Fields of documents. Their text comes from elsewhere and can contain control characters."""
+
+LARGE_BYTES = 64 * 1024
+"""A larger body is parsed in a thread, so that other requests continue meanwhile."""
 
 
 class JsonRequest(Request):
-    """A request whose body :func:`parse` parses once."""
+    """A request whose body :func:`parse` parses once.
+
+    Args:
+        request: the request as FastAPI received it.
+        documents: fields of the body that contain documents, see :func:`parse`.
+    """
+
+    def __init__(self, request: Request, documents: frozenset[str] = frozenset()) -> None:
+        super().__init__(request.scope, request.receive)
+        self._documents = documents
 
     async def json(self) -> Any:
-        """Return the body as Python values."""
+        """Return the body as Python values.
+
+        Raises:
+            BadRequest: the body is not JSON.
+            Invalid: an object contains a field twice, or a string contains characters that are not allowed.
+        """
         if not hasattr(self, "_parsed"):
-            self._parsed = parse(await self.body())
+            body = await self.body()
+            if len(body) > LARGE_BYTES:
+                self._parsed = await to_thread.run_sync(lambda: parse(body, documents=self._documents))
+            else:
+                self._parsed = parse(body, documents=self._documents)
         return self._parsed
-
-
-async def expect_json(request: Request) -> JsonRequest:
-    """Parse the body of a request as JSON.
-
-    Raises:
-        Unsupported: the body has another media type, or is compressed.
-        BadRequest: the body is not JSON.
-        Invalid: an object contains a field twice.
-    """
-    refuse_encoding(request)
-    parsed = JsonRequest(request.scope, request.receive)
-    if not await parsed.body():
-        return parsed  # validation reports the missing body
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    # A missing Content-Type is rejected too: a web page can send such a request without the user's consent.
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise Unsupported(
-            f"{kind or 'a body without Content-Type'} is not supported here; send application/json"
-        )
-    await parsed.json()
-    return parsed
 
 
 def refuse_encoding(request: Request) -> None:
@@ -58,17 +73,20 @@ def refuse_encoding(request: Request) -> None:
         raise Unsupported(f"Content-Encoding {encoding} is not supported here; send the body uncompressed")
 
 
-def parse(body: bytes, *, replace_surrogates: bool = False) -> Any:
+def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset[str] = frozenset()) -> Any:
     """Parse a JSON text.
 
     Args:
         body: the text.
         replace_surrogates: whether to replace unpaired surrogates instead of rejecting them. Some programs
             write them for bytes that they cannot decode.
+        documents: top-level fields that contain documents, whose ``DOCUMENT_PARTS`` can contain control
+            characters.
 
     Raises:
         BadRequest: the text is not JSON, or is nested too deeply.
-        Invalid: an object contains a field twice, or a string contains an unpaired surrogate.
+        Invalid: an object contains a field twice, or a string or the name of a field contains an unpaired
+            surrogate or a control character other than a tab or a line break.
 
     >>> parse(b'{"a": [1, {"b": 2}]}')
     {'a': [1, {'b': 2}]}
@@ -80,13 +98,16 @@ def parse(body: bytes, *, replace_surrogates: bool = False) -> Any:
 
     def fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         given = dict(pairs)
-        if len(given) < len(pairs):
+        if len(given) < len(pairs) and not repeated:
             names = Counter(name for name, _ in pairs)
             repeated.append((given, names.most_common(1)[0][0]))
         return given
 
     try:
-        value = json.loads(body, object_pairs_hook=fields)
+        text = body.decode("utf-8-sig")
+        if replace_surrogates:
+            text = _ESCAPE.sub(lambda match: "\\ufffd" if match["unpaired"] else match[0], text)
+        value = json.loads(text, object_pairs_hook=fields)
     except json.JSONDecodeError as error:
         raise _malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
     except UnicodeDecodeError as error:
@@ -95,22 +116,45 @@ def parse(body: bytes, *, replace_surrogates: bool = False) -> Any:
         raise _malformed("it is nested too deeply") from error
     except ValueError as error:  # a number of thousands of digits
         raise _malformed(str(error)) from error
-    if repeated:
-        place = next(
-            f"{pointer}/{escape(name)}"
-            for pointer, found in _parts(value)
-            for given, name in repeated
-            if found is given
-        )
+    for object_, name in repeated:
+        place = next(_pointer([*path, name]) for path, part, is_name in _walk(value) if part is object_)
         raise Invalid(f"{place} occurs twice", errors=[(place, "occurs twice")])
-    if _SURROGATE.search(body):
-        if replace_surrogates:
-            return _without_surrogates(value)
-        for place, part in _parts(value):
-            if isinstance(part, str) and _without_surrogates(part) != part:
-                message = "contains an unpaired surrogate, which is not a character"
-                raise Invalid(f"{place} {message}", errors=[(place, message)])
+    if _MAYBE_NOT_TEXT.search(body):
+        _check_strings(value, documents)
     return value
+
+
+def _check_strings(value: Any, documents: frozenset[str]) -> None:
+    for path, part, is_name in _walk(value):
+        if not isinstance(part, str) or (wrong := _NOT_TEXT.search(part)) is None:
+            continue
+        if not is_name and len(path) > 1 and path[0] in documents and path[-1] in DOCUMENT_PARTS:
+            wrong = _SURROGATE.search(part)
+        if wrong is not None:
+            message = describe(wrong[0])
+            raise Invalid(f"{_pointer(path)} {message}", errors=[(_pointer(path), message)])
+
+
+def check_text(text: str, pointer: str) -> None:
+    """Check a text outside of a body, such as a parameter.
+
+    Raises:
+        Invalid: the text contains a control character other than a tab or a line break.
+    """
+    if (wrong := _NOT_TEXT.search(text)) is not None:
+        message = describe(wrong[0])
+        raise Invalid(f"{pointer} {message}", errors=[(pointer, message)])
+
+
+def describe(character: str) -> str:
+    """Describe a character that a text must not contain.
+
+    >>> describe(chr(0)), describe(chr(0xD800))
+    ('contains the control character U+0000', 'contains an unpaired surrogate, which is not a character')
+    """
+    if _SURROGATE.match(character):
+        return "contains an unpaired surrogate, which is not a character"
+    return f"contains the control character U+{ord(character):04X}"
 
 
 def escape(part: Any) -> str:
@@ -118,28 +162,40 @@ def escape(part: Any) -> str:
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
+def _pointer(path: Sequence[Any]) -> str:
+    return "".join(f"/{escape(part)}" for part in path)
+
+
 def _malformed(reason: str) -> BadRequest:
     return BadRequest(f"the body is not JSON: {reason}", errors=[("", reason)])
 
 
-def _parts(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value inside a value, and every field name, with its JSON pointer."""
-    yield pointer, value
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            place = f"{pointer}/{escape(name)}"
-            yield place, name
-            yield from _parts(inner, place)
-    elif isinstance(value, list):
-        for i, inner in enumerate(value):
-            yield from _parts(inner, f"{pointer}/{i}")
+def _walk(value: Any) -> Iterator[tuple[Sequence[Any], Any, bool]]:
+    """Yield every value and every field name inside a value, in constant time each.
+
+    Yields:
+        The path, valid only until the next step; the value or name; and whether it is a name.
+    """
+    path: list[Any] = []
+    yield path, value, False
+    waiting = [_items(value)]
+    while waiting:
+        for key, inner in waiting[-1]:
+            path.append(key)
+            if isinstance(key, str):
+                yield path, key, True
+            yield path, inner, False
+            if isinstance(inner, dict | list):
+                waiting.append(_items(inner))
+                break
+            path.pop()
+        else:
+            waiting.pop()
+            if path:
+                path.pop()
 
 
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_surrogates(inner) for inner in value]
-    return value
+        return iter(value.items())
+    return iter(enumerate(value)) if isinstance(value, list) else iter(())

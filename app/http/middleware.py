@@ -15,14 +15,21 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.http.errors import PROBLEM_JSON, ApiError, HeadersTooLarge, TooLarge
+from app.db.session import DATABASE_UNAVAILABLE
+from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
+from app.http.guards import Authenticator
+from app.http.web_pages import WebPageFilter
 from app.ids import new_id
 from app.metrics import REQUESTS, SECONDS
 from app.settings import Settings
 
 log = structlog.get_logger()
 
-_UPLOADS = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions|/v1/routers/[^/]+/messages")
+_STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
+_UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
+
+UNCOUNTED_BYTES = 64 * 1024
+"""Each body may hold this much memory without counting, so that small requests are never refused."""
 
 
 SECURITY_HEADERS = {
@@ -44,6 +51,43 @@ def body_limit(settings: Settings) -> Callable[[str], int]:
     return limit
 
 
+class BodyBudget:
+    """Counts the bytes of request bodies that a process holds in memory.
+
+    Args:
+        limit: maximum number of bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._taken = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that have arrived.
+
+        Raises:
+            HTTPException: the process holds too many. FastAPI passes on only this exception while it reads a
+                body.
+        """
+        if size and self._taken + size > self._limit:
+            raise HTTPException(
+                NotReady.status,
+                f"this process holds {self._taken:,} bytes of request bodies, and the limit is "
+                f"{self._limit:,}; try again",
+                headers={"Retry-After": "2", "Connection": "close"},
+            )
+        self._taken += size
+
+    def release(self, size: int) -> None:
+        """Release bytes when their request has ended."""
+        self._taken -= size
+
+
+def body_budget(settings: Settings) -> BodyBudget:
+    """Return the budget of a process. A body of the largest allowed size always fits."""
+    return BodyBudget(max(settings.max_bodies_bytes, settings.max_body_bytes, settings.max_message_bytes))
+
+
 class RequestMiddleware:
     """Assigns request ids, enforces size limits and logs every response.
 
@@ -51,12 +95,23 @@ class RequestMiddleware:
         app: the wrapped application.
         limit: returns the size limit of the body for a path, in bytes.
         max_header_bytes: size limit of all headers, in bytes.
+        web_pages: recognizes requests of foreign web pages.
+        budget: counts the bytes of all bodies in memory.
     """
 
-    def __init__(self, app: ASGIApp, limit: Callable[[str], int], max_header_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limit: Callable[[str], int],
+        max_header_bytes: int,
+        web_pages: WebPageFilter,
+        budget: BodyBudget,
+    ) -> None:
         self._app = app
         self._limit = limit
         self._max_header_bytes = max_header_bytes
+        self._web_pages = web_pages
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process one request."""
@@ -68,15 +123,19 @@ class RequestMiddleware:
         started = time.perf_counter()
         status = 0
         limit = self._limit(scope["path"])
-        received = 0
+        received = counted = 0
+        in_memory = _STREAMED.fullmatch(scope["path"]) is None
 
         async def receive_counted() -> Message:
-            nonlocal received
+            nonlocal received, counted
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
                 # FastAPI passes on only its own exception while it reads a body.
                 raise HTTPException(TooLarge.status, str(_too_large(limit)))
+            if in_memory and (more := max(0, received - UNCOUNTED_BYTES) - counted) > 0:
+                self._budget.take(more)
+                counted += more
             return message
 
         async def send_with_headers(message: Message) -> None:
@@ -96,16 +155,13 @@ class RequestMiddleware:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                if _header_bytes(scope) > self._max_header_bytes:
-                    error = HeadersTooLarge(
-                        f"the request's headers are larger than the limit of {self._max_header_bytes:,} bytes"
-                    )
+                error = await self._reason_to_refuse(scope, limit)
+                if error is not None:
                     await _send_problem(error, request_id, send_with_headers)
-                elif _content_length(scope) > limit:
-                    await _send_problem(_too_large(limit), request_id, send_with_headers)
                 else:
                     await self._app(scope, receive_counted, send_with_headers)
             finally:
+                self._budget.release(counted)
                 if (release := scope["state"].get("release_rate_limit")) is not None:
                     with CancelScope(shield=True):
                         await to_thread.run_sync(release)
@@ -124,6 +180,31 @@ class RequestMiddleware:
                     milliseconds=round(seconds * 1000, 1),
                 )
 
+    async def _reason_to_refuse(self, scope: Scope, limit: int) -> ApiError | None:
+        """Return the error if the head of a request is reason enough to refuse it."""
+        if _header_bytes(scope) > self._max_header_bytes:
+            return HeadersTooLarge(
+                f"the head of the request is larger than the limit of {self._max_header_bytes:,} bytes"
+            )
+        headers = Headers(scope=scope)
+        if scope["http_version"] == "1.1" and len(headers.getlist("host")) != 1:
+            return BadRequest("the request must have exactly one Host header")
+        error = self._web_pages.reason_to_refuse(scope["method"], headers)
+        if error is not None and await _is_open(scope):
+            return error
+        return _too_large(limit) if _content_length(scope) > limit else None
+
+
+async def _is_open(scope: Scope) -> bool:
+    """Whether the service accepts anonymous requests. A process that was open stays open without database."""
+    authenticator: Authenticator = scope["app"].state.authenticator
+    if authenticator.requires_keys:
+        return False
+    try:
+        return await to_thread.run_sync(authenticator.allows_anonymous)
+    except DATABASE_UNAVAILABLE:
+        return True
+
 
 def _content_length(scope: Scope) -> int:
     length = Headers(scope=scope).get("content-length", "0")
@@ -131,7 +212,8 @@ def _content_length(scope: Scope) -> int:
 
 
 def _header_bytes(scope: Scope) -> int:
-    return sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    target = len(scope.get("raw_path", b"")) + len(scope["query_string"])
+    return target + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
 def _too_large(limit: int) -> TooLarge:

@@ -283,17 +283,19 @@ def _operations(document: dict[str, Any], app: FastAPI) -> None:
                 operation["description"] = f"{text}\n\nScope: `{scopes[0]}`."
             else:
                 operation["security"] = []
-            _responses(operation, shared)
+            _responses(method, operation, shared)
     document["components"]["responses"] = dict(sorted(shared.items()))
 
 
-def _responses(operation: dict[str, Any], shared: dict[str, Any]) -> None:
+def _responses(method: str, operation: dict[str, Any], shared: dict[str, Any]) -> None:
     """Replace error responses by shared components, and add headers to every response."""
     responses: dict[str, Any] = {}
     body = "requestBody" in operation
     for status, response in sorted(operation["responses"].items()):
-        if (status in {"400", "413", "415"} and not body) or (
-            status == "422" and not body and not operation.get("parameters")
+        if (
+            (status in {"400", "408", "413"} and not body)
+            or (status == "415" and method == "get")
+            or (status == "422" and not body and not operation.get("parameters"))
         ):
             continue  # this operation cannot return it
         if status < "400":

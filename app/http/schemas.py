@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, TypeAlias
@@ -9,6 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
 
+from app.http.json_body import describe
 from app.settings import Settings
 
 MaxItems: TypeAlias = Mapping[str, Callable[[Settings], int]]
@@ -22,6 +24,10 @@ class RequestModel(BaseModel):
 
     max_items: ClassVar[MaxItems] = {}
     """Checked before the entries are validated."""
+
+    documents: ClassVar[frozenset[str]] = frozenset()
+    """Fields that contain documents, whose text can contain control characters; see
+    ``app.http.json_body``."""
 
 
 class ResponseModel(BaseModel):
@@ -48,16 +54,18 @@ ModelName: TypeAlias = Annotated[Name, Path(description="Name of the model.")]
 RouterName: TypeAlias = Annotated[Name, Path(description="Name of the router.")]
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("contains a NUL character, which not every database can store")
+def _one_line(text: str) -> str:
+    for character in text:
+        if unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
+            raise ValueError(describe(character))
     return text
 
 
-WithoutNul = AfterValidator(_without_nul)
+OneLine = AfterValidator(_one_line)
+"""Text without control characters and line breaks."""
 
-Title: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200), WithoutNul]
-Description: TypeAlias = Annotated[str, StringConstraints(max_length=10_000), WithoutNul]
+Title: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200), OneLine]
+Description: TypeAlias = Annotated[str, StringConstraints(max_length=10_000)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 NextCursor: TypeAlias = Annotated[

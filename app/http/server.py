@@ -16,8 +16,16 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from app.http.protocol import HttpProtocol
+
 LINGER_SECONDS = 0.5
 """How long idle connections stay open after the server stops accepting new ones."""
+
+TICK_SECONDS = 0.1
+"""Time between two ticks of uvicorn."""
+
+LIMITS_TICKS = 5
+"""Number of ticks between two checks of the limits of connections."""
 
 
 class Server(uvicorn.Server):
@@ -37,6 +45,19 @@ class Server(uvicorn.Server):
         self._app = app
         self._drain_seconds = drain_seconds
         self._ready_fd = ready_fd
+        self._limits_checked_at = 0.0
+
+    async def on_tick(self, counter: int) -> bool:
+        """Check the limits of all connections about twice a second."""
+        if counter % LIMITS_TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            # If the process did not run for a while, its clients are not to blame.
+            seconds = min(now - self._limits_checked_at, 2 * LIMITS_TICKS * TICK_SECONDS)
+            self._limits_checked_at = now
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, HttpProtocol):
+                    connection.check_limits(seconds)
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept requests, and report it on ``ready_fd``."""

@@ -174,13 +174,16 @@ class KeyAuthenticator:
         db: the database.
         settings: decide whether anonymous requests are accepted before the first key exists.
         uses: notes the use of keys.
+
+    Attributes:
+        requires_keys: whether the service is known to require keys.
     """
 
     def __init__(self, db: Database, settings: Settings, uses: KeyUses) -> None:
         self._db = db
         self._uses = uses
         # Once a process has required keys, it does so until it stops, and need not ask the database again.
-        self._required = not settings.listens_on_loopback
+        self.requires_keys = not settings.listens_on_loopback
 
     def authenticate(self, secret: str) -> Caller | None:
         """Return the caller with this secret, or None if the secret is unknown or expired."""
@@ -193,9 +196,9 @@ class KeyAuthenticator:
 
     def allows_anonymous(self) -> bool:
         """Return whether the service listens on loopback and has never had a key."""
-        if not self._required and authentication_required(self._db):
-            self._required = True
-        return not self._required
+        if not self.requires_keys and authentication_required(self._db):
+            self.requires_keys = True
+        return not self.requires_keys
 
 
 def authenticate(db: Database, secret: str, now: datetime) -> tables.ApiKey | None:

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, resource, responses
-from app.http.errors import TooLarge, Unsupported
+from app.http.errors import TooLarge
 from app.http.json_body import parse, refuse_encoding
 from app.http.paging import PageQuery
 from app.http.schemas import DecisionId, RouterName
@@ -33,7 +33,6 @@ from models.mail import MailDocument, read_message
 router = resource("routers")
 decisions = resource("decisions")
 
-_RAW_MEDIA_TYPES = ("message/rfc822", "application/octet-stream", "text/plain")
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -118,7 +117,7 @@ async def route_message(
     decision.
     """
     refuse_encoding(request)
-    media_type = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     body, truncated = await _read_up_to(request, ctx.settings.max_message_bytes)
     mail = await to_thread.run_sync(_read_mail, media_type, body, truncated)
     decision, is_new = await to_thread.run_sync(
@@ -203,11 +202,6 @@ def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:
             )
         message = _parse_json(body)
         return read_json_email(message.email, message.raw_email)
-    if media_type not in _RAW_MEDIA_TYPES:
-        raise Unsupported(
-            f"the media type {media_type} is not supported; send message/rfc822, application/octet-stream "
-            "or application/json"
-        )
     mail = read_message(body)
     if truncated:
         mail = replace(
@@ -219,7 +213,7 @@ def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:
 
 
 def _parse_json(body: bytes) -> MessageJson:
-    value = parse(body, replace_surrogates=True)
+    value = parse(body, replace_surrogates=True, documents=MessageJson.documents)
     try:
         return MessageJson.model_validate(value)
     except ValidationError as error:

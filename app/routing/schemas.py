@@ -13,15 +13,15 @@ from app.http.schemas import (
     MaxItems,
     Name,
     NextCursor,
+    OneLine,
     RequestModel,
     ResponseModel,
     Timestamp,
-    WithoutNul,
 )
 from app.registry.schemas import VersionRef
 from app.serving.schemas import LabelExplanation, RankedLabel
 
-Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), WithoutNul]
+Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), OneLine]
 """Destination of messages, such as an address or the name of a queue; Covey does not interpret it."""
 
 Disposition = TypeAliasType(
@@ -127,6 +127,8 @@ class MessageJson(RequestModel):
             ]
         }
     )
+
+    documents: ClassVar[frozenset[str]] = frozenset({"email"})
 
     email: EmailParts | None = None
     """The message as parts."""

@@ -48,6 +48,7 @@ class PredictRequest(RequestModel):
     )
 
     max_items: ClassVar[MaxItems] = {"instances": lambda settings: settings.max_instances}
+    documents: ClassVar[frozenset[str]] = frozenset({"instances"})
 
     instances: list[Instance] = Field(min_length=1)
     """The documents. The predictions have the same order."""

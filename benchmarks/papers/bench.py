@@ -77,7 +77,13 @@ class Bench:
             body: Json = {"name": name} if tree is None else {"name": name, "label_tree": tree}
             created = self("POST", "/v1/datasets", json=body)
             path = f"/v1/datasets/{created['id']}"
-            self("PUT", f"{path}/content", content=content(), params=upload)
+            self(
+                "PUT",
+                f"{path}/content",
+                content=content(),
+                params=upload,
+                headers={"Content-Type": "application/octet-stream"},
+            )
             self._wait(path)
             self._datasets[name] = created["id"]
         return self._datasets[name]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from contract import problem_of
-from stack import Stack
+from stack import BYTES, Stack
 from waiting import wait_for
 
 WORKER_TABLES = {"workers"}
@@ -111,7 +111,8 @@ def expect_rejected(
 ) -> None:
     """Send a request, and check the problem that the API returns."""
     content = None if body is None else known.fill(body).encode()
-    headers = JSON if content is not None else {}
+    raw = method in ("PUT", "POST") and path.endswith(("/content", "/versions"))
+    headers = BYTES if raw else JSON if content is not None else {}
     response = known.stack.http.request(method, known.fill(path), content=content, headers=headers)
     problem = problem_of(response, status, code, pointer)
     assert len(response.content) < 5000, "the response does not repeat the request"

@@ -20,6 +20,9 @@ from app.parent_death import end_with_parent
 READY = "Covey is ready at "
 """Start of the line that ``covey serve`` prints when it is ready."""
 
+BYTES = {"Content-Type": "application/octet-stream"}
+"""Headers of an upload."""
+
 
 class Stack:
     """One service, ``covey serve``, on one data folder.
@@ -153,7 +156,7 @@ class Stack:
         """Upload content and wait until it is ready or has failed."""
         dataset = self.call("POST", "/v1/datasets", 201, json={"name": "test", **fields})
         path = f"/v1/datasets/{dataset['id']}"
-        self.call("PUT", f"{path}/content", 202, content=content, headers=dict(headers or {}))
+        self.call("PUT", f"{path}/content", 202, content=content, headers={**BYTES, **(headers or {})})
 
         def ingested() -> dict[str, Any] | None:
             dataset: dict[str, Any] = self.call("GET", path, 200)

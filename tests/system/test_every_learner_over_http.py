@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from corpora import FOLDER, needs
-from stack import Stack
+from stack import BYTES, Stack
 
 from models.catalog import ENTRIES
 
@@ -203,7 +203,7 @@ def test_a_model_can_be_trained_served_and_imported(trainings: Trainings, name: 
             assert [item["label"] for item in prediction["explanation"]] == prediction["labels"]
 
     artifact = stack.http.get(f"/v1/models/{model}/versions/1/artifact").content
-    stack.call("POST", f"/v1/models/{model}-imported/versions", 201, content=artifact)
+    stack.call("POST", f"/v1/models/{model}-imported/versions", 201, content=artifact, headers=BYTES)
     imported = stack.call("POST", f"/v1/models/{model}-imported/predict", 200, json=request)
     assert imported["predictions"] == response["predictions"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stack import Stack, departments
+from stack import BYTES, Stack, departments
 from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
@@ -127,14 +127,14 @@ def test_an_exported_artifact_imports_as_the_same_model(stack: Stack) -> None:
     version = stack.call("GET", "/v1/models/original/versions/1", 200)
     artifact = stack.http.get("/v1/models/original/versions/1/artifact")
     assert len(artifact.content) == version["artifact"]["size_bytes"]
-    copy = stack.call("POST", "/v1/models/copy/versions", 201, content=artifact.content)
+    copy = stack.call("POST", "/v1/models/copy/versions", 201, content=artifact.content, headers=BYTES)
     assert copy["artifact"]["sha256"] == version["artifact"]["sha256"]
     assert copy["labels"] == version["labels"]
     request = {"instances": [{"text": "refund my invoice"}]}
     responses = [
         stack.call("POST", f"/v1/models/{name}/predict", 200, json=request) for name in ("original", "copy")
     ]
-    headers = {"Idempotency-Key": "test-import-1"}
+    headers = {**BYTES, "Idempotency-Key": "test-import-1"}
     imports = [
         stack.call("POST", "/v1/models/once/versions", 201, content=artifact.content, headers=headers)
         for _ in range(2)
@@ -145,7 +145,7 @@ def test_an_exported_artifact_imports_as_the_same_model(stack: Stack) -> None:
 
     damaged = bytearray(artifact.content)
     damaged[-9] ^= 1
-    problem = stack.call("POST", "/v1/models/copy/versions", 422, content=bytes(damaged))
+    problem = stack.call("POST", "/v1/models/copy/versions", 422, content=bytes(damaged), headers=BYTES)
     assert problem["code"] == "bad_artifact"
     assert stack.call("GET", "/v1/models/copy", 200)["versions"] == 1
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import httpx
 import pytest
-from stack import Stack, departments
+from stack import BYTES, Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.system
@@ -36,7 +36,9 @@ def test_a_stopping_process_is_not_ready_finishes_requests_and_closes_connection
     def upload() -> None:
         path = f"{stack.url}/v1/datasets/{dataset['id']}/content"
         statuses.append(
-            httpx.put(path, content=slow_content(), timeout=LIMIT_SECONDS, trust_env=False).status_code
+            httpx.put(
+                path, content=slow_content(), headers=BYTES, timeout=LIMIT_SECONDS, trust_env=False
+            ).status_code
         )
 
     uploading = threading.Thread(target=upload)

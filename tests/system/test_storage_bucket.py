@@ -9,7 +9,7 @@ from pathlib import Path
 
 import bucket
 import pytest
-from stack import Stack, departments
+from stack import BYTES, Stack, departments
 
 from app.settings import Settings
 from app.storage import open_storage
@@ -47,7 +47,7 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
         stack.start()
         assert stack.http.post("/v1/models/kept/predict", json=REQUEST).content == before.content
         artifact = stack.http.get("/v1/models/kept/versions/1/artifact").content
-        stack.call("POST", "/v1/models/copy/versions", 201, content=artifact)
+        stack.call("POST", "/v1/models/copy/versions", 201, content=artifact, headers=BYTES)
 
         stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
         assert {file.key.split("/")[0] for file in storage.all_files()} == {"artifacts"}
@@ -57,7 +57,9 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
         buckets.process.wait()
         assert stack.http.post("/v1/models/kept/predict", json=REQUEST).content == before.content
         created = stack.call("POST", "/v1/datasets", 201, json={"name": "later"})
-        problem = stack.call("PUT", f"/v1/datasets/{created['id']}/content", 503, content=b"{}\n")
+        problem = stack.call(
+            "PUT", f"/v1/datasets/{created['id']}/content", 503, content=b"{}\n", headers=BYTES
+        )
         assert problem["code"] == "not_ready"
         assert stack.call("GET", f"/v1/datasets/{created['id']}", 200)["state"] == "awaiting_content"
     finally:

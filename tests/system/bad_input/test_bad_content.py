@@ -19,7 +19,7 @@ from bad_requests import (
     training,
 )
 from contract import problem_of
-from stack import Stack
+from stack import BYTES, Stack
 from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
@@ -104,11 +104,11 @@ def test_a_failed_data_set_accepts_other_content(cleared: Known) -> None:
     stack = cleared.stack
     failed = stack.upload(b"{", format="jsonl")
     path = f"/v1/datasets/{failed['id']}"
-    stack.call("PUT", f"{path}/content", 202, content=GOOD)
+    stack.call("PUT", f"{path}/content", 202, content=GOOD, headers=BYTES)
     settled = ready(stack, path)
     assert settled["state"] == "ready"
     assert "error" not in settled
-    problem_of(stack.http.put(f"{path}/content", content=GOOD), 409, "dataset_has_content")
+    problem_of(stack.http.put(f"{path}/content", content=GOOD, headers=BYTES), 409, "dataset_has_content")
     stack.call("DELETE", path, 204)
 
 

@@ -19,6 +19,7 @@ from bad_requests import (
     Known,
 )
 from contract import problem_of
+from stack import BYTES
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
@@ -101,7 +102,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "POST",
         "/v1/models/x/versions",
         gzip.compress(b"x"),
-        {"Content-Encoding": "gzip"},
+        {**BYTES, "Content-Encoding": "gzip"},
         415,
         "unsupported_media_type",
     ),
@@ -110,7 +111,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "PUT",
         CONTENT,
         b"x",
-        {"Content-Encoding": "br"},
+        {**BYTES, "Content-Encoding": "br"},
         415,
         "unsupported_media_type",
     ),
@@ -119,7 +120,7 @@ HEADERS: list[tuple[str, str, str, bytes, dict[str, str], int, str]] = [
         "PUT",
         CONTENT,
         b"x",
-        {"Content-Encoding": "gzip, gzip"},
+        {**BYTES, "Content-Encoding": "gzip, gzip"},
         415,
         "unsupported_media_type",
     ),

@@ -18,7 +18,7 @@ from bad_requests import (
     stored_state,
 )
 from contract import problem_of
-from stack import Stack
+from stack import BYTES, Stack
 from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
@@ -68,7 +68,7 @@ def test_a_body_over_the_limit_is_rejected(
         method,
         path.replace("WAITING", waiting["id"]),
         content=body if declared else chunks(body),
-        headers=JSON,
+        headers=JSON if path == DATASETS else BYTES,
     )
     problem = problem_of(response, 413, "too_large")
     assert "limit of" in problem["detail"]
