@@ -34,6 +34,7 @@ SQL_FILES = {"service.py", "completion.py", "work.py", "publishing.py", "metrics
 MORE_SQL_FILES = {
     "app/jobs/queue.py",
     "app/jobs/events.py",
+    "app/keys/uses.py",
     "app/maintenance/expired_rows.py",
     "app/maintenance/unused_files.py",
     "workers/maintenance.py",
