@@ -14,10 +14,10 @@ from app.storage.probe import StorageProbe
 
 
 class JobNotifier(Protocol):
-    """Tells the workers about queued jobs; see ``app.jobs.notifier``."""
+    """Tells the workers about queued jobs; see ``app.jobs.notifier`` and ``workers.wakeups``."""
 
     def notify(self, job_id: str) -> None:
-        """Tell the workers that a job is queued. Must not raise."""
+        """Tell the workers that a job is queued. Must neither raise nor wait."""
         ...
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from app.http import docs_page, openapi, problem_handlers
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
 from app.jobs.broker import broker_url
-from app.jobs.notifier import BackgroundNotifier
+from app.jobs.notifier import Notifier
 from app.keys import api as keys
 from app.keys.service import KeyAuthenticator, require_keys
 from app.keys.uses import KeyUses
@@ -55,7 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(settings)
-        context = AppContext.open(settings, BackgroundNotifier(broker_url(settings)))
+        context = AppContext.open(settings, Notifier(broker_url(settings)))
         require_servable(settings, context.db)
         app.state.context = context
         uses = KeyUses(context.db)

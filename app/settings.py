@@ -116,7 +116,10 @@ class Settings(BaseSettings):
     """Time after which a worker that sends no heartbeat loses its jobs."""
 
     heartbeat_seconds: PositiveFloat = 1.0
-    """Time between heartbeats of a worker. A heartbeat renews its leases and polls for jobs."""
+    """Time between heartbeats of a worker, and between renewals of its leases."""
+
+    poll_seconds: PositiveFloat = 1.0
+    """Maximum time between two looks of an idle worker into the job queue, while no notification arrives."""
 
     cancel_grace_seconds: PositiveFloat = 20.0
     """Time that a cancelled job has to stop before its process is killed."""

@@ -37,7 +37,8 @@ MORE_SQL_FILES = {
     "app/keys/uses.py",
     "app/maintenance/expired_rows.py",
     "app/maintenance/unused_files.py",
-    "workers/maintenance.py",
+    "workers/heartbeat.py",
+    "workers/lost_jobs.py",
 }
 
 MAX_ROOT_MODULES = 10

@@ -1,19 +1,16 @@
-"""``python -m workers``: one worker, which is a Celery prefork pool with a maintenance loop."""
+"""``python -m workers``: one worker."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from typing import Any
-
-from celery.signals import worker_ready
 
 from app import logs
 from app.db import schema
 from app.db.session import DATABASE_UNAVAILABLE, make_engine, unavailable_reason
 from app.settings import get_settings
-from workers.celery import celery
+from workers import supervisor
 
 
 def main() -> None:
@@ -32,31 +29,10 @@ def main() -> None:
         sys.exit(f"covey: {unavailable_reason(error)}")
     finally:
         engine.dispose()
-
-    def report_ready(**_: Any) -> None:
-        if ready_fd is not None:
-            os.write(ready_fd, b"\n")
-            os.close(ready_fd)
-
-    worker_ready.connect(report_ready, weak=False)
-    status: object = 0
-    try:
-        celery.worker_main(
-            [
-                "worker",
-                "--pool=prefork",
-                f"--concurrency={settings.worker_concurrency}",
-                f"--loglevel={settings.log_level}",
-                "--without-gossip",
-                "--without-mingle",
-                "--without-heartbeat",
-            ]
-        )
-    except SystemExit as stop:
-        status = stop.code
+    supervisor.run(settings, ready_fd)
     # Nothing is left to do, and a regular exit takes a second to unload every module.
     sys.stderr.flush()
-    os._exit(status if isinstance(status, int) else int(status is not None))
+    os._exit(0)
 
 
 if __name__ == "__main__":

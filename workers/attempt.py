@@ -1,8 +1,8 @@
-"""One attempt at a job: claim it, run it in a process of its own, and watch that process until it ends.
+"""One attempt at a claimed job: run it in a process of its own, and watch that process until it ends.
 
-The memory of a job returns to the system when its process ends. The pool process renews the lease. It kills
-the job process if the job exceeds a limit, if the claim is lost, or if a cancelled job does not stop by
-itself, and it releases the job if the worker is stopping.
+The memory of a job returns to the system when its process ends. The slot kills the job process if the job
+exceeds a limit, if the claim is lost, or if a cancelled job does not stop by itself, and it releases the job
+if the worker is stopping. It never waits for the database while it watches: a thread renews the lease.
 """
 
 from __future__ import annotations
@@ -20,40 +20,42 @@ from app.jobs.queue import Claim, LostClaimError
 from app.jobs.retry import write_with_retry
 from workers import job_kinds, stopping
 from workers.job_process import EX_TEMPFAIL, JobProcess
+from workers.lease import LeaseRenewal
 from workers.limits import Limits
 
 log = structlog.get_logger()
 
 POLL_SECONDS = 0.05
-"""How often the pool process checks the job process, its limits and the stop flag."""
+"""How often the slot checks the job process, its limits and the stop flag."""
 
 
-def run(ctx: AppContext, job_id: str, owner: str) -> None:
-    """Claim a job and run it to its end; return if it cannot be claimed."""
-    try:
-        claim = queue.claim(ctx.db, job_id, owner, lease_seconds=ctx.settings.lease_seconds)
-    except DATABASE_UNAVAILABLE as error:
-        log.warning("job.claim_failed", job_id=job_id, reason=type(error).__name__)
-        return
-    if claim is None:
-        return
-    with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt, worker=owner):
+def run(ctx: AppContext, claim: Claim, owner: str) -> None:
+    """Run a claimed job to its end, or release it if the worker stops.
+
+    Args:
+        ctx: the context of the slot.
+        claim: the job.
+        owner: id of the worker, for the log.
+    """
+    with structlog.contextvars.bound_contextvars(job_id=claim.job_id, attempt=claim.attempt, worker=owner):
         log.info("job.started", kind=claim.kind)
         child = JobProcess(ctx, claim)
+        lease = LeaseRenewal(ctx.settings, claim)
+        lease.start()
         try:
-            _watch(ctx, claim, child)
+            _watch(ctx, claim, child, lease)
             _clean_up(ctx, claim, child)
         except DATABASE_UNAVAILABLE as error:
             # The row still says that the job is running; when the database is back, the lease decides.
             log.warning("job.end_not_recorded", reason=type(error).__name__)
         finally:
             child.close()
+            lease.stop(give_up=stopping.requested)
 
 
-def _watch(ctx: AppContext, claim: Claim, child: JobProcess) -> None:
-    """Renew the lease until the job process ends or must be killed."""
+def _watch(ctx: AppContext, claim: Claim, child: JobProcess, lease: LeaseRenewal) -> None:
+    """Wait until the job process ends, or kill it and record why."""
     limits = Limits(ctx.settings, claim)
-    next_renewal = time.monotonic() + ctx.settings.heartbeat_seconds
     cancelled_since: float | None = None
     try:
         while (status := child.wait(POLL_SECONDS)) is None:
@@ -61,39 +63,23 @@ def _watch(ctx: AppContext, claim: Claim, child: JobProcess) -> None:
                 child.kill()
                 job_kinds.release(ctx, claim, reason="the worker is stopping")
                 return
+            if lease.lost:
+                return
             if (problem := limits.exceeded(child.pid)) is not None:
                 child.kill()
                 job_kinds.fail(ctx, claim, problem)
                 return
-            if cancelled_since is not None and (
-                time.monotonic() - cancelled_since > ctx.settings.cancel_grace_seconds
-            ):
-                child.kill()
-                job_kinds.cancel(ctx, claim)
-                log.warning("job.killed_after_cancel")
-                return
-            if time.monotonic() >= next_renewal:
-                if _renew(ctx, claim) and cancelled_since is None:
-                    cancelled_since = time.monotonic()
-                next_renewal = time.monotonic() + ctx.settings.heartbeat_seconds
+            if lease.cancel_requested:
+                cancelled_since = cancelled_since or time.monotonic()
+                if time.monotonic() - cancelled_since > ctx.settings.cancel_grace_seconds:
+                    child.kill()
+                    job_kinds.cancel(ctx, claim)
+                    log.warning("job.killed_after_cancel")
+                    return
         _handle_exit(ctx, claim, child, status)
     except LostClaimError:
         # Either the job process has just finished the job, or another worker has claimed it.
         return
-
-
-def _renew(ctx: AppContext, claim: Claim) -> bool:
-    """Renew the lease and return whether cancellation was requested.
-
-    Raises:
-        LostClaimError: the claim is no longer valid.
-    """
-    try:
-        return queue.renew_lease(ctx.db, claim, lease_seconds=ctx.settings.lease_seconds)
-    except DATABASE_UNAVAILABLE as error:
-        # The job process continues; if the database stays unavailable for too long, the lease decides.
-        log.warning("job.lease_not_renewed", reason=type(error).__name__)
-        return False
 
 
 def _handle_exit(ctx: AppContext, claim: Claim, child: JobProcess, status: int) -> None:

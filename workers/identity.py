@@ -1,4 +1,4 @@
-"""The id of this worker, created once before the pool processes are forked."""
+"""The id of this worker, created once before its processes are forked."""
 
 from __future__ import annotations
 

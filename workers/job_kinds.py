@@ -16,6 +16,7 @@ from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.training.work import TrainModel
+from workers import stopping
 
 
 class Work(Protocol):
@@ -45,23 +46,33 @@ KINDS: dict[str, Work] = {
 
 
 def fail(ctx: AppContext, claim: Claim, error: dict[str, Any]) -> None:
-    """Finish a claimed job as failed as soon as the database is available."""
+    """Finish a claimed job as failed as soon as the database is available.
+
+    Raises:
+        OperationalError: the worker stops before the database is available. The other errors of
+            ``DATABASE_UNAVAILABLE`` are raised likewise.
+    """
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "failed", error=error)
         KINDS[claim.kind].on_failure(tx, claim.dataset_id, error)
 
-    write_with_retry(ctx.db, write)
+    write_with_retry(ctx.db, write, give_up=stopping.requested)
 
 
 def cancel(ctx: AppContext, claim: Claim) -> None:
-    """Finish a claimed job as cancelled as soon as the database is available."""
+    """Finish a claimed job as cancelled as soon as the database is available.
+
+    Raises:
+        OperationalError: the worker stops before the database is available. The other errors of
+            ``DATABASE_UNAVAILABLE`` are raised likewise.
+    """
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "cancelled")
         KINDS[claim.kind].on_failure(tx, claim.dataset_id, CANCELLED)
 
-    write_with_retry(ctx.db, write)
+    write_with_retry(ctx.db, write, give_up=stopping.requested)
 
 
 def release(ctx: AppContext, claim: Claim, *, reason: str) -> None:

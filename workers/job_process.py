@@ -1,4 +1,4 @@
-"""The process of one job, forked from a pool process that has already imported everything.
+"""The process of one job, forked from a slot, which has already imported everything.
 
 The memory of the job returns to the system when the process ends. However the process ends, the job's row is
 right: it is finished, or it still says ``running``, and the parent process or the lease detects the loss.
@@ -20,8 +20,6 @@ import threadpoolctl
 from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import job_problem, make_problem
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
 from app.parent_death import set_parent_death_signal
@@ -29,6 +27,7 @@ from app.storage.interface import UNAVAILABLE_ERRNOS
 from models.errors import CoveyError
 from workers import job_kinds
 from workers.log_tail import LogTail
+from workers.process_name import name_process
 
 log = structlog.get_logger()
 
@@ -96,9 +95,10 @@ class JobProcess:
 
 
 def _detach(parent: int, niceness: int) -> None:
-    """Separate the job process from the pool."""
+    """Separate the job process from the slot."""
     os.setsid()
     os.nice(niceness)
+    name_process("job")
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # If the worker is killed, the job process dies too, so that no job runs twice at the same time.
@@ -119,7 +119,7 @@ def _run_and_report(inherited: AppContext, claim: Claim) -> int:
     Returns:
         0 if the row contains the outcome, ``EX_TEMPFAIL`` if it could not be written.
     """
-    ctx = AppContext.open(inherited.settings, Notifier(broker_url(inherited.settings)))
+    ctx = AppContext.open(inherited.settings, inherited.notifier)
     try:
         with threadpoolctl.threadpool_limits(ctx.settings.job_threads):
             _run(ctx, claim)

@@ -1,9 +1,9 @@
-"""Limits on the time and memory of one job. The pool process that started the job process enforces them.
+"""Limits on the time and memory of one job. The slot that started the job process enforces them.
 
 Memory means the anonymous and shared pages of the job process, in memory or swap. A limit on the address
 space (``RLIMIT_AS``) would not work: numerical libraries reserve gigabytes that they never touch, and data
-sets and models are mapped from files, whose pages the system can reclaim. The pool process checks twenty
-times a second, so a job can exceed its limit for a twentieth of a second.
+sets and models are mapped from files, whose pages the system can reclaim. The slot checks twenty times a
+second, so a job can exceed its limit for a twentieth of a second.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _BYTES = 16 * 1024
 
 
 class LogTail:
-    """Two unnamed files that the job process writes and the pool process reads."""
+    """Two unnamed files that the job process writes and the slot reads."""
 
     def __init__(self) -> None:
         self._lines = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from app.cli.restart_delay import RestartDelay
 from app.parent_death import end_with_parent
 
 log = structlog.get_logger()
@@ -25,9 +26,6 @@ START_SECONDS = 60.0
 POLL_SECONDS = 0.2
 """Interval at which children are checked."""
 
-STABLE_SECONDS = 10.0
-"""A child that ran longer is restarted immediately. One that died sooner waits longer after each death."""
-
 
 @dataclass(eq=False)
 class ChildProcess:
@@ -38,31 +36,22 @@ class ChildProcess:
         command: the command line.
         inherited_fds: file descriptors that the child inherits.
         process: the running process; None if the child does not run.
-        started_at: monotonic time of the last start, in seconds.
-        restart_delay: delay of the last restart, in seconds.
-        restart_at: monotonic time of the next start, in seconds.
+        delay: the delay before the next start.
     """
 
     name: str
     command: list[str]
     inherited_fds: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
-    started_at: float = 0.0
-    restart_delay: float = 0.0
-    restart_at: float = field(default_factory=time.monotonic)
+    delay: RestartDelay = field(default_factory=RestartDelay)
 
     def restart_if_dead(self) -> None:
         """Start the process if it does not run and its delay has passed."""
-        now = time.monotonic()
         if self.process is not None and (status := self.process.poll()) is not None:
-            if now - self.started_at > STABLE_SECONDS:
-                self.restart_delay = 0.0
-            else:
-                self.restart_delay = min(max(0.5, 2 * self.restart_delay), 10.0)
-            self.restart_at = now + self.restart_delay
             self.process = None
-            log.warning("child.died", child=self.name, status=status, restart_in=self.restart_delay)
-        if self.process is None and now >= self.restart_at:
+            self.delay.died()
+            log.warning("child.died", child=self.name, status=status, restart_in=self.delay.seconds)
+        if self.process is None and self.delay.is_over():
             self.process = subprocess.Popen(
                 self.command,
                 pass_fds=self.inherited_fds,
@@ -73,7 +62,7 @@ class ChildProcess:
                 # If the supervisor is killed, the children receive SIGTERM.
                 preexec_fn=end_with_parent(),  # noqa: PLW1509 - this process has one thread
             )
-            self.started_at = now
+            self.delay.started()
             log.info("child.started", child=self.name, pid=self.process.pid)
 
     def terminate(self) -> None:
@@ -125,11 +114,6 @@ def replace(child: ChildProcess, while_waiting: Callable[[], bool]) -> None:
         log.error("child.not_replaced", child=child.name)
         new.stop()
         return
-    old, child.process, child.started_at, child.restart_delay = (
-        child.process,
-        new.process,
-        new.started_at,
-        0.0,
-    )
+    old, child.process, child.delay = child.process, new.process, new.delay
     log.info("child.replaced", child=child.name, pid=new.process.pid if new.process else None)
     ChildProcess(f"old {child.name}", child.command, process=old).stop()

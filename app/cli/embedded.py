@@ -25,14 +25,11 @@ from app.cli.errors import CommandError
 from app.cli.open_files import raise_limit
 from app.db import schema
 from app.db.session import Database
-from app.jobs.broker import broker_command, socket_path
+from app.jobs.broker import broker_command
 from app.keys.service import AuthenticationRequiredError, require_keys
 from app.maintenance.storage_setup import prepare_storage
 from app.settings import Settings
 from app.storage import open_storage
-
-BROKER_START_SECONDS = 10.0
-"""Time to wait for the broker before the worker starts without it."""
 
 
 class ServeError(CommandError):
@@ -74,9 +71,6 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
 
             try:
                 ready = False
-                if broker in children:
-                    broker.restart_if_dead()
-                    _wait_for_broker(settings, flags)
                 while supervise():
                     if flags.replace_requested:
                         flags.replace_requested = False
@@ -183,20 +177,6 @@ def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - shown, not listened on
     return f"http://[{host}]:{port}" if ":" in host and "[" not in host else f"http://{host}:{port}"
-
-
-def _wait_for_broker(settings: Settings, flags: SignalFlags) -> None:
-    """Wait until the broker accepts connections, so that the worker can connect when it starts."""
-    path = socket_path(settings.data_dir)
-    deadline = time.monotonic() + BROKER_START_SECONDS
-    while time.monotonic() < deadline and not flags.stop_requested:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(str(path))
-            except OSError:
-                time.sleep(0.02)
-            else:
-                return
 
 
 def _is_ready(url: str) -> bool:

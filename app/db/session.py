@@ -1,15 +1,14 @@
 """Transactions.
 
 ``Database.write`` is the only place in Covey that commits. It is also the only place that notifies the
-workers about queued jobs, always after the commit: a worker never receives the id of a row that it cannot
-see yet.
+workers about queued jobs, always after the commit: a worker that looks for the job can see its row.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,18 +35,19 @@ BUSY_SECONDS = 30
 
 
 class Transaction:
-    """One writing transaction. After the commit, workers are notified about the jobs that it queued."""
+    """One writing transaction. After the commit, the workers are notified once if it queued jobs."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         session.connection()  # begins: SQLite waits for other writers here, before the clock is read
         self.now = database_now(session)
         """The time of this transaction by the database's clock, the same for every row that it writes."""
-        self.queued_job_ids: list[str] = []
+        self.queued_job_id: str | None = None
+        """A job to notify the workers about. One is enough, because a worker then claims all due jobs."""
 
     def notify(self, job_id: str) -> None:
         """Notify the workers about a job after the commit."""
-        self.queued_job_ids.append(job_id)
+        self.queued_job_id = job_id
 
 
 class Database:
@@ -55,38 +55,31 @@ class Database:
 
     Args:
         url: SQLAlchemy URL.
-        notify: called with the id of each queued job after the commit; must not raise.
-        guard: entered around every transaction; for a process that forks, see ``workers.maintenance``.
+        notify: called after the commit with the id of a job that it queued; must neither raise nor wait.
 
     Create one per process, after any fork: connections must not be inherited.
     """
 
-    def __init__(
-        self,
-        url: str,
-        notify: Callable[[str], None] = lambda _: None,
-        guard: AbstractContextManager[Any] | None = None,
-    ) -> None:
+    def __init__(self, url: str, notify: Callable[[str], None] = lambda _: None) -> None:
         self.engine = make_engine(url)
         self._notify = notify
-        self._guard = guard or nullcontext()
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session that only reads."""
-        with self._guard, open_sessions.counted(), Session(self.engine, expire_on_commit=False) as session:
+        with open_sessions.counted(), Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction. It commits when the block ends, and rolls back if the block raises."""
-        with self._guard, open_sessions.counted(), self.engine.connect() as raw:
+        with open_sessions.counted(), self.engine.connect() as raw:
             connection = raw.execution_options(covey_write=True)
             with Session(connection, expire_on_commit=False) as session, session.begin():
                 transaction = Transaction(session)
                 yield transaction
-        for job_id in transaction.queued_job_ids:
-            self._notify(job_id)
+        if transaction.queued_job_id is not None:
+            self._notify(transaction.queued_job_id)
 
     def truncate_wal(self) -> None:
         """Move SQLite's write-ahead log into the database file. Do nothing for other databases."""
@@ -120,7 +113,14 @@ def _connect_args(url: str) -> dict[str, Any]:
     """Return time limits, so that a server that does not respond counts as unavailable."""
     if not url.startswith("postgresql+psycopg:"):
         return {}
-    return {"connect_timeout": 5, "tcp_user_timeout": 15_000}
+    return {
+        "connect_timeout": 5,
+        "tcp_user_timeout": 15_000,
+        # Without probes, a connection whose server has vanished would wait for a response for hours.
+        "keepalives_idle": 5,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+    }
 
 
 def database_now(session: Session) -> datetime:

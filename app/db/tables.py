@@ -19,6 +19,8 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    literal_column,
+    text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -102,6 +104,12 @@ class Job(Base):
 
     __tablename__ = "jobs"
     __table_args__ = (
+        Index(
+            None,
+            *("claim_order", "key_id", "created_at", "id"),
+            postgresql_where=text("state = 'queued'"),
+            sqlite_where=text("state = 'queued'"),
+        ),
         Index(None, "state", "due_at"),
         Index(None, "state", "lease_expires_at"),
         Index(None, "kind", "id"),
@@ -127,7 +135,10 @@ class Job(Base):
     lease_expires_at: Mapped[datetime | None]
     due_at: Mapped[datetime]
     """Earliest time at which the job can be claimed. A job that lost its worker waits before its retry."""
-    notified_at: Mapped[datetime | None]
+    priority: Mapped[int] = mapped_column(Integer, default=0)
+    """The priority of the request. Cells have the priority of their experiment."""
+    claim_order: Mapped[int] = mapped_column(Integer)
+    """Kind and priority as one number. Jobs with a lower number are claimed first; see ``app.jobs.queue``."""
     cancel_requested_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any] | None]
     result: Mapped[dict[str, Any] | None]
@@ -137,6 +148,10 @@ class Job(Base):
     finished_at: Mapped[datetime | None]
     key_id: Mapped[str | None] = mapped_column(String(40))
     """The API key that requested the job. None if the service requires no key."""
+
+
+IS_QUEUED = Job.state == literal_column("'queued'")
+"""The condition of the partial index. As a literal, because databases match no parameters with it."""
 
 
 class JobEvent(Base):

@@ -1,13 +1,14 @@
 """Notifies the workers, through the broker, that a job is queued.
 
-A notification may be lost, repeated or late without harm: the job is the row in the database, and the
-maintenance loop of every worker notifies again about queued rows that no worker has claimed.
+A notification may be lost, repeated or late without harm: the job is the row in the database, and the workers
+poll the database. A notification only makes an idle worker look earlier.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -18,10 +19,13 @@ from app.db import open_sessions
 
 log = structlog.get_logger()
 
-TASK = "covey.run_job"
+TASK = "covey.job_queued"
 """Name of the only task of the workers; its only argument is the id of a job."""
 
 QUEUE = "covey"
+
+MAX_PENDING = 1000
+"""Maximum number of notifications that wait to be sent."""
 
 CLOSE_SECONDS = 1.0
 """How long a process that ends waits for notifications that are not sent yet."""
@@ -60,7 +64,7 @@ def _transport_options(broker_url: str) -> dict[str, Any]:
 
 
 class Notifier:
-    """Sends notifications through the broker and waits for each to be accepted.
+    """Sends notifications in a thread, so that no caller waits for a slow or unavailable broker.
 
     Args:
         broker_url: URL of the broker, as Celery reads it.
@@ -69,14 +73,27 @@ class Notifier:
     def __init__(self, broker_url: str) -> None:
         self._celery = Celery("covey", set_as_current=False)
         self._celery.conf.update(celery_config(broker_url))
+        self._pending: queue.Queue[str | None] = queue.Queue(MAX_PENDING)
+        self._thread = threading.Thread(target=self._send_pending, name="notifier", daemon=True)
+        self._thread.start()
 
     def notify(self, job_id: str) -> None:
-        """Send one notification. An unavailable broker is not an error: a worker notifies again later."""
-        self._send(job_id)
+        """Send one notification soon, without waiting for it."""
+        # Many pending notifications wake every worker, so one more is not necessary.
+        with suppress(queue.Full):
+            self._pending.put_nowait(job_id)
 
     def close(self) -> None:
-        """Close the connections to the broker."""
+        """Send the pending notifications if the broker is available, then close the connections to it."""
+        with suppress(queue.Full):
+            self._pending.put_nowait(None)
+        self._thread.join(CLOSE_SECONDS)
         self._celery.close()
+
+    def _send_pending(self) -> None:
+        while (job_id := self._pending.get()) is not None:
+            if not self._send(job_id) and not self._drop_pending():
+                return
 
     def _send(self, job_id: str) -> bool:
         """Return whether the broker accepted the notification."""
@@ -88,37 +105,8 @@ class Notifier:
             return False
         return True
 
-
-class BackgroundNotifier(Notifier):
-    """Sends notifications in a thread, so that no request waits for a slow or unavailable broker.
-
-    Args:
-        broker_url: URL of the broker, as Celery reads it.
-    """
-
-    def __init__(self, broker_url: str) -> None:
-        super().__init__(broker_url)
-        self._pending: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._send_pending, name="notifier", daemon=True)
-        self._thread.start()
-
-    def notify(self, job_id: str) -> None:
-        """Send one notification soon, without waiting for it."""
-        self._pending.put(job_id)
-
-    def close(self) -> None:
-        """Send the pending notifications if the broker is available, then close the connections to it."""
-        self._pending.put(None)
-        self._thread.join(CLOSE_SECONDS)
-        super().close()
-
-    def _send_pending(self) -> None:
-        while (job_id := self._pending.get()) is not None:
-            if not self._send(job_id) and not self._drop_pending():
-                return
-
     def _drop_pending(self) -> bool:
-        """Drop what is pending: the workers notify again about these jobs when the broker is back.
+        """Drop what is pending: the workers poll for these jobs.
 
         Returns:
             False if the notifier is closing.

@@ -1,33 +1,40 @@
 """The job queue: rows of the database that workers claim.
 
 A job's row is the only truth about the job. Its state goes ``queued -> running -> succeeded | failed |
-cancelled``, and back to ``queued`` if a worker is lost or releases the job. A worker owns a job by a claim:
-one conditional UPDATE that sets a lease and increments the fencing token. Every later write of that worker
+cancelled``, and back to ``queued`` if a worker is lost or releases the job. A worker polls the queue and owns
+a job by a claim, which sets a lease and increments the fencing token. Every later write of that worker
 carries the token, so a worker that was wrongly taken for dead can change nothing any more.
+
+Jobs are claimed in this order: by kind (``CLAIM_CLASS``), then by the priority of the request, then the API
+key with the fewest running jobs, then the oldest job.
 
 Functions that take a ``Transaction`` are part of a larger one; the caller commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import delete, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, delete, func, null, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from app.db.session import Database, Transaction
-from app.db.tables import CurvePoint, Job, JobEvent
+from app.db.session import Database, Transaction, database_now
+from app.db.tables import IS_QUEUED, CurvePoint, Job, JobEvent
 from app.ids import new_id
 
 Kind: TypeAlias = Literal["ingest", "train", "evaluate", "experiment", "cell"]
 FinalState: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 FINISHED = ("succeeded", "failed", "cancelled")
-NOTIFY_AGAIN_SECONDS = 3.0
-"""A worker with free capacity notifies again about queued jobs whose notification is older than this."""
+
+CLAIM_CLASS: dict[Kind, int] = {"ingest": 0, "evaluate": 1, "train": 2, "experiment": 2, "cell": 3}
+"""Jobs of a lower class are claimed first, whatever their priority."""
+
+MIN_PRIORITY = -100
+MAX_PRIORITY = 100
 
 MAX_DELAY_SECONDS = 30.0
 """Longest delay before a job that was lost several times in a row is started again."""
@@ -67,8 +74,18 @@ def enqueue(
     *,
     dataset_id: str | None = None,
     model: str | None = None,
+    priority: int = 0,
 ) -> Job:
-    """Insert a queued job; the workers are notified after the commit."""
+    """Insert a queued job; the workers are notified after the commit.
+
+    Args:
+        tx: the transaction.
+        kind: kind of the job.
+        spec: what to do.
+        dataset_id: data set of the job.
+        model: model of the job.
+        priority: a job of a higher priority is claimed before other jobs of its class.
+    """
     job = Job(
         id=new_id("job"),
         kind=kind,
@@ -81,7 +98,8 @@ def enqueue(
         consecutive_losses=0,
         fence=0,
         due_at=tx.now,
-        notified_at=tx.now,
+        priority=priority,
+        claim_order=1000 * CLAIM_CLASS[kind] - priority,
         created_at=tx.now,
     )
     tx.session.add(job)
@@ -98,26 +116,91 @@ def append_event(tx: Transaction, job_id: str, type_: str, **detail: Any) -> Non
     tx.session.flush()
 
 
-def claim(db: Database, job_id: str, owner: str, *, lease_seconds: float) -> Claim | None:
-    """Claim a queued job that is due; return None if the job cannot be claimed."""
-    with db.write() as tx:
-        row = tx.session.execute(
-            update(Job)
-            .where(Job.id == job_id, Job.state == "queued", Job.due_at <= tx.now)
-            .values(
-                state="running",
-                lease_owner=owner,
-                lease_expires_at=tx.now + timedelta(seconds=lease_seconds),
-                fence=Job.fence + 1,
-                attempt=Job.attempt + 1,
-                started_at=func.coalesce(Job.started_at, tx.now),
-            )
-            .returning(Job.fence, Job.kind, Job.spec, Job.dataset_id, Job.attempt, Job.checkpoint)
-        ).one_or_none()
-        if row is None:
+def claim_next(db: Database, owner: str, *, lease_seconds: float) -> Claim | None:
+    """Claim the next job that is due; return None if there is none that another worker is not claiming now.
+
+    A look at an empty queue only reads. So idle workers never wait for SQLite's write lock, nor hold it.
+    """
+    with db.read() as session:
+        if _next_order(session, database_now(session), after=None) is None:
             return None
-        append_event(tx, job_id, "started", attempt=row.attempt)
-        return Claim(job_id, row.fence, row.kind, row.spec, row.dataset_id, row.attempt, row.checkpoint)
+    with db.write() as tx:
+        order: int | None = None
+        while (order := _next_order(tx.session, tx.now, after=order)) is not None:
+            for key_id in _keys_in_order(tx.session, tx.now, order):
+                job = tx.session.scalars(
+                    select(Job)
+                    .where(_due(tx.now, order), _is_key(key_id))
+                    .order_by(Job.created_at, Job.id)
+                    .limit(1)
+                    .with_for_update(skip_locked=True)
+                ).first()
+                if job is not None:
+                    return claim(tx, job, owner, lease_seconds=lease_seconds)
+    return None
+
+
+def claim(tx: Transaction, job: Job, owner: str, *, lease_seconds: float) -> Claim:
+    """Claim a queued job. The caller holds the lock on its row."""
+    job.state = "running"
+    job.lease_owner = owner
+    job.lease_expires_at = tx.now + timedelta(seconds=lease_seconds)
+    job.fence += 1
+    job.attempt += 1
+    job.started_at = job.started_at or tx.now
+    tx.session.flush()
+    append_event(tx, job.id, "started", attempt=job.attempt)
+    return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
+
+
+def _due(now: datetime, order: int) -> ColumnElement[bool]:
+    return and_(IS_QUEUED, Job.claim_order == order, Job.due_at <= now)
+
+
+def _is_key(key_id: str | None) -> ColumnElement[bool]:
+    return Job.key_id.is_(None) if key_id is None else Job.key_id == key_id
+
+
+def _next_order(session: Session, now: datetime, *, after: int | None) -> int | None:
+    """Return the lowest ``claim_order`` of the jobs that are due; None if there is none after ``after``."""
+    statement = select(Job.claim_order).where(IS_QUEUED, Job.due_at <= now)
+    if after is not None:
+        statement = statement.where(Job.claim_order > after)
+    return session.scalar(statement.order_by(Job.claim_order).limit(1))
+
+
+def _keys_in_order(session: Session, now: datetime, order: int) -> Sequence[str | None]:
+    """Return the API keys with due jobs of one ``claim_order``: by running jobs, then by their oldest job.
+
+    Every step is a search in an index, so the cost grows with the number of keys, not of queued jobs.
+    """
+    other = aliased(Job)
+    of_order = and_(IS_QUEUED, Job.claim_order == order)
+    keys = select(func.min(Job.key_id).label("key_id")).where(of_order).cte("keys", recursive=True)
+    following = select(func.min(Job.key_id)).where(of_order, Job.key_id > keys.c.key_id).scalar_subquery()
+    keys = keys.union_all(select(following).where(keys.c.key_id.is_not(None)))
+
+    def running(is_key: ColumnElement[bool]) -> ColumnElement[int]:
+        return select(func.count()).where(other.state == "running", is_key).scalar_subquery()
+
+    def oldest(column: InstrumentedAttribute[Any], is_key: ColumnElement[bool]) -> ColumnElement[Any]:
+        statement = select(column).where(_due(now, order), is_key)
+        return statement.order_by(Job.created_at, Job.id).limit(1).scalar_subquery()
+
+    is_key, is_running_of_key = Job.key_id == keys.c.key_id, other.key_id == keys.c.key_id
+    with_key = select(
+        keys.c.key_id,
+        running(is_running_of_key).label("running"),
+        oldest(Job.created_at, is_key).label("created_at"),
+        oldest(Job.id, is_key).label("id"),
+    ).where(keys.c.key_id.is_not(None))
+    without = Job.key_id.is_(None)
+    without_key = select(
+        null(), running(other.key_id.is_(None)), oldest(Job.created_at, without), oldest(Job.id, without)
+    )
+    rows = session.execute(with_key.union_all(without_key)).all()
+    due = [row for row in rows if row.id is not None]
+    return [row.key_id for row in sorted(due, key=lambda row: (row.running, row.created_at, row.id))]
 
 
 def load_claim(db: Database, job_id: str, fence: int) -> Claim:
@@ -226,7 +309,6 @@ def release(tx: Transaction, claim: Claim, *, reason: str) -> None:
         lease_owner=None,
         lease_expires_at=None,
         due_at=tx.now,
-        notified_at=tx.now,
     )
     append_event(tx, claim.job_id, "released", reason=reason)
     tx.notify(claim.job_id)
@@ -245,7 +327,6 @@ def requeue_lost(tx: Transaction, job: Job, *, reason: str) -> None:
     job.lease_owner = None
     job.lease_expires_at = None
     job.due_at = tx.now + timedelta(seconds=delay)
-    job.notified_at = tx.now
     job.fence += 1
     tx.session.flush()
     append_event(tx, job.id, "lost", attempt=job.attempt, reason=reason)
@@ -302,27 +383,6 @@ def lost(
             .with_for_update(skip_locked=True)
         )
     )
-
-
-def undelivered(session: Session, now: datetime, *, limit: int) -> list[str]:
-    """Ids of queued jobs that are due and without a recent notification, oldest first."""
-    return list(
-        session.scalars(
-            select(Job.id)
-            .where(
-                Job.state == "queued",
-                Job.due_at <= now,
-                Job.notified_at < now - timedelta(seconds=NOTIFY_AGAIN_SECONDS),
-            )
-            .order_by(Job.created_at, Job.id)
-            .limit(limit)
-        )
-    )
-
-
-def count_running(session: Session, owner: str) -> int:
-    """Count the jobs that a worker holds."""
-    return session.scalar(select(func.count()).where(Job.state == "running", Job.lease_owner == owner)) or 0
 
 
 def _final_values(

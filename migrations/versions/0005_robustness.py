@@ -10,6 +10,13 @@ down_revision = "0004"
 branch_labels = None
 depends_on = None
 
+JOBS = sa.table(
+    "jobs",
+    sa.column("kind", sa.String),
+    sa.column("priority", sa.Integer),
+    sa.column("claim_order", sa.Integer),
+)
+
 
 def upgrade() -> None:
     _upgrade_jobs()
@@ -26,11 +33,31 @@ def downgrade() -> None:
 
 
 def _upgrade_jobs() -> None:
-    pass
+    """Replace the time of the last notification by the order in which workers claim jobs."""
+    with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.drop_column("notified_at")
+        batch_op.add_column(sa.Column("priority", sa.Integer(), nullable=True))
+        batch_op.add_column(sa.Column("claim_order", sa.Integer(), nullable=True))
+    claim_class = sa.case({"ingest": 0, "evaluate": 1, "cell": 3}, value=JOBS.c.kind, else_=2)
+    op.execute(JOBS.update().values(priority=0, claim_order=1000 * claim_class))
+    with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.alter_column("priority", existing_type=sa.Integer(), nullable=False)
+        batch_op.alter_column("claim_order", existing_type=sa.Integer(), nullable=False)
+    op.create_index(
+        op.f("ix_jobs_claim_order_key_id_created_at_id"),
+        "jobs",
+        ["claim_order", "key_id", "created_at", "id"],
+        postgresql_where=sa.text("state = 'queued'"),
+        sqlite_where=sa.text("state = 'queued'"),
+    )
 
 
 def _downgrade_jobs() -> None:
-    pass
+    op.drop_index(op.f("ix_jobs_claim_order_key_id_created_at_id"), "jobs")
+    with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.drop_column("claim_order")
+        batch_op.drop_column("priority")
+        batch_op.add_column(sa.Column("notified_at", sa.DateTime(timezone=True), nullable=True))
 
 
 def _upgrade_references() -> None:

@@ -238,7 +238,12 @@ class Faults:
         self._rng = random.Random(f"{seed} faults")  # noqa: S311
         targets: dict[str, Callable[[], list[int]]] = {
             "job": lambda: [pid for worker in stack.worker_pids() for pid in stack.job_pids(worker)],
-            "pool": lambda: [pid for worker in stack.worker_pids() for pid in stack.pool_pids(worker)],
+            **{
+                role: lambda role=role: [  # type: ignore[misc]
+                    pid for worker in stack.worker_pids() for pid in stack.worker_parts(worker, role)
+                ]
+                for role in ("slot", "maintenance", "celery")
+            },
             "worker": stack.worker_pids,
             "broker": lambda: stack.processes("valkey-server"),
             "api": lambda: stack.processes("-m app api"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import rows
 from sqlalchemy import select
 
 from app.context import AppContext
@@ -14,7 +15,6 @@ from app.datasets.schemas import DatasetCreate
 from app.db import tables
 from app.http.errors import job_problem
 from app.http.idempotency import Idempotency
-from app.jobs import queue
 from app.jobs.progress import CancelledError, ProgressReporter
 from models.errors import CoveyError
 from workers import job_kinds
@@ -52,8 +52,7 @@ def work(ctx: AppContext, max_jobs: int = 1000) -> list[str]:
 
 def run_job(ctx: AppContext, job_id: str) -> str:
     """Claim a job and run it, as a job process does; return its kind."""
-    claim = queue.claim(ctx.db, job_id, "wrk_test", lease_seconds=60)
-    assert claim is not None
+    claim = rows.claimed(ctx.db, job_id, "wrk_test", seconds=60)
     try:
         job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:

@@ -56,10 +56,11 @@ def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
     return [json.loads(stdout) for stdout, _ in results]
 
 
-def claim(url: str, *job_ids: str) -> list[str]:
-    """Try to claim every job, and return the claimed ones."""
+def claim(url: str) -> list[str]:
+    """Claim jobs until none is left, and return the claimed ones."""
     db = Database(url)
-    return [job_id for job_id in job_ids if queue.claim(db, job_id, "wrk", lease_seconds=60) is not None]
+    claims = iter(lambda: queue.claim_next(db, "wrk", lease_seconds=60), None)
+    return [claim.job_id for claim in claims]
 
 
 def count(url: str, times: str) -> int:

@@ -12,17 +12,28 @@ from app.db.session import Database
 from app.jobs import queue
 
 
-def queued(database: Database, spec: dict[str, Any] | None = None) -> str:
-    """Queue a training job, and return its id."""
+def queued(
+    database: Database,
+    spec: dict[str, Any] | None = None,
+    *,
+    kind: queue.Kind = "train",
+    priority: int = 0,
+    key_id: str | None = None,
+) -> str:
+    """Queue a job, and return its id."""
     with database.write() as tx:
-        return queue.enqueue(tx, "train", spec or {}, model="test").id
+        job = queue.enqueue(tx, kind, spec or {}, model="test", priority=priority)
+        job.key_id = key_id
+        return job.id
 
 
 def claimed(database: Database, job_id: str, owner: str = "wrk_1", *, seconds: float = 10) -> queue.Claim:
-    """Claim a queued job."""
-    claim = queue.claim(database, job_id, owner, lease_seconds=seconds)
-    assert claim is not None
-    return claim
+    """Claim a queued job, whatever the order of the queue."""
+    with database.write() as tx:
+        job = queue.lock(tx, job_id)
+        assert job is not None
+        assert job.state == "queued"
+        return queue.claim(tx, job, owner, lease_seconds=seconds)
 
 
 def job(database: Database, job_id: str) -> tables.Job:

@@ -100,13 +100,14 @@ class Stack:
         """Return the process ids of the workers' main processes."""
         return [pid for pid in children(self.pid) if "-m workers" in command_of(pid)]
 
-    def pool_pids(self, worker: int) -> list[int]:
-        """Return the process ids of a worker's pool."""
-        return children(worker)
+    def worker_parts(self, worker: int, role: str) -> list[int]:
+        """Return the process ids of a worker's slots (``slot``), or of its ``maintenance`` or ``celery``."""
+        name = f"covey-{role}"[:15]
+        return [pid for pid in children(worker) if name_of(pid) == name]
 
     def job_pids(self, worker: int) -> list[int]:
         """Return the process ids of a worker's running jobs."""
-        return [job for pool in children(worker) for job in children(pool)]
+        return [job for slot in self.worker_parts(worker, "slot") for job in children(slot)]
 
     def is_ready(self) -> bool:
         """Whether the service reports that it is ready."""
@@ -207,6 +208,14 @@ def command_of(pid: int) -> str:
     """Return the command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def name_of(pid: int) -> str:
+    """Return the name of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
 

@@ -24,7 +24,7 @@ def event_types(stack: Stack, job_id: str) -> list[str]:
     [
         ({}, "job"),
         # The worker survives and keeps the lease of the lost job until the lease expires.
-        ({"COVEY_LEASE_SECONDS": "3"}, "pool"),
+        ({"COVEY_LEASE_SECONDS": "3"}, "slot"),
         ({}, "worker"),
         ({}, "broker"),
         ({}, "api"),
@@ -41,7 +41,7 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
         (worker,) = stack.worker_pids()
         pids = {
             "job": lambda: [process],
-            "pool": lambda: stack.pool_pids(worker),
+            "slot": lambda: stack.worker_parts(worker, "slot"),
             "worker": lambda: [worker],
             "broker": lambda: stack.processes("valkey-server"),
             "api": lambda: stack.processes("app api"),
@@ -62,7 +62,7 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
     assert stack.call("GET", "/v1/models/killed", 200)["versions"] == 1
     events = event_types(stack, job["id"])
     assert events.count("succeeded") == 1
-    if target in ("job", "pool", "worker", "everything"):
+    if target in ("job", "slot", "worker", "everything"):
         assert ended_job["attempt"] == 2
         assert "lost" in events
     else:

@@ -14,6 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from racing_processes import race
 from sqlalchemy import Engine, inspect, text
+from sqlalchemy.engine.interfaces import ReflectedIndex
 from typer.testing import CliRunner
 
 from app.cli.main import cli
@@ -35,19 +36,25 @@ def engine(empty_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+def describe_index(index: ReflectedIndex) -> dict[str, object]:
+    """Return an index with its condition as text, because expressions cannot be compared."""
+    options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}
+    return {**index, "dialect_options": options}
+
+
 def describe_schema(engine: Engine) -> dict[str, object]:
     """Return the columns, constraints and indexes of every table in the database."""
     inspector = inspect(engine)
     return {
         table: {
-            "columns": [
+            "columns": sorted(
                 (column["name"], str(column["type"]), column["nullable"])
                 for column in inspector.get_columns(table)
-            ],
+            ),
             "primary": inspector.get_pk_constraint(table),
             "foreign": sorted(inspector.get_foreign_keys(table), key=repr),
             "unique": sorted(inspector.get_unique_constraints(table), key=repr),
-            "indexes": sorted(inspector.get_indexes(table), key=repr),
+            "indexes": sorted(map(describe_index, inspector.get_indexes(table)), key=repr),
         }
         for table in inspector.get_table_names()
     }

@@ -14,10 +14,10 @@ import pytest
 import redis
 from waiting import LIMIT_SECONDS, wait_for
 
-from app.jobs.notifier import QUEUE, TASK, BackgroundNotifier
+from app.jobs.notifier import MAX_PENDING, QUEUE, TASK, Notifier
 
 
-class RecordingNotifier(BackgroundNotifier):
+class RecordingNotifier(Notifier):
     """Records the result of every notification. A test can block sending."""
 
     def __init__(self, broker_url: str) -> None:
@@ -65,13 +65,24 @@ def test_an_unresponsive_broker_blocks_no_caller_and_pending_notifications_are_d
 def test_notifications_are_sent_in_order_and_all_before_closing(tmp_path: Path) -> None:
     jobs = [f"job_{n}" for n in range(50)]
     with production.valkey(tmp_path) as url, redis.Redis.from_url(url) as client:
-        notifier = BackgroundNotifier(url)
+        notifier = Notifier(url)
         for job in jobs:
             notifier.notify(job)
         notifier.close()
         messages = [json.loads(message) for message in reversed(client.lrange(QUEUE, 0, -1))]
     assert [message["headers"]["task"] for message in messages] == [TASK] * len(jobs)
     assert [message["headers"]["argsrepr"] for message in messages] == [f"['{job}']" for job in jobs]
+
+
+def test_a_caller_never_waits_for_a_place_among_the_pending_notifications() -> None:
+    with unresponsive_server() as address:
+        notifier = RecordingNotifier(f"redis://{address}/")
+        notifier.unblocked.clear()
+        for n in range(2 * MAX_PENDING):
+            notifier.notify(f"job {n}")
+        assert notifier._pending.full()
+        notifier.unblocked.set()
+        notifier.close()
 
 
 def test_an_unavailable_broker_is_no_error() -> None:

@@ -25,7 +25,7 @@ ERROR = {"type": "about:blank", "title": "No", "status": 422, "code": "no", "det
 
 
 def requeue_lost(database: Database) -> list[str]:
-    """Requeue lost jobs, as the maintenance loop does. Return their ids."""
+    """Requeue lost jobs, as the maintenance process does. Return their ids."""
     with database.write() as tx:
         jobs = queue.lost(tx)
         for job in jobs:
@@ -73,19 +73,21 @@ def test_a_queued_job_is_due_and_workers_are_notified(database: Database, notifi
     assert rows.events(database, job_id) == ["queued"]
 
 
+def claim_next(database: Database, owner: str = "wrk_1") -> str | None:
+    """Claim the next job, and return its id."""
+    claim = queue.claim_next(database, owner, lease_seconds=60)
+    return claim.job_id if claim is not None else None
+
+
 def test_a_claim_locks_the_job_and_returns_its_spec(database: Database, clock: Any) -> None:
     job_id = rows.queued(database, {"a": 1})
     clock.advance(5)
-    claim = queue.claim(database, job_id, "wrk_1", lease_seconds=8)
+    claim = queue.claim_next(database, "wrk_1", lease_seconds=8)
     assert claim == Claim(job_id, fence=1, kind="train", spec={"a": 1}, dataset_id=None, attempt=1)
     job = rows.job(database, job_id)
     assert (job.state, job.lease_owner, job.started_at) == ("running", "wrk_1", clock.now)
     assert job.lease_expires_at == clock.now + timedelta(seconds=8)
     assert rows.events(database, job_id) == ["queued", "started"]
-
-
-def test_a_missing_job_cannot_be_claimed(database: Database) -> None:
-    assert queue.claim(database, "job_none", "wrk_1", lease_seconds=8) is None
 
 
 def test_only_one_of_many_threads_can_claim_a_job(database: Database) -> None:
@@ -94,11 +96,7 @@ def test_only_one_of_many_threads_can_claim_a_job(database: Database) -> None:
 
     def claim_all(n: int) -> list[str]:
         barrier.wait()
-        return [
-            job_id
-            for job_id in job_ids
-            if queue.claim(database, job_id, f"wrk_{n}", lease_seconds=60) is not None
-        ]
+        return list(iter(lambda: claim_next(database, f"wrk_{n}"), None))
 
     with ThreadPoolExecutor(6) as pool:
         claimed = [job_id for ids in pool.map(claim_all, range(6)) for job_id in ids]
@@ -110,9 +108,80 @@ def test_only_one_of_many_threads_can_claim_a_job(database: Database) -> None:
 
 def test_only_one_of_many_processes_can_claim_a_job(database: Database, database_url: str) -> None:
     job_ids = [rows.queued(database) for _ in range(25)]
-    claimed = [job_id for ids in race(4, "claim", database_url, *job_ids) for job_id in ids]
+    claimed = [job_id for ids in race(4, "claim", database_url) for job_id in ids]
     assert sorted(claimed) == sorted(job_ids)
     assert {rows.job(database, job_id).fence for job_id in job_ids} == {1}
+
+
+# SQLite allows only one writer at a time.
+@pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
+def test_a_claim_does_not_wait_for_a_job_that_another_worker_is_claiming(database: Database) -> None:
+    first = rows.queued(database, kind="ingest")
+    second = rows.queued(database)
+    with database.write() as tx:
+        assert queue.lock(tx, first) is not None
+        assert claim_next(database) == second
+        assert claim_next(database) is None
+    assert claim_next(database) == first
+
+
+@pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
+def test_a_look_at_an_empty_queue_does_not_wait_for_a_writer(database: Database) -> None:
+    rows.claimed(database, rows.queued(database))
+    with database.write() as tx:
+        tx.session.flush()
+        assert claim_next(database) is None
+
+
+# The order of claims
+
+
+def test_jobs_are_claimed_by_kind_and_the_oldest_first_within_a_kind(database: Database) -> None:
+    kinds: list[queue.Kind] = ["cell", "train", "evaluate", "experiment", "ingest"] * 2
+    ids = [rows.queued(database, kind=kind) for kind in kinds]
+    cells, trains, evaluations, experiments, ingestions = (ids[n::5] for n in range(5))
+    assert [claim_next(database) for _ in ids] == [
+        *ingestions,
+        *evaluations,
+        *(trains[0], experiments[0], trains[1], experiments[1]),
+        *cells,
+    ]
+    assert claim_next(database) is None
+
+
+def test_a_higher_priority_goes_first_within_a_kind_only(database: Database) -> None:
+    low, normal = rows.queued(database, priority=-100), rows.queued(database)
+    high = rows.queued(database, priority=100)
+    cell = rows.queued(database, kind="cell", priority=100)
+    evaluation = rows.queued(database, kind="evaluate", priority=-100)
+    assert [claim_next(database) for _ in range(5)] == [evaluation, high, normal, low, cell]
+
+
+def test_the_key_with_the_fewest_running_jobs_goes_first(database: Database) -> None:
+    many = [rows.queued(database, key_id="key_many") for _ in range(6)]
+    anonymous = [rows.queued(database) for _ in range(2)]
+    few = [rows.queued(database, key_id="key_few") for _ in range(2)]
+    claimed = [claim_next(database) for _ in range(6)]
+    assert claimed == [many[0], anonymous[0], few[0], many[1], anonymous[1], few[1]]
+    with database.write() as tx:
+        for job_id in (many[0], many[1]):
+            job = queue.lock(tx, job_id)
+            assert job is not None
+            queue.finish_unclaimed(tx, job, "cancelled")
+    late = rows.queued(database, key_id="key_few")
+    assert [claim_next(database) for _ in range(5)] == [many[2], many[3], many[4], late, many[5]]
+
+
+def test_jobs_that_are_not_due_do_not_hold_up_others(database: Database, clock: Any) -> None:
+    lost, other = rows.queued(database, kind="ingest"), rows.queued(database, key_id="key_1")
+    with database.write() as tx:
+        job = queue.lock(tx, lost)
+        assert job is not None
+        job.due_at = clock.now + timedelta(seconds=10)
+    assert claim_next(database) == other
+    assert claim_next(database) is None
+    clock.advance(10)
+    assert claim_next(database) == lost
 
 
 # Leases
@@ -160,7 +229,7 @@ def test_the_delay_grows_with_each_consecutive_loss(
         if delays[-1]:
             assert notified == [], "workers are not notified about a job that is not due"
             clock.advance(delays[-1] - 0.001)
-            assert queue.claim(database, job_id, "wrk_1", lease_seconds=1) is None
+            assert claim_next(database) is None
             clock.advance(0.001)
     assert delays == [0, 2, 4, 8, 16, 30, 30, 30]
 
@@ -367,7 +436,7 @@ def test_a_job_finishes_once(database: Database) -> None:
 def test_a_cancelled_queued_job_never_starts(database: Database, clock: Any) -> None:
     job_id = rows.queued(database)
     cancel(database, job_id)
-    assert queue.claim(database, job_id, "wrk_1", lease_seconds=10) is None
+    assert claim_next(database) is None
     job = rows.job(database, job_id)
     assert (job.state, job.started_at, job.finished_at) == ("cancelled", None, clock.now)
     assert rows.events(database, job_id) == ["queued", "cancelled"]
@@ -450,58 +519,10 @@ def test_locking_a_row_reads_it_again(database: Database) -> None:
         assert row.state == "running"
 
 
-# Undelivered notifications
+# Lost jobs
 
 
-def test_workers_are_notified_again_only_about_due_jobs_without_a_recent_notification(
-    database: Database, clock: Any
-) -> None:
-    def undelivered(limit: int = 10) -> list[str]:
-        with database.read() as session:
-            return queue.undelivered(session, clock.now, limit=limit)
-
-    lost = rows.queued(database)
-    for _ in range(2):
-        rows.claimed(database, lost, seconds=1)
-        clock.advance(1.5)
-        requeue_lost(database)
-    assert rows.job(database, lost).due_at == clock.now + timedelta(seconds=2)
-    old = rows.queued(database)
-    running = rows.queued(database)
-    rows.claimed(database, running, seconds=100)
-    cancelled = rows.queued(database)
-    cancel(database, cancelled)
-    assert undelivered() == []
-    clock.advance(queue.NOTIFY_AGAIN_SECONDS)
-    assert undelivered() == [], "only after more than NOTIFY_AGAIN_SECONDS"
-    clock.advance(0.001)
-    young = rows.queued(database)
-    assert undelivered() == sorted([lost, old])
-    assert undelivered(limit=1) == [lost], "the oldest first"
-    assert undelivered(limit=0) == []
-    with database.write() as tx:
-        later = queue.lock(tx, old)
-        assert later is not None
-        later.due_at = clock.now + timedelta(seconds=50)
-    clock.advance(10)
-    assert undelivered() == [lost, young]
-
-
-def test_the_running_jobs_of_a_worker_are_counted(database: Database) -> None:
-    ids = [rows.queued(database) for _ in range(3)]
-    rows.claimed(database, ids[0], "wrk_1")
-    claim = rows.claimed(database, ids[1], "wrk_1")
-    rows.claimed(database, ids[2], "wrk_2")
-    with database.read() as session:
-        assert queue.count_running(session, "wrk_1") == 2
-    with database.write() as tx:
-        queue.finish(tx, claim, "succeeded")
-    with database.read() as session:
-        assert queue.count_running(session, "wrk_1") == 1
-        assert queue.count_running(session, "wrk_3") == 0
-
-
-def test_several_maintenance_loops_requeue_a_lost_job_once(database: Database) -> None:
+def test_several_workers_requeue_a_lost_job_once(database: Database) -> None:
     claims = [rows.claimed(database, rows.queued(database), seconds=-1) for _ in range(6)]
     barrier = threading.Barrier(3)
 

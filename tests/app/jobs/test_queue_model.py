@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis.stateful import (
     consumes,
     initialize,
     invariant,
+    multiple,
     rule,
     run_state_machine_as_test,
 )
@@ -35,6 +37,10 @@ class Expected:
     """The expected row of a job."""
 
     due_at: datetime
+    created_at: datetime
+    kind: queue.Kind = "train"
+    priority: int = 0
+    key_id: str | None = None
     state: str = "queued"
     attempt: int = 0
     failures: int = 0
@@ -69,7 +75,7 @@ class Expected:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Workers, maintenance loops and clients of one job queue."""
+    """Slots, maintenance processes and clients of one job queue."""
 
     jobs = Bundle("jobs")
     claims = Bundle("claims")
@@ -87,27 +93,51 @@ class QueueMachine(RuleBasedStateMachine):
             for table in (tables.CurvePoint, tables.JobEvent, tables.Job):
                 tx.session.execute(delete(table))
 
-    @rule(target=jobs)
-    def enqueue(self) -> str:
-        job_id = rows.queued(self.ctx.db)
-        self.expected[job_id] = Expected(due_at=self.clock.now)
+    @rule(
+        target=jobs,
+        kind=st.sampled_from(["evaluate", "train"]),
+        priority=st.sampled_from([0, 0, -1, 1]),
+        key_id=st.sampled_from([None, "key_1", "key_2"]),
+    )
+    def enqueue(self, kind: queue.Kind, priority: int, key_id: str | None) -> str:
+        job_id = rows.queued(self.ctx.db, kind=kind, priority=priority, key_id=key_id)
+        now = self.clock.now
+        self.expected[job_id] = Expected(now, now, kind, priority, key_id)
         return job_id
 
-    @rule(target=claims, job_id=jobs, owner=st.sampled_from(["wrk_1", "wrk_2"]))
-    def claim(self, job_id: str, owner: str) -> Claim:
+    def next_job(self) -> str | None:
+        """Return the job to claim: by kind, priority, running jobs of its key, and age."""
+        running = Counter(job.key_id for job in self.expected.values() if job.state == "running")
+        due = {
+            job_id: (
+                ["evaluate", "train"].index(job.kind),
+                -job.priority,
+                running[job.key_id],
+                job.created_at,
+                job_id,
+            )
+            for job_id, job in self.expected.items()
+            if job.state == "queued" and job.due_at <= self.clock.now
+        }
+        return min(due, key=lambda job_id: due[job_id]) if due else None
+
+    @rule(target=claims, owner=st.sampled_from(["wrk_1", "wrk_2"]))
+    def claim_next(self, owner: str) -> Any:
+        job_id = self.next_job()
+        claim = queue.claim_next(self.ctx.db, owner, lease_seconds=LEASE)
+        if job_id is None:
+            assert claim is None
+            # No job was claimed. Return invalid claims, which must have no effect later.
+            jobs = self.expected.items()
+            return multiple(*(Claim(id_, job.fence - 1, job.kind, {}, None, 0) for id_, job in jobs))
         job = self.expected[job_id]
-        claim = queue.claim(self.ctx.db, job_id, owner, lease_seconds=LEASE)
-        if job.state == "queued" and job.due_at <= self.clock.now:
-            job.state, job.owner = "running", owner
-            job.expires_at = self.clock.now + timedelta(seconds=LEASE)
-            job.fence += 1
-            job.attempt += 1
-            job.events.append("started")
-            assert claim == Claim(job_id, job.fence, "train", {}, None, job.attempt, job.checkpoint)
-            return claim
-        assert claim is None
-        # The job was not claimed. Return an invalid claim, which must have no effect later.
-        return Claim(job_id, job.fence - 1, "train", {}, None, job.attempt)
+        job.state, job.owner = "running", owner
+        job.expires_at = self.clock.now + timedelta(seconds=LEASE)
+        job.fence += 1
+        job.attempt += 1
+        job.events.append("started")
+        assert claim == Claim(job_id, job.fence, job.kind, {}, None, job.attempt, job.checkpoint)
+        return claim
 
     def claimed_job(self, claim: Claim) -> Expected | None:
         """Return the job if the claim is still valid."""
@@ -235,14 +265,6 @@ class QueueMachine(RuleBasedStateMachine):
             if job.state == "queued":
                 assert row.due_at == job.due_at
             assert rows.events(self.ctx.db, job_id) == job.events
-
-    @invariant()
-    def no_job_is_forgotten(self) -> None:
-        """Workers will be notified again about every queued job."""
-        later = self.clock.now + timedelta(days=1)
-        queued = {job_id for job_id, job in self.expected.items() if job.state == "queued"}
-        with self.ctx.db.read() as session:
-            assert set(queue.undelivered(session, later, limit=1000)) == queued
 
 
 def test_the_queue_behaves_like_its_model(ctx: AppContext, clock: Any, notified: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import rows
 
 from app.db import tables
 from app.db.session import Database
@@ -50,8 +51,7 @@ def test_a_job_that_has_ended_does_not_count(database: Database, key: str, end: 
 
 
 def test_a_running_job_counts(database: Database, key: str) -> None:
-    claim = queue.claim(database, enqueue(database, key, 1), "wrk_1", lease_seconds=60)
-    assert claim is not None
+    rows.claimed(database, enqueue(database, key, 1))
     with pytest.raises(TooMany):
         enqueue(database, key, 1)
 

@@ -1,4 +1,4 @@
-"""The maintenance loop requeues jobs of dead workers, and extends leases after an outage of the database."""
+"""A worker queues the jobs of dead workers again, and trusts no lease after an outage of the database."""
 
 from __future__ import annotations
 
@@ -15,20 +15,37 @@ from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
 from app.jobs import queue
-from workers.maintenance import MaintenanceLoop, this_machine
+from workers.heartbeat import Heartbeat, this_machine
+from workers.lost_jobs import requeue_lost_jobs
 
 
 class Clocks:
-    """The clocks of the maintenance loop and of the database. They advance only if the test requests it."""
+    """The clocks of the heartbeat and of the database. They advance only if the test requests it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, clock: Any) -> None:
         self._clock = clock
         self.now = 1000.0
-        monkeypatch.setattr("workers.maintenance.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("workers.heartbeat.time.monotonic", lambda: self.now)
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
         self._clock.advance(seconds)
+
+
+class Worker:
+    """The maintenance of one worker."""
+
+    def __init__(self, ctx: AppContext, id_: str) -> None:
+        self.id = id_
+        self.heartbeat = Heartbeat(ctx.settings, id_, os.getpid())
+        self._ctx = ctx
+
+    def requeue(self) -> None:
+        requeue_lost_jobs(self._ctx, self.id, self.heartbeat)
+
+    def tick(self) -> None:
+        self.heartbeat.beat()
+        self.requeue()
 
 
 @pytest.fixture
@@ -37,24 +54,21 @@ def clocks(monkeypatch: pytest.MonkeyPatch, clock: Any) -> Clocks:
 
 
 @pytest.fixture
-def create_loop(
-    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], MaintenanceLoop]]:
-    monkeypatch.setattr(os, "register_at_fork", lambda **_: None)
-    loops: list[MaintenanceLoop] = []
+def start_worker(ctx: AppContext) -> Iterator[Callable[[str], Worker]]:
+    workers: list[Worker] = []
 
-    def create(id_: str) -> MaintenanceLoop:
-        loops.append(MaintenanceLoop(ctx.settings, id_))
-        return loops[-1]
+    def start(id_: str) -> Worker:
+        workers.append(Worker(ctx, id_))
+        return workers[-1]
 
-    yield create
-    for loop in loops:
-        loop._ctx.close()
+    yield start
+    for worker in workers:
+        worker.heartbeat._db.close()
 
 
 @pytest.fixture
-def loop(create_loop: Callable[[str], MaintenanceLoop]) -> MaintenanceLoop:
-    return create_loop("wrk_1")
+def worker(start_worker: Callable[[str], Worker]) -> Worker:
+    return start_worker("wrk_1")
 
 
 def insert_worker(database: Database, id_: str, pid: int, machine: str) -> None:
@@ -79,21 +93,21 @@ def dead_pid() -> int:
 
 
 def test_a_worker_without_heartbeats_loses_its_jobs_when_the_lease_expires(
-    database: Database, loop: MaintenanceLoop, clocks: Clocks
+    database: Database, worker: Worker, clocks: Clocks
 ) -> None:
     job_id = rows.queued(database)
     rows.claimed(database, job_id, "wrk_other", seconds=8)
     for _ in range(8):
-        loop.tick()
+        worker.tick()
         assert rows.job(database, job_id).state == "running"
         clocks.advance(1)
     clocks.advance(0.1)
-    loop.tick()
+    worker.tick()
     assert rows.job(database, job_id).state == "queued"
 
 
 def test_a_worker_whose_process_is_dead_loses_its_jobs_immediately(
-    database: Database, loop: MaintenanceLoop, clocks: Clocks
+    database: Database, worker: Worker, clocks: Clocks
 ) -> None:
     insert_worker(database, "wrk_dead", dead_pid(), this_machine())
     insert_worker(database, "wrk_alive", os.getpid(), this_machine())
@@ -102,32 +116,42 @@ def test_a_worker_whose_process_is_dead_loses_its_jobs_immediately(
     for owner in ("wrk_dead", "wrk_alive", "wrk_other_machine"):
         jobs[owner] = rows.queued(database)
         rows.claimed(database, jobs[owner], owner, seconds=60)
-    loop.tick()
+    worker.requeue()
     states = {owner: rows.job(database, job_id).state for owner, job_id in jobs.items()}
     assert states == {"wrk_dead": "queued", "wrk_alive": "running", "wrk_other_machine": "running"}
-    loop.tick()
+    worker.requeue()
     with database.read() as session:
         assert session.get(tables.Worker, "wrk_dead") is None
 
 
-@pytest.mark.parametrize("restart", [False, True], ids=["the same loop", "a loop that has just started"])
+@pytest.mark.parametrize("restart", [False, True], ids=["the same worker", "a worker that has just started"])
 def test_leases_are_extended_after_an_outage_of_the_database(
-    database: Database, create_loop: Callable[[str], MaintenanceLoop], clocks: Clocks, restart: bool
+    database: Database, start_worker: Callable[[str], Worker], clocks: Clocks, restart: bool
 ) -> None:
-    loop = create_loop("wrk_1")
+    worker = start_worker("wrk_1")
     alive, dead = rows.queued(database), rows.queued(database)
     claim = rows.claimed(database, alive, "wrk_other", seconds=8)
     rows.claimed(database, dead, "wrk_dead", seconds=8)
     insert_worker(database, "wrk_other", os.getpid(), "other machine")
-    loop.tick()
+    worker.tick()
     clocks.advance(60)  # the database is unavailable to all workers
     if restart:
-        loop = create_loop("wrk_new")
-    loop.tick()
+        worker = start_worker("wrk_new")
+    worker.requeue()  # the heartbeat is written by another thread, perhaps later
+    assert rows.job(database, alive).state == "running"
+    worker.tick()
     assert rows.job(database, alive).state == "running"
     queue.renew_lease(database, claim, lease_seconds=30)
     for _ in range(11):
         clocks.advance(1)
-        loop.tick()
+        worker.tick()
     assert rows.job(database, alive).state == "running"
     assert rows.job(database, dead).state == "queued"
+
+
+def test_a_stopping_worker_is_marked(database: Database, worker: Worker, clocks: Clocks) -> None:
+    for stopping in (False, True):
+        worker.heartbeat.beat(stopping=stopping)
+        with database.read() as session:
+            row = session.get_one(tables.Worker, "wrk_1")
+        assert (row.stopping, row.pid) == (stopping, os.getpid())

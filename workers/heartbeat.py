@@ -1,0 +1,132 @@
+"""The heartbeat of a worker: a thread that only writes the worker's row, so nothing else can delay it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db import tables
+from app.db.session import Database
+from app.settings import Settings
+
+log = structlog.get_logger()
+
+STOP_SECONDS = 5.0
+"""How long a worker that stops waits until the database knows."""
+
+
+class Heartbeat:
+    """Registers the worker in the database, and shows that it is alive.
+
+    Args:
+        settings: settings of the service.
+        worker_id: id of the worker.
+        pid: id of the worker's main process.
+        on_registered: called after the first heartbeat.
+    """
+
+    def __init__(
+        self, settings: Settings, worker_id: str, pid: int, on_registered: Callable[[], None] = lambda: None
+    ) -> None:
+        self._settings = settings
+        self._worker_id = worker_id
+        self._pid = pid
+        self._machine = this_machine()
+        self._on_registered = on_registered
+        self._db = Database(settings.resolved_database_url())
+        self._last: float | None = None
+        self._extended_until = float("-inf")
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._beat_forever, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Record that this worker accepts no more jobs, and stop."""
+        self._stopping.set()
+        self._thread.join(STOP_SECONDS)
+
+    def beat(self, *, stopping: bool = False) -> None:
+        """Write one heartbeat."""
+        with self._db.write() as tx:
+            if self._last is None:
+                last = tx.session.scalar(select(func.max(tables.Worker.last_seen_at)))
+                gap = (tx.now - last).total_seconds() if last is not None else 0.0
+            else:
+                gap = time.monotonic() - self._last
+            row = tx.session.get(tables.Worker, self._worker_id)
+            if row is None:
+                row = tables.Worker(
+                    id=self._worker_id,
+                    host=socket.gethostname(),
+                    pid=self._pid,
+                    machine=self._machine,
+                    concurrency=self._settings.worker_concurrency,
+                    started_at=tx.now,
+                )
+                tx.session.add(row)
+            row.last_seen_at = tx.now
+            row.stopping = stopping
+        now = time.monotonic()
+        if self._is_outage(gap):
+            self._extended_until = now + self._settings.lease_seconds
+        self._last = now
+
+    def leases_are_reliable(self) -> bool:
+        """Whether an expired lease means that its worker is lost.
+
+        It does not during an outage of the database, and for the time of one lease afterwards, because no
+        worker could renew its leases.
+        """
+        now = time.monotonic()
+        return (
+            self._last is not None and not self._is_outage(now - self._last) and now >= self._extended_until
+        )
+
+    def _is_outage(self, gap: float) -> bool:
+        return gap > self._settings.lease_seconds / 2
+
+    def _beat_forever(self) -> None:
+        registered = False
+        while True:
+            stopping = self._stopping.is_set()
+            try:
+                self.beat(stopping=stopping)
+                if not registered:
+                    registered = True
+                    self._on_registered()
+            except SQLAlchemyError as error:
+                log.warning("worker.heartbeat_not_written", reason=type(error).__name__)
+            if stopping:
+                return
+            self._stopping.wait(self._settings.heartbeat_seconds)
+
+
+def this_machine() -> str:
+    """Return the boot id and process namespace in which this process id is valid; empty if unknown."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is alive and belongs to another user
+        return True
+    return True
