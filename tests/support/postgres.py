@@ -66,8 +66,11 @@ class PostgresServer:
 
 
 @contextmanager
-def server() -> Iterator[PostgresServer]:
+def server(*, durable: bool = False) -> Iterator[PostgresServer]:
     """Run a PostgreSQL server while the block lasts.
+
+    Args:
+        durable: whether a commit waits for the disk, as in production; for measurements.
 
     Raises:
         UnavailableError: if PostgreSQL is not available.
@@ -75,12 +78,12 @@ def server() -> Iterator[PostgresServer]:
     if configured := os.environ.get("COVEY_TEST_DATABASE_URL"):
         yield PostgresServer(make_url(configured))
         return
-    with _bundled() as url:
+    with _bundled(durable) as url:
         yield PostgresServer(url)
 
 
 @contextmanager
-def _bundled() -> Iterator[URL]:
+def _bundled(durable: bool) -> Iterator[URL]:
     folder = Path(tempfile.mkdtemp(prefix="covey-postgres-"))
     try:
         identity = _unprivileged(folder)
@@ -94,9 +97,8 @@ def _bundled() -> Iterator[URL]:
                     *("-c", "listen_addresses="),
                     *("-c", f"unix_socket_directories={folder}"),
                     *("-c", "max_connections=60"),
-                    # The data does not have to survive a failure of the machine.
-                    *("-c", "fsync=off"),
-                    *("-c", "full_page_writes=off"),
+                    # The data of tests does not have to survive a failure of the machine.
+                    *(() if durable else ("-c", "fsync=off", "-c", "full_page_writes=off")),
                 ],
                 cwd=folder,
                 **identity,

@@ -1,0 +1,293 @@
+"""Measure how routing changes as decisions accumulate in PostgreSQL.
+
+    python benchmarks/decisions_growth.py
+    python benchmarks/decisions_growth.py --rows 300000 3000000 --per-day 100000
+
+Starts a PostgreSQL whose commits wait for the disk, and trains a model of 60 labels. For each number of rows,
+it fills the table with copies of decisions that the service made itself, then measures the service's own
+functions: routing a new message (prediction included), routing a message again, reading a decision and pages
+of the newest ones, and deleting expired decisions. Prints times, bytes per row, and what a year takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import select, text
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import in_process
+import postgres
+
+from app.context import AppContext
+from app.db import schema, tables
+from app.db.session import Database, database_now
+from app.http.paging import Page
+from app.jobs.broker import broker_url
+from app.jobs.notifier import Notifier
+from app.maintenance import expired_rows
+from app.routing import service
+from app.routing.schemas import RouterPut
+from app.serving.loaded_models import LoadedModels
+from app.settings import Settings
+from app.storage import LocalStorage
+from app.training import service as training
+from app.training.schemas import TrainingJobCreate
+from models.mail import MailDocument, read_message
+
+N_LABELS = 60
+TEMPLATES = 200
+"""Number of real decisions that the table is filled with copies of."""
+
+REPEATS = 300
+EXPIRED_BATCHES = 20
+DAYS = 30
+"""Age of the oldest decision in the table."""
+
+ROUTER = "desk"
+
+OLD_ROWS = text(
+    """
+    INSERT INTO decisions (id, router_id, router, message_key, response, created_at)
+    SELECT
+        'dec_' || (
+            SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', ((ms >> (45 - 5 * k)) & 31)::int + 1, 1), '' ORDER BY k)
+            FROM generate_series(0, 9) AS k
+        ) || substr(md5(n::text || 'id'), 1, 16),
+        template.router_id, template.router, encode(sha256(n::text::bytea), 'hex'),
+        template.response, to_timestamp(ms / 1000.0)
+    FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS n
+    CROSS JOIN LATERAL (
+        SELECT (extract(epoch FROM now()) * 1000 - :days * 86400000.0 * (1 - n / CAST(:total AS float)))::bigint AS ms
+    ) AS times
+    JOIN templates AS template ON template.number = n % :templates
+    """  # noqa: E501 - SQL
+)
+"""Copies of the templates, evenly over the last days; ids begin with the time, as those of the service do."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Fastest, median and 95th percentile in milliseconds."""
+
+    fastest: float
+    median: float
+    p95: float
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[300_000, 3_000_000])
+    parser.add_argument("--per-day", type=int, default=100_000, help="decisions a day, for the year")
+    arguments = parser.parse_args()
+    with postgres.server(durable=True) as server, tempfile.TemporaryDirectory() as folder:
+        url = server.create()
+        settings = Settings(data_dir=Path(folder), database_url=url)
+        notifier = Notifier(broker_url(settings))
+        ctx = AppContext(settings, Database(url), LocalStorage(Path(folder) / "storage"), notifier)
+        try:
+            schema.migrate(ctx.db.engine)
+            measure(ctx, sorted(arguments.rows), arguments.per_day)
+        finally:
+            ctx.close()
+
+
+def measure(ctx: AppContext, sizes: list[int], per_day: int) -> None:
+    """Measure at each number of rows, and print the results."""
+    loaded = LoadedModels(ctx.storage, 1)
+    make_router(ctx)
+    make_templates(ctx, loaded)
+    results: dict[int, dict[str, Times]] = {}
+    total = sizes[-1]
+    filled = 0
+    for size in sizes:
+        started = time.perf_counter()
+        fill(ctx, filled + 1, size, total)
+        filled = size
+        print(f"filled to {size:,} rows in {time.perf_counter() - started:.0f} s", flush=True)
+        results[size] = operations(ctx, loaded, size)
+    print_times(results, per_day)
+    print_bytes(ctx, per_day)
+
+
+def make_router(ctx: AppContext) -> None:
+    """Train a model and create the router."""
+    examples = [
+        {
+            "email": {"subject": f"w{n % N_LABELS}", "text": f"w{n % 7}"},
+            "labels": [f"department {n % N_LABELS}"],
+        }
+        for n in range(10 * N_LABELS)
+    ]
+    dataset_id = in_process.dataset(ctx, examples)
+    body = {"model": "m", "dataset_id": dataset_id, "learner": {"algorithm": "naive_bayes"}}
+    training.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    service.put(ctx.db, ROUTER, RouterPut(model="m", fallback="front-desk@example.org", at_most=3))
+
+
+def message(rng: random.Random) -> MailDocument:
+    """Return a message that was not routed before."""
+    words = " ".join(f"w{rng.randrange(N_LABELS)}" for _ in range(30))
+    head = f"Message-ID: <{rng.getrandbits(128):x}@mail.example.org>\r\nSubject: {words[:40]}"
+    return read_message(f"{head}\r\n\r\n{words}".encode())
+
+
+def make_templates(ctx: AppContext, loaded: LoadedModels) -> None:
+    """Route messages, and keep their decisions for the copies."""
+    rng = random.Random(1)  # noqa: S311 - no secret
+    for _ in range(TEMPLATES):
+        service.route(ctx, loaded, ROUTER, message(rng), explain=False)
+    with ctx.db.write() as tx:
+        tx.session.execute(
+            text(
+                "CREATE TABLE templates AS "
+                "SELECT row_number() OVER () - 1 AS number, router_id, router, response FROM decisions"
+            )
+        )
+
+
+def fill(ctx: AppContext, first: int, last: int, total: int) -> None:
+    """Insert rows number ``first`` to ``last`` of ``total``."""
+    step = 100_000
+    for start in range(first, last + 1, step):
+        values = {"first": start, "last": min(start + step - 1, last), "days": DAYS, "total": total}
+        values["templates"] = TEMPLATES
+        with ctx.db.write() as tx:
+            tx.session.execute(OLD_ROWS, values)
+    with ctx.db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        # As autovacuum does on a server that is not filled within minutes.
+        connection.execute(text("VACUUM (ANALYZE) decisions"))
+        connection.execute(text("CHECKPOINT"))
+
+
+def operations(ctx: AppContext, loaded: LoadedModels, size: int) -> dict[str, Times]:
+    """Measure every operation on the table as it is."""
+    rng = random.Random(size)  # noqa: S311 - no secret
+    with ctx.db.read() as session:
+        sample = select(tables.Decision.id).where(text("random() < :share"))
+        ids = list(session.scalars(sample.limit(REPEATS), {"share": min(1.0, 4 * REPEATS / size)}))
+    mails = [message(rng) for _ in range(REPEATS)]
+
+    def route(mail: MailDocument) -> None:
+        service.route(ctx, loaded, ROUTER, mail, explain=False)
+
+    return {
+        "route a new message": timed(mails, route),
+        "route it again": timed(mails, route),
+        "read a decision": timed(ids, lambda id_: service.get_decision(ctx.db, id_)),
+        "page of the newest 50": timed(
+            range(30), lambda _: service.page_decisions(ctx.db, ROUTER, Page(50, None))
+        ),
+        "page of the newest 500": timed(
+            range(10), lambda _: service.page_decisions(ctx.db, ROUTER, Page(500, None))
+        ),
+        f"expire {expired_rows.BATCH_SIZE} decisions": expire(ctx),
+    }
+
+
+def timed(items: range | list[str] | list[MailDocument], call: Callable[..., object]) -> Times:
+    """Return the times of a call for each item."""
+    seconds = []
+    for item in items:
+        started = time.perf_counter()
+        call(item)
+        seconds.append(time.perf_counter() - started)
+    return summarize(seconds)
+
+
+def summarize(seconds: list[float]) -> Times:
+    """Return fastest, median and 95th percentile."""
+    milliseconds = [1000 * value for value in seconds]
+    return Times(
+        min(milliseconds), statistics.median(milliseconds), statistics.quantiles(milliseconds, n=20)[-1]
+    )
+
+
+def expire(ctx: AppContext) -> Times:
+    """Let the oldest decisions expire; return the times of the transactions, without the pauses."""
+    with ctx.db.read() as session:
+        statement = select(tables.Decision.created_at).order_by(tables.Decision.id)
+        oldest = session.scalars(statement.offset(EXPIRED_BATCHES * expired_rows.BATCH_SIZE)).first()
+        assert oldest is not None
+        keep_days = (database_now(session) - oldest) / timedelta(days=1)
+    changed = replace(ctx, settings=ctx.settings.model_copy(update={"keep_decisions_days": keep_days}))
+    seconds: list[float] = []
+    started = time.perf_counter()
+
+    def note(_seconds: float) -> None:
+        nonlocal started
+        seconds.append(time.perf_counter() - started)
+        started = time.perf_counter()
+
+    original, expired_rows.time = expired_rows.time, _Clock(note)  # type: ignore[attr-defined, assignment]
+    try:
+        deleted = expired_rows.delete_expired(changed, lambda: False)["decisions"]
+    finally:
+        expired_rows.time = original  # type: ignore[attr-defined]
+    assert deleted >= EXPIRED_BATCHES * expired_rows.BATCH_SIZE - 1, deleted
+    return summarize(seconds)
+
+
+class _Clock:
+    """Stands for the module ``time``: the pauses mark the ends of transactions."""
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self.sleep = sleep
+
+
+def print_times(results: dict[int, dict[str, Times]], per_day: int) -> None:
+    """Print the times at each size, and the fastest of a year if each tenfold adds as much as the last."""
+    sizes = sorted(results)
+    year = 365 * per_day
+    head = "".join(f"{f'{size:,} rows':>24}" for size in sizes)
+    print(f"\n{'milliseconds: fastest (p50, p95)':<34}{head}{f'{year:,} rows':>20}")
+    for name in results[sizes[0]]:
+        times = [results[size][name] for size in sizes]
+        columns = "".join(
+            f"{f'{item.fastest:.1f} ({item.median:.1f}, {item.p95:.1f})':>24}" for item in times
+        )
+        extrapolated = ""
+        if len(times) > 1:
+            per_tenfold = (times[-1].fastest - times[-2].fastest) / math.log10(sizes[-1] / sizes[-2])
+            after_a_year = times[-1].fastest + max(per_tenfold, 0) * math.log10(year / sizes[-1])
+            extrapolated = f"{f'about {after_a_year:.1f}':>20}"
+        print(f"{name:<34}{columns}{extrapolated}")
+
+
+def print_bytes(ctx: AppContext, per_day: int) -> None:
+    """Print the size of the table and of each index, per row and after a year."""
+    year = 365 * per_day
+    with ctx.db.read() as session:
+        rows = session.execute(text("SELECT count(*) FROM decisions")).scalar_one()
+        sizes = {"table": session.execute(text("SELECT pg_table_size('decisions')")).scalar_one()}
+        sizes |= {
+            f"index {name}": size
+            for name, size in session.execute(
+                text(
+                    "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
+                    "WHERE indrelid = 'decisions'::regclass ORDER BY 1"
+                )
+            )
+        }
+    sizes["together"] = sum(sizes.values())
+    print(f"\n{f'bytes, with {rows:,} rows':<44}{'a row':>10}{f'{year:,} rows':>20}")
+    for name, size in sizes.items():
+        print(f"{name:<44}{size / rows:>10.0f}{f'{size / rows * year / 1e9:.1f} GB':>20}")
+
+
+if __name__ == "__main__":
+    main()
