@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from app import logs
 from app.cli.errors import CommandError
+from app.cli.open_database import open_database
 from app.db import schema
 from app.db.session import Database
 from app.keys import service as keys
@@ -23,21 +24,20 @@ def migrate(settings: Settings, revision: str) -> str:
     """Migrate the database to a revision, prepare the storage, and describe the change.
 
     Raises:
-        CommandError: the revision does not exist, or the database is newer than this release.
+        CommandError: the revision does not exist, or the database is newer than this release, damaged or
+            unavailable.
     """
     _create_data_folder(settings)
-    db = Database(settings.resolved_database_url())
-    try:
+    with open_database(settings) as db:
         before = schema.current(db.engine)
         schema.migrate(db.engine, revision)
         after = schema.current(db.engine)
         summary = f"schema: {before or 'none'} -> {after or 'none'}"
-        # The rows of another revision may have other columns.
-        reason = prepare_storage(db, open_storage(settings)) if after == schema.head() else None
-    except (schema.SchemaError, ValueError) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        db.close()
+        try:
+            # The rows of another revision may have other columns.
+            reason = prepare_storage(db, open_storage(settings)) if after == schema.head() else None
+        except ValueError as error:
+            raise CommandError(str(error)) from error
     return summary if reason is None else f"{summary}; {reason}"
 
 
@@ -66,14 +66,12 @@ def create_key(settings: Settings, name: str, scopes: list[str]) -> ApiKeyCreate
     Raises:
         CommandError: the database is not migrated, or a scope does not exist.
     """
-    db = Database(settings.resolved_database_url())
-    try:
+    with open_database(settings) as db:
         schema.require_head(db.engine)
-        return keys.create(db, ApiKeyCreate.model_validate({"name": name, "scopes": scopes}))
-    except (schema.SchemaError, ValidationError) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        db.close()
+        try:
+            return keys.create(db, ApiKeyCreate.model_validate({"name": name, "scopes": scopes}))
+        except ValidationError as error:
+            raise CommandError(str(error)) from error
 
 
 def allow_anonymous(settings: Settings) -> str:
@@ -108,11 +106,9 @@ def _create_data_folder(settings: Settings) -> None:
 
 def _summarize(settings: Settings, work: Callable[[Database, Storage], backups.Summary], verb: str) -> str:
     logs.configure(settings)
-    db = Database(settings.resolved_database_url())
-    try:
-        summary = work(db, open_storage(settings))
-    except (backups.BackupError, schema.SchemaError, OSError, ValueError) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        db.close()
+    with open_database(settings) as db:
+        try:
+            summary = work(db, open_storage(settings))
+        except (backups.BackupError, OSError, ValueError) as error:
+            raise CommandError(str(error)) from error
     return f"{verb}: {summary.rows:,} rows, {summary.files:,} files of {summary.bytes:,} bytes"

@@ -19,17 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import structlog
 
 from app.cli.child_process import POLL_SECONDS, ChildProcess, replace
 from app.cli.errors import CommandError
+from app.cli.open_database import open_database
 from app.cli.open_files import raise_limit
 from app.db import schema
-from app.db.session import Database
 from app.jobs.broker import broker_command
 from app.keys.service import AuthenticationRequiredError, require_keys
 from app.maintenance.storage_setup import prepare_storage
 from app.settings import Settings
 from app.storage import open_storage
+
+log = structlog.get_logger()
 
 
 class ServeError(CommandError):
@@ -44,8 +47,9 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         on_ready: called once with the URL of the service when it is ready.
 
     Raises:
-        ServeError: another service uses the data folder, the database cannot be migrated, the address cannot
-            be used, or the service needs API keys.
+        ServeError: another service uses the data folder, the address cannot be used, or the service needs
+            API keys.
+        CommandError: the database is damaged or unavailable, or cannot be migrated.
     """
     raise_limit()
     with _lock(settings.data_dir), _signal_flags() as flags:
@@ -136,25 +140,23 @@ def _signal_flags() -> Iterator[SignalFlags]:
 
 
 def _prepare_database_and_storage(settings: Settings) -> None:
-    db = Database(settings.resolved_database_url())
-    try:
+    with open_database(settings) as db:
         schema.migrate(db.engine)
-        require_keys(settings, db)
+        try:
+            require_keys(settings, db)
+        except AuthenticationRequiredError as error:
+            raise ServeError(str(error)) from error
         # Without its storage, the service starts nevertheless, and readiness gives the reason.
         prepare_storage(db, open_storage(settings))
-    except (schema.SchemaError, AuthenticationRequiredError) as error:
-        raise ServeError(str(error)) from error
-    finally:
-        db.close()
 
 
 def _truncate_wal(settings: Settings) -> None:
     """Empty the write-ahead log, which has deleted texts if a process was killed."""
-    db = Database(settings.resolved_database_url())
     try:
-        db.truncate_wal()
-    finally:
-        db.close()
+        with open_database(settings) as db:
+            db.truncate_wal()
+    except CommandError as error:
+        log.warning("database.wal_not_truncated", reason=str(error))
 
 
 @contextmanager

@@ -10,9 +10,8 @@ import uvicorn
 
 from app import logs
 from app.cli.errors import CommandError
+from app.cli.open_database import open_database
 from app.cli.open_files import backlog, max_connections, raise_limit
-from app.db.schema import SchemaError
-from app.db.session import DATABASE_UNAVAILABLE, Database, unavailable_reason
 from app.http.protocol import ConnectionLimits, HttpProtocol
 from app.http.server import Server
 from app.keys.service import AuthenticationRequiredError
@@ -34,18 +33,14 @@ def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None
         ready_fd: descriptor to write one byte to as soon as the server accepts requests.
 
     Raises:
-        CommandError: the database is unavailable or not migrated, or the service needs API keys.
+        CommandError: the database is damaged, unavailable or not migrated, or the service needs API keys.
     """
     logs.configure(settings)
-    db = Database(settings.resolved_database_url())
-    try:
-        require_servable(settings, db)
-    except (SchemaError, AuthenticationRequiredError) as error:
-        raise CommandError(str(error)) from error
-    except DATABASE_UNAVAILABLE as error:
-        raise CommandError(unavailable_reason(error)) from error
-    finally:
-        db.close()
+    with open_database(settings) as db:
+        try:
+            require_servable(settings, db)
+        except AuthenticationRequiredError as error:
+            raise CommandError(str(error)) from error
     app = create_app(settings)
     open_files = raise_limit()
     limits = ConnectionLimits(settings, max_connections(settings.max_connections, open_files))

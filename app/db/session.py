@@ -18,6 +18,7 @@ from sqlalchemy import exc as errors
 from sqlalchemy.orm import Session
 
 from app.db import open_sessions
+from app.db.failures import DamageDetector, DatabaseStateError, convert_failures
 
 log = structlog.get_logger()
 
@@ -27,6 +28,8 @@ DATABASE_UNAVAILABLE = (errors.OperationalError, errors.InterfaceError, errors.T
 
 def unavailable_reason(error: Exception) -> str:
     """Return in one line why the database is unavailable, without the SQL, which may quote a message."""
+    if isinstance(error, DatabaseStateError):
+        return f"the database is {error.state} ({' '.join(str(error.orig).split())}); {error.remedy}"
     return f"the database is unavailable: {' '.join(str(getattr(error, 'orig', error)).split())}"
 
 
@@ -62,17 +65,20 @@ class Database:
 
     def __init__(self, url: str, notify: Callable[[str], None] = lambda _: None) -> None:
         self.engine = make_engine(url)
+        self._damage = DamageDetector(self.engine)
         self._notify = notify
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session that only reads."""
+        self._damage.require_undamaged()
         with open_sessions.counted(), Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction. It commits when the block ends, and rolls back if the block raises."""
+        self._damage.require_undamaged()
         with open_sessions.counted(), self.engine.connect() as raw:
             connection = raw.execution_options(covey_write=True)
             with Session(connection, expire_on_commit=False) as session, session.begin():
@@ -80,6 +86,19 @@ class Database:
                 yield transaction
         if transaction.queued_job_id is not None:
             self._notify(transaction.queued_job_id)
+
+    def check_file(self, seconds: float, *, every: float = 0.0) -> None:
+        """Look for damage in a SQLite file. Do nothing for other databases.
+
+        Args:
+            seconds: time limit. A larger file is checked in part.
+            every: if the last check began less than this number of seconds ago, its result is used again.
+
+        Raises:
+            DatabaseDamagedError: the file is damaged.
+            OperationalError: the file cannot be opened.
+        """
+        self._damage.check_file(seconds, every=every)
 
     def truncate_wal(self) -> None:
         """Move SQLite's write-ahead log into the database file. Do nothing for other databases."""
@@ -103,6 +122,7 @@ def make_engine(url: str) -> Engine:
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     # Errors are logged, and parameters may contain text of messages, which must not be logged.
     engine = create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=_connect_args(url))
+    convert_failures(engine)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)

@@ -10,10 +10,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.context import AppContext
 from app.db import tables
+from app.db.failures import DatabaseStateError
 from app.db.session import database_now
 
 HEARTBEAT_SECONDS = 15.0
 """A worker whose last heartbeat is older does not count."""
+
+
+FILE_CHECK_SECONDS = 0.25
+"""Time limit for a check of a SQLite file, during which a request waits."""
+
+FILE_CHECK_INTERVAL = 60.0
+"""Time between two such checks, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,12 @@ class Readiness:
     reasons: list[str]
 
 
+def _database_reason(error: SQLAlchemyError) -> str:
+    if isinstance(error, DatabaseStateError):
+        return f"the database is {error.state}"
+    return f"the database is unavailable ({type(error).__name__})"
+
+
 def check_readiness(ctx: AppContext) -> Readiness:
     """Check whether the service is ready.
 
@@ -42,6 +56,7 @@ def check_readiness(ctx: AppContext) -> Readiness:
     and the waiting time shows it.
     """
     try:
+        ctx.db.check_file(FILE_CHECK_SECONDS, every=FILE_CHECK_INTERVAL)
         with ctx.db.read() as session:
             now = database_now(session)
             workers, capacity = session.execute(
@@ -53,7 +68,7 @@ def check_readiness(ctx: AppContext) -> Readiness:
             running = session.scalar(select(func.count()).where(tables.Job.state == "running")) or 0
             oldest = session.scalar(select(func.min(tables.Job.due_at)).where(tables.Job.state == "queued"))
     except SQLAlchemyError as error:
-        return Readiness(False, False, 0, 0.0, [f"the database is unavailable ({type(error).__name__})"])
+        return Readiness(False, False, 0, 0.0, [_database_reason(error)])
     waited = max((now - oldest).total_seconds(), 0.0) if oldest is not None else 0.0
     reasons = []
     if workers == 0:

@@ -20,6 +20,9 @@ The class tree, with status and default code:
       TooMany             429 too_many_requests, or a more specific code
       InternalError       500 internal_error
       NotReady            503 not_ready
+        DatabaseFull      503 database_full
+        DatabaseReadOnly  503 database_read_only
+        DatabaseDamaged   503 database_damaged
 
 Each class is the one place for its status, its code and its description in the OpenAPI document.
 """
@@ -247,6 +250,24 @@ class NotReady(ApiError):
 
     status, default_code = 503, "not_ready"
     description = "The service cannot process the request now. `Retry-After` states when to try again."
+
+
+class DatabaseFull(NotReady):
+    """The disk of the database is full."""
+
+    status, default_code = 503, "database_full"
+
+
+class DatabaseReadOnly(NotReady):
+    """The database refuses to write."""
+
+    status, default_code = 503, "database_read_only"
+
+
+class DatabaseDamaged(NotReady):
+    """The database cannot read its own data."""
+
+    status, default_code = 503, "database_damaged"
 
 
 ERRORS: Mapping[int, type[ApiError]] = {error.status: error for error in ApiError.__subclasses__()}

@@ -15,11 +15,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
+from app.db.failures import (
+    DatabaseDamagedError,
+    DatabaseFullError,
+    DatabaseReadOnlyError,
+    DatabaseStateError,
+)
 from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import (
     ERRORS,
     PROBLEM_JSON,
     ApiError,
+    DatabaseDamaged,
+    DatabaseFull,
+    DatabaseReadOnly,
     InternalError,
     Invalid,
     NotReady,
@@ -33,6 +42,12 @@ from app.storage.interface import UNAVAILABLE_ERRNOS
 log = structlog.get_logger()
 
 _MAX_MESSAGE_LENGTH = 500
+
+_FAILURES: Mapping[type[DatabaseStateError], type[NotReady]] = {
+    DatabaseFullError: DatabaseFull,
+    DatabaseReadOnlyError: DatabaseReadOnly,
+    DatabaseDamagedError: DatabaseDamaged,
+}
 
 
 def install(app: FastAPI) -> None:
@@ -103,7 +118,13 @@ def _allowed(request: Request) -> list[str]:
 
 async def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("database.unavailable", reason=str(getattr(error, "orig", error)))
-    problem = NotReady("the database is unavailable; try again", headers={"Retry-After": "2"})
+    if isinstance(error, DatabaseStateError):
+        problem = _FAILURES[type(error)](
+            f"the database is {error.state}; the administrator must {error.remedy}",
+            headers={"Retry-After": "30"},
+        )
+    else:
+        problem = NotReady("the database is unavailable; try again", headers={"Retry-After": "2"})
     return to_response(problem.problem(_request_id(request)), problem.headers)
 
 
