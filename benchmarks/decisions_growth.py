@@ -38,6 +38,7 @@ from app.http.paging import Page
 from app.jobs.broker import broker_url
 from app.jobs.notifier import Notifier
 from app.maintenance import expired_rows
+from app.maintenance.storage_setup import prepare_storage
 from app.routing import service
 from app.routing.schemas import RouterPut
 from app.serving.loaded_models import LoadedModels
@@ -100,6 +101,7 @@ def main() -> None:
         ctx = AppContext(settings, Database(url), LocalStorage(Path(folder) / "storage"), notifier)
         try:
             schema.migrate(ctx.db.engine)
+            prepare_storage(ctx.db, ctx.storage)
             measure(ctx, sorted(arguments.rows), arguments.per_day)
         finally:
             ctx.close()
