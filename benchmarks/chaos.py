@@ -1,11 +1,18 @@
-"""Inject faults into a running service for any length of time, and check that nothing is lost.
+"""Inject faults into running services for any length of time, and check that nothing is lost.
 
-    python benchmarks/chaos.py --minutes 10 --faults 200 --database postgresql
+    python benchmarks/chaos.py --faults 300
 
-First the script measures how long a job waits after ``kill -9`` of its worker, with the default settings.
-Then it sends a stream of trainings and predictions to a service with a small disk, and injects faults at
-random moments that the seed determines. Afterwards it checks everything that the service accepted
-(``tests/support/fault_injection.py``). The exit status is 1 if anything is lost, done twice or wrong.
+The script measures and prints:
+
+- how long a job waits after ``kill -9`` of its worker, with the default settings;
+- the latency of predictions while the broker and the storage are slow or away (``benchmarks/outages.py``);
+- the waiting times of trainings while the broker is away for minutes and workers start;
+- the outcome of a stream of trainings and predictions, while faults occur at random moments that the seed
+  determines (``tests/support/fault_injection.py``). Half of the faults hit a service with SQLite and its
+  storage on a small disk. The other half hit a service with PostgreSQL, a broker and a bucket, which are slow
+  or away in all combinations.
+
+The exit status is 1 if anything is lost, done twice or wrong, or if predictions are slow during an outage.
 """
 
 from __future__ import annotations
@@ -18,18 +25,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import fault_injection
-import postgres
+from dependencies import dependencies
+from fault_injection import Account
 from stack import Stack, departments
 from waiting import wait_for
 
 from app.parent_death import end_with_parent
+from benchmarks import outages
 
 KILLS = 5
 SETTLED_SECONDS = 11.0
@@ -105,14 +113,41 @@ def print_recovery(folder: Path) -> None:
         )
 
 
-@contextmanager
-def database(kind: str) -> Iterator[str | None]:
-    """Yield the URL of an empty PostgreSQL database, or None for the embedded SQLite database."""
-    if kind == "sqlite":
-        yield None
-        return
-    with postgres.server() as server:
-        yield server.create()
+def with_small_disk(folder: Path, seed: int, n_faults: int, until: float) -> Account:
+    """Inject faults into a service with SQLite, the bundled broker, and its storage on a small disk."""
+    data = folder / "data"
+    with fault_injection.small_disk(data / "storage", mib=16) as small:
+        if not small:
+            print("cannot mount a small disk on this system: the faults of the disk are skipped")
+        stack = Stack(data, fault_injection.QUICK).start()
+        try:
+            return fault_injection.run(
+                stack,
+                seed=seed,
+                enough=lambda faults: faults >= n_faults and time.monotonic() > until,
+                disk=data / "storage" if small else None,
+            )
+        finally:
+            stack.stop()
+
+
+def with_servers(folder: Path, seed: int, n_faults: int, until: float) -> Account:
+    """Inject faults into a service with PostgreSQL, a broker and a bucket behind proxies."""
+    with dependencies(folder) as servers:
+        stack = Stack(folder / "data", fault_injection.QUICK | servers.settings).start()
+        try:
+            return fault_injection.run(
+                stack,
+                seed=seed,
+                enough=lambda faults: faults >= n_faults and time.monotonic() > until,
+                servers=servers,
+            )
+        finally:
+            servers.heal()
+            stack.stop()
+
+
+PARTS = ("recovery", "outages", "faults")
 
 
 def main() -> int:
@@ -120,41 +155,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=10.0, help="minimum duration")
-    parser.add_argument("--faults", type=int, default=200, help="minimum number of faults")
+    parser.add_argument("--minutes", type=float, default=0.0, help="minimum duration of the faults")
+    parser.add_argument("--faults", type=int, default=300, help="minimum number of faults")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="covey-chaos-") as name, database(arguments.database) as url:
-        folder = Path(name)
-        print_recovery(folder)
-        data = folder / "data"
-        with fault_injection.small_disk(data / "storage", mib=16) as small:
-            if not small:
-                print("cannot mount a small disk on this system: the disk-full fault is skipped")
-            settings = {**fault_injection.QUICK, **({"COVEY_DATABASE_URL": url} if url else {})}
-            stack = Stack(data, settings).start()
-            try:
-                until = time.monotonic() + 60 * arguments.minutes
-                account = fault_injection.run(
-                    stack,
-                    seed=arguments.seed,
-                    enough=lambda faults: faults >= arguments.faults and time.monotonic() > until,
-                    disk=data / "storage" if small else None,
-                    database_url=url,
-                )
-            finally:
-                stack.stop()
-    print("\n".join(account.lines()))
-    wrong = (
-        account.lost,
-        account.done_twice,
-        account.wrong_checksums,
-        account.broken_curves,
-        account.wrong_predictions,
-        account.accepted - account.succeeded - sum(account.failed.values()),
+    parser.add_argument("--outage-minutes", type=float, default=3.0, help="time for which the broker is away")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="part to run; can be repeated; default: all"
     )
-    return int(any(wrong))
+    arguments = parser.parse_args()
+    parts = set(arguments.part or PARTS)
+    passed = True
+    with tempfile.TemporaryDirectory(prefix="covey-chaos-") as name:
+        folder = Path(name)
+        if "recovery" in parts:
+            print_recovery(folder)
+        if "outages" in parts:
+            passed = outages.predictions(folder / "predictions") and passed
+            passed = outages.broker(folder / "broker", 60 * arguments.outage_minutes) and passed
+        if "faults" in parts:
+            total = Account()
+            for part in (with_small_disk, with_servers):
+                own = folder / part.__name__
+                own.mkdir()
+                until = time.monotonic() + 30 * arguments.minutes
+                account = part(own, arguments.seed, arguments.faults // 2, until)
+                print("\n".join([part.__name__.replace("_", " "), *account.lines()]), flush=True)
+                passed = account.is_right and passed
+                total += account
+            print("\n".join(["in total", *total.lines()]))
+    return int(not passed)
 
 
 if __name__ == "__main__":

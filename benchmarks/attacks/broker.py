@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 
 import psycopg
+from dependencies import Dependencies
 
 from benchmarks.attacks.harness import (
-    Dependencies,
     Result,
     Service,
     Targets,

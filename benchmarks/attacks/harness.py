@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import bucket
-import fault_proxy
 import httpx
 import postgres
-import production
+from dependencies import Dependencies, dependencies
 from production import Production
-from sqlalchemy import make_url
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
@@ -260,56 +257,6 @@ def at_the_same_time(*functions: Callable[[], Any]) -> list[Any]:
 
 
 @dataclass
-class Dependencies:
-    """Servers of a service behind proxies.
-
-    Attributes:
-        database: proxy before PostgreSQL.
-        broker: proxy before the broker.
-        storage: proxy before the bucket.
-        database_url: URL of the database without its proxy.
-        settings: settings of a service that uses the proxies.
-    """
-
-    database: fault_proxy.FaultProxy
-    broker: fault_proxy.FaultProxy
-    storage: fault_proxy.FaultProxy
-    database_url: str
-    settings: dict[str, str]
-
-
-@contextmanager
-def dependencies(folder: Path) -> Iterator[Dependencies]:
-    """Run PostgreSQL, a broker and a bucket server behind proxies while the block lasts."""
-    with ExitStack() as opened:
-        database_url = opened.enter_context(postgres.server()).create()
-        direct = make_url(database_url)
-        host = direct.query.get("host") or direct.host or "127.0.0.1"
-        database = opened.enter_context(
-            fault_proxy.proxy(
-                Path(str(host)) / f".s.PGSQL.{direct.port or 5432}"
-                if str(host).startswith("/")
-                else (str(host), direct.port or 5432)
-            )
-        )
-        address = urlsplit(opened.enter_context(production.valkey(folder)))
-        broker = opened.enter_context(
-            fault_proxy.proxy((address.hostname or "127.0.0.1", address.port or 6379))
-        )
-        buckets = opened.enter_context(bucket.server(folder / "bucket.log"))
-        server = urlsplit(buckets.url)
-        storage = opened.enter_context(fault_proxy.proxy((server.hostname or "127.0.0.1", server.port or 80)))
-        through = direct.set(host="127.0.0.1", port=database.port, query={})
-        settings = {
-            "COVEY_DATABASE_URL": through.render_as_string(hide_password=False),
-            "COVEY_BROKER_URL": f"redis://{broker.address}/0",
-            "COVEY_STORAGE_URL": buckets.create().replace(buckets.url, f"http://{storage.address}"),
-            **bucket.CREDENTIALS,
-        }
-        yield Dependencies(database, broker, storage, database_url, settings)
-
-
-@dataclass
 class Targets:
     """Services to attack. They start when an attack first asks for them.
 
@@ -354,8 +301,7 @@ class Targets:
             try:
                 yield Service(stack), servers
             finally:
-                for proxy in (servers.database, servers.broker, servers.storage):
-                    proxy.heal()
+                servers.heal()
                 stack.stop()
 
     @contextmanager

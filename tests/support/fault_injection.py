@@ -1,4 +1,4 @@
-"""Fault injection: processes are killed and stopped, and the disk fills, while clients train and predict.
+"""Fault injection: processes die, disks fill, and servers are slow or away, while clients use the service.
 
 ``run`` starts the clients and injects faults at random. Then it checks from outside that everything that was
 accepted is accounted for: it compares the API's responses and the checksums of files, and repeats every
@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import dependencies
 import httpx
 import psycopg
+from dependencies import Dependencies
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
@@ -82,6 +84,26 @@ class Account:
     retries: int = 0
     restarts: int = 0
     resumed: int = 0
+
+    def __add__(self, other: Account) -> Account:
+        """Return the sums of all counts."""
+        return Account(
+            **{name: value + getattr(other, name) for name, value in vars(self).items()},
+        )
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing was lost, done twice or wrong."""
+        wrong = (
+            self.lost,
+            self.done_twice,
+            self.wrong_checksums,
+            self.broken_curves,
+            self.wrong_predictions,
+            self.accepted - self.succeeded - sum(self.failed.values()),
+            len(set(self.failed) - {"worker_lost"}),
+        )
+        return not any(wrong) and self.succeeded > 0 and self.predictions > 0
 
     def lines(self) -> list[str]:
         """Return the lines to print."""
@@ -226,16 +248,22 @@ class Faults:
     Args:
         stack: the service.
         seed: seed of the choices and pauses.
-        disk: mount point of its storage, which is filled at times; None: the disk is never full.
-        database_url: a PostgreSQL database that gets faults as well.
+        disk: mount point of its storage, which is filled, read-only or missing at times; None: never.
+        servers: its database, broker and bucket, which are slow or unavailable at times, and the database
+            gets faults of its processes as well; None: never.
+        longest: longest duration of a fault of the servers, in seconds.
     """
 
-    def __init__(self, stack: Stack, seed: int, disk: Path | None, database_url: str | None) -> None:
+    def __init__(
+        self, stack: Stack, seed: int, disk: Path | None, servers: Dependencies | None, longest: float
+    ) -> None:
         self.injected: Counter[str] = Counter()
         self._stack = stack
         self._disk = disk
-        self._database_url = database_url
+        self._servers = servers
+        self._longest = longest
         self._rng = random.Random(f"{seed} faults")  # noqa: S311
+        self._combinations = dependencies.combinations(self._rng)
         targets: dict[str, Callable[[], list[int]]] = {
             "job": lambda: [pid for worker in stack.worker_pids() for pid in stack.job_pids(worker)],
             **{
@@ -255,8 +283,12 @@ class Faults:
         # Killing a job is the most frequent fault.
         self._kinds += [("job killed", self._kill_one(targets["job"]))] * 2
         if disk is not None:
-            self._kinds.append(("disk filled", self._fill_disk))
-        if database_url is not None:
+            self._kinds += [
+                ("disk filled", self._fill_disk),
+                ("disk read-only", self._make_disk_read_only),
+                ("disk missing", self._unmount_disk),
+            ]
+        if servers is not None:
             self._kinds += [
                 ("database killed", self._kill_database),
                 ("database stopped", self._stop_database),
@@ -265,10 +297,29 @@ class Faults:
 
     def inject(self) -> None:
         """Inject one fault. A fault that finds no process does not count."""
+        if self._servers is not None and self._rng.random() < 0.5:
+            self._disturb_servers(self._servers)
+        else:
+            self._inject_into_process()
+        time.sleep(self._rng.uniform(0.1, 1.5))
+
+    def _inject_into_process(self) -> None:
         kind, inject = self._rng.choice(self._kinds)
         if inject():
             self.injected[kind] += 1
-        time.sleep(self._rng.uniform(0.1, 1.5))
+
+    def _disturb_servers(self, servers: Dependencies) -> None:
+        """Make some servers slow or unavailable for a while; sometimes a process is killed meanwhile."""
+        faults = next(self._combinations)
+        dependencies.apply(servers, faults, self._rng)
+        for name, fault in faults.items():
+            if fault != "healthy":
+                self.injected[f"{name} {fault}"] += 1
+        time.sleep(self._rng.uniform(0.5, self._longest))
+        # Without its database, no process can be found by it; all other faults can coincide.
+        if faults["database"] == "healthy" and self._rng.random() < 0.3:
+            self._inject_into_process()
+        servers.heal()
 
     def _kill_one(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
         def inject() -> bool:
@@ -304,13 +355,35 @@ class Faults:
             filler.unlink()
         return True
 
+    def _make_disk_read_only(self) -> bool:
+        assert self._disk is not None
+        if not _mount("-o", "remount,ro", self._disk):  # files are open for writing
+            return False
+        time.sleep(self._rng.uniform(0.5, 3.0))
+        assert _mount("-o", "remount,rw", self._disk)
+        return True
+
+    def _unmount_disk(self) -> bool:
+        """Move the disk to another mount point, which leaves an empty folder."""
+        assert self._disk is not None
+        elsewhere = self._disk.with_name("elsewhere")
+        elsewhere.mkdir(exist_ok=True)
+        if not _mount("--move", self._disk, elsewhere):
+            return False
+        time.sleep(self._rng.uniform(0.5, 3.0))
+        assert _mount("--move", elsewhere, self._disk)
+        return True
+
+    def _connect(self) -> psycopg.Connection:
+        assert self._servers is not None
+        return psycopg.connect(self._servers.database_url, connect_timeout=int(LIMIT_SECONDS))
+
     def _backends(self) -> list[int]:
-        assert self._database_url is not None
         query = (
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         try:
-            with psycopg.connect(self._database_url, connect_timeout=int(LIMIT_SECONDS)) as connection:
+            with self._connect() as connection:
                 return [pid for (pid,) in connection.execute(query)]
         except psycopg.Error:
             return []
@@ -328,20 +401,25 @@ class Faults:
         return bool(stopped)
 
     def _close_connections(self) -> bool:
-        assert self._database_url is not None
         query = (
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         try:
-            with psycopg.connect(self._database_url, connect_timeout=int(LIMIT_SECONDS)) as connection:
+            with self._connect() as connection:
                 return bool(connection.execute(query).fetchall())
         except psycopg.Error:
             return False
 
 
 def run(
-    stack: Stack, *, seed: int, enough: Callable[[int], bool], disk: Path | None, database_url: str | None
+    stack: Stack,
+    *,
+    seed: int,
+    enough: Callable[[int], bool],
+    disk: Path | None = None,
+    servers: Dependencies | None = None,
+    longest: float = 10.0,
 ) -> Account:
     """Run the clients and inject faults until there are enough, then check everything.
 
@@ -350,10 +428,11 @@ def run(
         seed: seed of all random choices.
         enough: receives the number of faults, and returns whether to end.
         disk: see ``Faults``.
-        database_url: see ``Faults``.
+        servers: see ``Faults``.
+        longest: see ``Faults``.
     """
     dataset_id = stack.dataset(departments(400))["id"]
-    faults = Faults(stack, seed, disk, database_url)
+    faults = Faults(stack, seed, disk, servers, longest)
     with Traffic(stack, dataset_id, seed) as traffic:
         wait_for(lambda: True if traffic.predictions else None, what="the first prediction")
         while not enough(sum(faults.injected.values())):
@@ -413,19 +492,16 @@ def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
 def small_disk(path: Path, mib: int) -> Iterator[bool]:
     """Mount a small disk at a folder; yields whether the system allows it."""
     path.mkdir(parents=True, exist_ok=True)
-    mounted = (
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(path)],
-            check=False,
-            capture_output=True,
-        ).returncode
-        == 0
-    )
+    mounted = _mount("-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", path)
     try:
         yield mounted
     finally:
         if mounted:
             subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def _mount(*words: str | Path) -> bool:
+    return subprocess.run(["mount", *map(str, words)], check=False, capture_output=True).returncode == 0
 
 
 def _signal(pid: int, number: signal.Signals) -> bool:
