@@ -31,7 +31,7 @@ class Work(Protocol):
         """
         ...
 
-    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
         """Update other rows in the transaction in which a job fails or is cancelled."""
         ...
 
@@ -55,7 +55,7 @@ def fail(ctx: AppContext, claim: Claim, error: dict[str, Any]) -> None:
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "failed", error=error)
-        KINDS[claim.kind].on_failure(tx, claim.dataset_id, error)
+        KINDS[claim.kind].on_failure(tx, claim, error)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
@@ -70,7 +70,7 @@ def cancel(ctx: AppContext, claim: Claim) -> None:
 
     def write(tx: Transaction) -> None:
         queue.finish(tx, claim, "cancelled")
-        KINDS[claim.kind].on_failure(tx, claim.dataset_id, CANCELLED)
+        KINDS[claim.kind].on_failure(tx, claim, CANCELLED)
 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
@@ -81,7 +81,7 @@ def release(ctx: AppContext, claim: Claim, *, reason: str) -> None:
         job = queue.lock(tx, claim.job_id)
         if job is not None and job.cancel_requested_at is not None:
             queue.finish(tx, claim, "cancelled")
-            KINDS[claim.kind].on_failure(tx, claim.dataset_id, CANCELLED)
+            KINDS[claim.kind].on_failure(tx, claim, CANCELLED)
         else:
             queue.release(tx, claim, reason=reason)
 
@@ -104,7 +104,7 @@ def handle_loss(
         job.failures += 1
     if job.cancel_requested_at is not None:
         queue.finish_unclaimed(tx, job, "cancelled")
-        KINDS[job.kind].on_failure(tx, job.dataset_id, CANCELLED)
+        KINDS[job.kind].on_failure(tx, job, CANCELLED)
     elif job.failures >= attempts:
         error = {
             "type": "urn:covey:problem:worker_lost",
@@ -117,7 +117,7 @@ def handle_loss(
             "log": list(log),
         }
         queue.finish_unclaimed(tx, job, "failed", error)
-        KINDS[job.kind].on_failure(tx, job.dataset_id, error)
+        KINDS[job.kind].on_failure(tx, job, error)
     else:
         queue.requeue_lost(tx, job, reason=reason)
 

@@ -63,7 +63,7 @@ def get(ctx: Context, dataset_id: DatasetId) -> Dataset:
 @router.patch(
     "/datasets/{dataset_id}",
     dependencies=[TrainScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The changed data set.",
 )
 def update(ctx: Context, dataset_id: DatasetId, body: DatasetPatch) -> Dataset:

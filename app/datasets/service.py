@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy import update as update_rows
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
@@ -20,6 +21,7 @@ from app.datasets.schemas import (
     LabelPage,
 )
 from app.db import tables
+from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.http.errors import ApiError, Conflict, NotFound, from_learning
 from app.http.idempotency import Idempotency
@@ -169,6 +171,7 @@ def update(db: Database, dataset_id: str, body: DatasetPatch) -> Dataset:
         return to_response(row)
 
 
+@retry_deadlocks
 def delete(ctx: AppContext, dataset_id: str) -> None:
     """Delete a data set and its files.
 
@@ -180,7 +183,7 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
         row = get_or_404(tx.session, dataset_id, lock=True)
         job_id = tx.session.scalars(
             select(tables.Job.id).where(
-                tables.Job.dataset_id == dataset_id, tables.Job.state.not_in(queue.FINISHED)
+                tables.Job.dataset_id == dataset_id, tables.Job.state.in_(queue.UNFINISHED)
             )
         ).first()
         if job_id is not None:
@@ -188,10 +191,10 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
                 f"data set {dataset_id} is used by job {job_id}; cancel the job or wait until it ends",
                 code="dataset_in_use",
             )
-        for job in tx.session.scalars(select(tables.Job).where(tables.Job.dataset_id == dataset_id)):
-            job.dataset_id = None
+        tx.session.execute(
+            update_rows(tables.Job).where(tables.Job.dataset_id == dataset_id).values(dataset_id=None)
+        )
         keys = [key for key in (row.upload_key, row.storage_key) if key is not None]
-        tx.session.flush()
         tx.session.delete(row)
     ctx.deletion.delete(keys)
 
@@ -239,11 +242,36 @@ def get_ready(ctx: AppContext, dataset_id: str, *, pointer: str | None = None) -
     """
     with ctx.db.read() as session:
         row = get_or_404(session, dataset_id, pointer=pointer)
-        if row.state != "ready":
-            remedy = "wait until it is ready" if row.state == "ingesting" else "upload content first"
-            message = f"data set {dataset_id} is {row.state}; {remedy}"
-            raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
+        _check_ready(row, pointer)
         return row
+
+
+def lock_ready(tx: Transaction, dataset_id: str, *, pointer: str | None = None) -> None:
+    """Check that a data set exists and is ready, and prevent its deletion until the end of the transaction.
+
+    Call this in the transaction that enqueues a job on the data set, before any other row is locked. Several
+    transactions can do this at the same time.
+
+    Raises:
+        NotFound: there is no such data set.
+        Conflict: the data set is not ready.
+    """
+    row = tx.session.get(
+        tables.Dataset,
+        dataset_id,
+        with_for_update={"read": True, "key_share": True},
+        populate_existing=True,
+    )
+    if row is None:
+        raise _not_found(dataset_id, pointer)
+    _check_ready(row, pointer)
+
+
+def _check_ready(row: tables.Dataset, pointer: str | None) -> None:
+    if row.state != "ready":
+        remedy = "wait until it is ready" if row.state == "ingesting" else "upload content first"
+        message = f"data set {row.id} is {row.state}; {remedy}"
+        raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
 
 
 def get_or_404(
@@ -256,9 +284,13 @@ def get_or_404(
     """
     row = session.get(tables.Dataset, dataset_id, with_for_update=lock)
     if row is None:
-        message = f"there is no data set {dataset_id}"
-        raise NotFound(message, errors=[(pointer, message)] if pointer else ())
+        raise _not_found(dataset_id, pointer)
     return row
+
+
+def _not_found(dataset_id: str, pointer: str | None) -> NotFound:
+    message = f"there is no data set {dataset_id}"
+    return NotFound(message, errors=[(pointer, message)] if pointer else ())
 
 
 def to_response(row: tables.Dataset) -> Dataset:

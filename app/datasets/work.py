@@ -12,6 +12,7 @@ from sqlalchemy import insert
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
+from app.db.tables import Job
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
@@ -91,9 +92,9 @@ class Ingestion:
         # The Parquet file has all examples, so the upload is no longer needed.
         ctx.deletion.delete([row.upload_key])
 
-    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
         """Set the data set to failed, with the error. It accepts other content."""
-        row = tx.session.get(tables.Dataset, dataset_id, with_for_update=True)
+        row = tx.session.get(tables.Dataset, job.dataset_id, with_for_update=True)
         if row is not None:
             row.state = "failed"
             row.error = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -96,7 +97,36 @@ def _reject_newer(revision: str | None) -> None:
 @contextmanager
 def _locked(engine: Engine) -> Iterator[Connection]:
     """Open a transaction that holds the lock for migrations."""
-    with engine.connect().execution_options(covey_write=True) as connection, connection.begin():
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
-        yield connection
+    with engine.connect().execution_options(covey_write=True) as connection, _without_cascades(connection):
+        with connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+            yield connection
+            if connection.dialect.name == "sqlite":
+                _check_foreign_keys(connection)
+
+
+@contextmanager
+def _without_cascades(connection: Connection) -> Iterator[None]:
+    """Turn off foreign keys on SQLite, which changes a table by creating a copy and dropping the original.
+
+    Dropping a table deletes its rows first, and with them all rows of other tables that refer to them.
+    """
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    driver: Any = connection.connection.driver_connection
+    driver.execute("PRAGMA foreign_keys = OFF")  # SQLite ignores it inside a transaction
+    try:
+        yield
+    finally:
+        driver.execute("PRAGMA foreign_keys = ON")
+
+
+def _check_foreign_keys(connection: Connection) -> None:
+    violation = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+    if violation is not None:
+        raise SchemaError(
+            f"a row of {violation[0]} refers to a row of {violation[2]} that does not exist; the schema was "
+            "not changed; restore the database from a backup"
+        )

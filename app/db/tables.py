@@ -76,9 +76,9 @@ class Dataset(Base):
     label_tree: Mapped[dict[str, Any] | None]
     options: Mapped[dict[str, Any]]
     """Options for reading the content: format options, max_bad_records."""
-    upload_key: Mapped[str | None] = mapped_column(String(200))
+    upload_key: Mapped[str | None] = mapped_column(String(200), index=True)
     upload_encoding: Mapped[str | None] = mapped_column(String(20))
-    storage_key: Mapped[str | None] = mapped_column(String(200))
+    storage_key: Mapped[str | None] = mapped_column(String(200), index=True)
     sha256: Mapped[str | None] = mapped_column(String(64))
     size_bytes: Mapped[int | None] = mapped_column(BigInteger)
     report: Mapped[dict[str, Any] | None]
@@ -114,14 +114,16 @@ class Job(Base):
         Index(None, "state", "lease_expires_at"),
         Index(None, "kind", "id"),
         Index(None, "key_id", "state"),
+        Index(None, "dataset_id", "state"),
+        Index(None, "model", "state"),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     kind: Mapped[str] = mapped_column(String(20))
     state: Mapped[str] = mapped_column(String(20))
     spec: Mapped[dict[str, Any]]
-    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
-    model: Mapped[str | None] = mapped_column(String(64), index=True)
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"))
+    model: Mapped[str | None] = mapped_column(String(64))
     attempt: Mapped[int] = mapped_column(Integer, default=0)
     """Number of attempts that were started."""
     failures: Mapped[int] = mapped_column(Integer, default=0)
@@ -210,7 +212,7 @@ class ModelVersion(Base):
 
     model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
     version: Mapped[int] = mapped_column(Integer, primary_key=True)
-    artifact_key: Mapped[str] = mapped_column(String(200))
+    artifact_key: Mapped[str] = mapped_column(String(200), index=True)
     artifact_sha256: Mapped[str] = mapped_column(String(64))
     artifact_bytes: Mapped[int] = mapped_column(BigInteger)
     training_job_id: Mapped[str | None] = mapped_column(String(40), index=True)
@@ -263,7 +265,7 @@ class Experiment(Base):
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     name: Mapped[str | None] = mapped_column(String(200))
-    dataset_id: Mapped[str] = mapped_column(String(40), index=True)
+    dataset_id: Mapped[str] = mapped_column(String(40))
     dataset_sha256: Mapped[str | None] = mapped_column(String(64))
     request: Mapped[dict[str, Any]]
     """The request with all defaults filled in and grids expanded."""
@@ -293,6 +295,13 @@ class Router(Base):
     """A named router, which decides the destinations of messages."""
 
     __tablename__ = "routers"
+    __table_args__ = (
+        ForeignKeyConstraint(["model"], ["models.name"]),
+        ForeignKeyConstraint(["model", "version"], ["model_versions.model", "model_versions.version"]),
+        ForeignKeyConstraint(["model", "alias"], ["model_aliases.model", "model_aliases.alias"]),
+        ForeignKeyConstraint(["model", "shadow_version"], ["model_versions.model", "model_versions.version"]),
+        ForeignKeyConstraint(["model", "shadow_alias"], ["model_aliases.model", "model_aliases.alias"]),
+    )
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     id: Mapped[str] = mapped_column(String(40), unique=True)
@@ -301,6 +310,11 @@ class Router(Base):
     config: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    version: Mapped[int | None] = mapped_column(Integer)
+    """The version that decides, if the router names it by its number; otherwise ``alias`` names it."""
+    alias: Mapped[str | None] = mapped_column(String(64))
+    shadow_version: Mapped[int | None] = mapped_column(Integer)
+    shadow_alias: Mapped[str | None] = mapped_column(String(64))
 
 
 class Decision(Base):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
+from sqlalchemy.orm import defer
 
 from app.context import AppContext
 from app.datasets import service as datasets
@@ -52,6 +53,8 @@ def create(
         raise Invalid(message, errors=[("/part", message)])
 
     def work(tx: Transaction) -> Evaluation:
+        datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
+        versions.lock_model(tx, name, shared=True)
         _check_kind(versions.resolve(tx.session, name, version), dataset)
         job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
@@ -128,8 +131,17 @@ def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
     with db.read() as session:
         versions.resolve(session, name, version)
         statement = _of_version(name, version, of_training=False)
+        statement = statement.options(defer(tables.Evaluation.content, raiseload=True))
         rows, cursor = newest_first(session, statement, tables.Evaluation.id, page)
-        items = [to_response(row, session.get_one(tables.Job, row.job_id), with_result=False) for row in rows]
+        jobs = {
+            job.id: job
+            for job in session.execute(
+                select(tables.Job.id, tables.Job.state, tables.Job.finished_at, tables.Job.error).where(
+                    tables.Job.id.in_([row.job_id for row in rows])
+                )
+            )
+        }
+        items = [to_response(row, jobs[row.job_id], with_result=False) for row in rows]
         return EvaluationPage(items=items, next_cursor=cursor)
 
 
@@ -173,7 +185,7 @@ def _text(example: Examples) -> str | None:
     return str(document)[:MAX_TEXT_CHARACTERS]
 
 
-def to_response(row: tables.Evaluation, job: tables.Job, *, with_result: bool) -> Evaluation:
+def to_response(row: tables.Evaluation, job: tables.Job | Row[Any], *, with_result: bool) -> Evaluation:
     """Convert a row to the response schema."""
     fields: dict[str, Any] = {
         "id": row.id,

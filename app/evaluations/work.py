@@ -10,6 +10,7 @@ from sqlalchemy import select
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
+from app.db.tables import Job
 from app.evaluations.evaluate import evaluate_part
 from app.evaluations.schemas import EvaluationCreate
 from app.jobs import queue
@@ -52,5 +53,5 @@ class EvaluateVersion:
 
         write_with_retry(ctx.db, finish)
 
-    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
         """Change nothing: responses take the state and the error of an evaluation from its job."""

@@ -71,7 +71,7 @@ def get(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     "/experiments/{experiment_id}/cancel",
     status_code=202,
     dependencies=[TrainScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The experiment; its state changes when the running cells stop.",
 )
 def cancel(ctx: Context, experiment_id: ExperimentId) -> Experiment:

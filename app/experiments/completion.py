@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
@@ -31,41 +33,54 @@ def finish_if_done(tx: Transaction, experiment_id: str) -> bool:
     row = lock(tx, experiment_id)
     if row.state != "running":
         return True
-    plan = tx.session.get_one(tables.Job, row.job_id, populate_existing=True)
+    plan = tx.session.execute(
+        select(tables.Job.state, tables.Job.error).where(tables.Job.id == row.job_id)
+    ).one()
     if plan.state not in queue.FINISHED:
         return False
-    cells = tx.session.scalars(
-        select(tables.Job)
-        .join(tables.ExperimentCell, tables.ExperimentCell.job_id == tables.Job.id)
-        .where(tables.ExperimentCell.experiment_id == experiment_id)
-        .order_by(tables.ExperimentCell.configuration, tables.ExperimentCell.fold)
-        .execution_options(populate_existing=True)
-    ).all()
-    if any(job.state not in queue.FINISHED for job in cells):
+    cells = count_cells(tx.session, [experiment_id])[experiment_id]
+    if any(cells[state] for state in queue.UNFINISHED):
         return False
-    states = Counter(job.state for job in [*cells, plan])
-    # The second case: a cancellation came between the computation of the folds and the creation of the cells.
-    if states["cancelled"] or (row.cancel_requested_at is not None and not cells):
+    # The last case: a cancellation came between the computation of the folds and the creation of the cells.
+    if (
+        plan.state == "cancelled"
+        or cells["cancelled"]
+        or (row.cancel_requested_at is not None and not cells.total())
+    ):
         row.state = "cancelled"
-    elif any(job.state == "succeeded" for job in cells):
+    elif cells["succeeded"]:
         row.state = "succeeded"
     else:
         row.state = "failed"
-        row.error = next(job.error for job in [plan, *cells] if job.error is not None)
+        row.error = plan.error or _first_error(tx.session, experiment_id)
     row.finished_at = tx.now
     tx.session.flush()
     return True
 
 
-def finish_done_on(tx: Transaction, dataset_id: str | None) -> None:
-    """End the experiments on a data set whose jobs have all ended."""
-    running = tx.session.scalars(
-        select(tables.Experiment.id)
-        .where(tables.Experiment.dataset_id == dataset_id, tables.Experiment.state == "running")
-        .order_by(tables.Experiment.id)
-    ).all()
-    for experiment_id in running:
-        finish_if_done(tx, experiment_id)
+def count_cells(session: Session, experiment_ids: Collection[str]) -> dict[str, Counter[str]]:
+    """Count the cells of each experiment by the state of their jobs, in one statement."""
+    rows = session.execute(
+        select(tables.ExperimentCell.experiment_id, tables.Job.state, func.count())
+        .join(tables.Job, tables.ExperimentCell.job_id == tables.Job.id)
+        .where(tables.ExperimentCell.experiment_id.in_(experiment_ids))
+        .group_by(tables.ExperimentCell.experiment_id, tables.Job.state)
+    )
+    counts: dict[str, Counter[str]] = {experiment_id: Counter() for experiment_id in experiment_ids}
+    for experiment_id, state, count in rows:
+        counts[experiment_id][state] = count
+    return counts
+
+
+def _first_error(session: Session, experiment_id: str) -> dict[str, Any] | None:
+    """Return the error of the first failed cell by configuration and fold."""
+    return session.scalars(
+        select(tables.Job.error)
+        .join(tables.ExperimentCell, tables.ExperimentCell.job_id == tables.Job.id)
+        .where(tables.ExperimentCell.experiment_id == experiment_id, tables.Job.state == "failed")
+        .order_by(tables.ExperimentCell.configuration, tables.ExperimentCell.fold)
+        .limit(1)
+    ).first()
 
 
 def unfinished_jobs(session: Session, experiment_id: str) -> list[str]:
@@ -75,7 +90,7 @@ def unfinished_jobs(session: Session, experiment_id: str) -> list[str]:
     return list(
         session.scalars(
             select(tables.Job.id)
-            .where(tables.Job.id.in_(cells.union(plan)), tables.Job.state.not_in(queue.FINISHED))
+            .where(tables.Job.id.in_(cells.union(plan)), tables.Job.state.in_(queue.UNFINISHED))
             .order_by(tables.Job.id)
         )
     )

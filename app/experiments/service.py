@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
@@ -49,6 +49,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
+        datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         job = queue.enqueue(tx, "experiment", {"experiment_id": experiment_id}, dataset_id=dataset.id)
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Experiment(
@@ -63,7 +64,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
         )
         tx.session.add(row)
         tx.session.flush()
-        return to_response(tx.session, row, with_cells=True)
+        return to_response(tx.session, row)
 
     return idempotency.run(ctx.db, Experiment, work)
 
@@ -89,14 +90,20 @@ def get(db: Database, experiment_id: str) -> Experiment:
         NotFound: the experiment does not exist.
     """
     with db.read() as session:
-        return to_response(session, get_or_404(session, experiment_id), with_cells=True)
+        return to_response(session, get_or_404(session, experiment_id))
 
 
 def page(db: Database, page: Page) -> ExperimentPage:
     """Return a page of experiments without their cells, newest first."""
     with db.read() as session:
         rows, cursor = newest_first(session, select(tables.Experiment), tables.Experiment.id, page)
-        items = [to_response(session, row, with_cells=False) for row in rows]
+        counts = completion.count_cells(session, [row.id for row in rows])
+        plans = dict(
+            session.execute(
+                select(tables.Job.id, tables.Job.state).where(tables.Job.id.in_([row.job_id for row in rows]))
+            ).all()
+        )
+        items = [_to_response(row, plans[row.job_id], counts[row.id]) for row in rows]
         return ExperimentPage(items=items, next_cursor=cursor)
 
 
@@ -109,7 +116,7 @@ def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
     with ctx.db.write() as tx:
         row = completion.lock(tx, get_or_404(tx.session, experiment_id).id)
         if row.state != "running":
-            return to_response(tx.session, row, with_cells=True)
+            return to_response(tx.session, row)
         # After this commit no cells are created, so the second transaction finds all of them.
         row.cancel_requested_at = row.cancel_requested_at or tx.now
     with ctx.db.write() as tx:
@@ -119,7 +126,7 @@ def cancel(ctx: AppContext, experiment_id: str) -> Experiment:
             assert job is not None, "unfinished jobs are not deleted"  # noqa: S101
             queue.request_cancel(tx, job)
         completion.finish_if_done(tx, experiment_id)
-        return to_response(tx.session, get_or_404(tx.session, experiment_id), with_cells=True)
+        return to_response(tx.session, get_or_404(tx.session, experiment_id))
 
 
 def get_or_404(session: Session, experiment_id: str) -> tables.Experiment:
@@ -134,20 +141,28 @@ def get_or_404(session: Session, experiment_id: str) -> tables.Experiment:
     return row
 
 
-def to_response(session: Session, row: tables.Experiment, *, with_cells: bool) -> Experiment:
+def to_response(session: Session, row: tables.Experiment, *, with_cells: bool = True) -> Experiment:
     """Convert a row to the response schema."""
+    counts = completion.count_cells(session, [row.id])[row.id]
+    plan_state = session.scalars(select(tables.Job.state).where(tables.Job.id == row.job_id)).one()
+    return _to_response(row, plan_state, counts, _cells(session, row.id) if with_cells else None)
+
+
+def _to_response(
+    row: tables.Experiment,
+    plan_state: str,
+    counts: Counter[str],
+    cells: list[ExperimentCell] | None = None,
+) -> Experiment:
     total = n_cells(ExperimentCreate.model_validate(row.request))
-    counts = _count_cells(session, row.id)
-    not_created = total - sum(counts.values())
-    counts["cancelled" if row.state in queue.FINISHED else "queued"] += not_created
-    plan = session.get_one(tables.Job, row.job_id)
+    counts["cancelled" if row.state in queue.FINISHED else "queued"] += total - counts.total()
     return Experiment.model_validate(
         {
             "id": row.id,
             "name": row.name,
             "dataset_id": row.dataset_id,
             "request": row.request,
-            "state": "queued" if plan.state == "queued" else row.state,
+            "state": "queued" if plan_state == "queued" else row.state,
             "counts": {
                 "total": total,
                 **{s: counts[s] for s in ("queued", "running", "succeeded", "failed", "cancelled")},
@@ -156,23 +171,9 @@ def to_response(session: Session, row: tables.Experiment, *, with_cells: bool) -
             "finished_at": row.finished_at,
             "cancel_requested_at": row.cancel_requested_at,
             "error": row.error,
-            "cells": _cells(session, row.id) if with_cells else None,
+            "cells": cells,
         }
     )
-
-
-def _count_cells(session: Session, experiment_id: str) -> Counter[str]:
-    """Count cells by the state of their jobs."""
-    rows = session.execute(
-        select(tables.Job.state, func.count())
-        .join(tables.ExperimentCell, tables.ExperimentCell.job_id == tables.Job.id)
-        .where(tables.ExperimentCell.experiment_id == experiment_id)
-        .group_by(tables.Job.state)
-    )
-    counts: Counter[str] = Counter()
-    for state, count in rows:
-        counts[state] = count
-    return counts
 
 
 def cell_rows(session: Session, experiment_id: str) -> list[tuple[tables.ExperimentCell, tables.Job]]:

@@ -9,6 +9,7 @@ import structlog
 from app.context import AppContext
 from app.db import tables
 from app.db.session import DATABASE_UNAVAILABLE, Transaction
+from app.db.tables import Job
 from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
@@ -55,9 +56,9 @@ class PlanExperiment:
 
         write_with_retry(ctx.db, finish)
 
-    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
+    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:  # noqa: ARG002
         """End the experiment, which has no cells."""
-        completion.finish_done_on(tx, dataset_id)
+        completion.finish_if_done(tx, job.spec["experiment_id"])
 
 
 class RunCell:
@@ -127,9 +128,9 @@ class RunCell:
         if write_with_retry(ctx.db, finish):
             _delete_unused_files(ctx)
 
-    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:  # noqa: ARG002
+    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:  # noqa: ARG002
         """End the experiment if this is its last cell to end; other cells continue."""
-        completion.finish_done_on(tx, dataset_id)
+        completion.finish_if_done(tx, job.spec["experiment_id"])
 
 
 def _load(ctx: AppContext, claim: Claim) -> tuple[tables.Experiment, StoredExamples, LabelTree | None]:

@@ -11,10 +11,11 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
-from sqlalchemy.exc import IntegrityError
 
+from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.db.tables import IdempotencyRecord
+from app.db.upsert import insert_if_absent
 from app.http.errors import Conflict
 from app.http.schemas import OneLine
 
@@ -49,6 +50,7 @@ class Idempotency:
         digest = hashlib.sha256(f"{self._fingerprint}\n{content_sha256}".encode())
         return Idempotency(self._caller, self._key, digest.hexdigest())
 
+    @retry_deadlocks
     def run(
         self,
         db: Database,
@@ -71,13 +73,19 @@ class Idempotency:
         with db.write() as tx:
             if self._key is None:
                 return work(tx)
-            record = self._reserve(tx)
-            if record is not None:
+            if self._reserve(tx):
                 response = work(tx)
                 excluded = None if one_time_field is None else {one_time_field}
-                record.response = response.model_dump(mode="json", exclude_none=True, exclude=excluded)
+                stored = response.model_dump(mode="json", exclude_none=True, exclude=excluded)
+                tx.session.get_one(IdempotencyRecord, (self._caller, self._key)).response = stored
                 return response
-            first = tx.session.get_one(IdempotencyRecord, (self._caller, self._key))
+            first = tx.session.get(IdempotencyRecord, (self._caller, self._key))
+            if first is None:
+                raise Conflict(
+                    "the response to the first request with this Idempotency-Key has just expired; check "
+                    "whether the resource exists, or send the request with a new key",
+                    code="conflict",
+                )
             return self._repeat(first, response_type, one_time_field)
 
     def first_response(
@@ -112,21 +120,21 @@ class Idempotency:
             )
         return response_type.model_validate(first.response)
 
-    def _reserve(self, tx: Transaction) -> IdempotencyRecord | None:
+    def _reserve(self, tx: Transaction) -> bool:
         """Reserve the key. A concurrent request waits here until the first one has ended.
 
         Returns:
-            the record to store the response in; None if the key was used before.
+            whether the key is new.
         """
-        record = IdempotencyRecord(
-            caller=self._caller, key=self._key, fingerprint=self._fingerprint, response={}, created_at=tx.now
+        return insert_if_absent(
+            tx,
+            IdempotencyRecord,
+            caller=self._caller,
+            key=self._key,
+            fingerprint=self._fingerprint,
+            response={},
+            created_at=tx.now,
         )
-        try:
-            with tx.session.begin_nested():
-                tx.session.add(record)
-        except IntegrityError:
-            return None
-        return record
 
 
 IdempotencyKey = Annotated[

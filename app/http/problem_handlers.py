@@ -10,11 +10,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
+from sqlalchemy.orm.exc import StaleDataError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
+from app.db.deadlocks import is_deadlock
 from app.db.failures import (
     DatabaseDamagedError,
     DatabaseFullError,
@@ -22,10 +24,12 @@ from app.db.failures import (
     DatabaseStateError,
 )
 from app.db.session import DATABASE_UNAVAILABLE
+from app.db.violations import find_violation
 from app.http.errors import (
     ERRORS,
     PROBLEM_JSON,
     ApiError,
+    Conflict,
     DatabaseDamaged,
     DatabaseFull,
     DatabaseReadOnly,
@@ -59,6 +63,8 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(error, _database_unavailable)
     app.add_exception_handler(OSError, _system_error)
     app.add_exception_handler(DataError, _invalid_data)
+    app.add_exception_handler(IntegrityError, _integrity_error)
+    app.add_exception_handler(StaleDataError, _stale_data)
     app.add_exception_handler(StorageUnavailableError, _storage_unavailable)
     app.add_exception_handler(ClientDisconnect, _client_disconnected)
     app.add_exception_handler(Exception, _internal_error)
@@ -117,6 +123,9 @@ def _allowed(request: Request) -> list[str]:
 
 
 async def _database_unavailable(request: Request, error: Exception) -> Response:
+    if isinstance(error, OperationalError) and is_deadlock(error):
+        log.warning("request.conflict", reason="deadlock")
+        return _conflict(request, "other requests change the same resource all the time; try again")
     log.error("database.unavailable", reason=str(getattr(error, "orig", error)))
     if isinstance(error, DatabaseStateError):
         problem = _FAILURES[type(error)](
@@ -134,6 +143,31 @@ async def _invalid_data(request: Request, error: Exception) -> Response:
     log.warning("request.invalid_data", reason=str(error.orig))
     refusal = Invalid("the request contains a value that the database cannot store or compare, such as NUL")
     return to_response(refusal.problem(_request_id(request)))
+
+
+async def _integrity_error(request: Request, error: Exception) -> Response:
+    """Report that another request has created or deleted what this one relies on.
+
+    Services lock what they rely on, and name the resources in their errors. This handler is for a case that
+    none of them foresees.
+    """
+    assert isinstance(error, IntegrityError)  # noqa: S101 - registered for this class
+    violation = find_violation(error)
+    if violation is None:
+        return await _internal_error(request, error)
+    log.warning("request.conflict", reason=violation)
+    return _conflict(request, f"another request changed {violation} at the same time; try again")
+
+
+async def _stale_data(request: Request, error: Exception) -> Response:
+    log.warning("request.conflict", reason=str(error))
+    return _conflict(
+        request, "another request deleted the resource at the same time; check whether it exists"
+    )
+
+
+def _conflict(request: Request, detail: str) -> Response:
+    return to_response(Conflict(detail, code="conflict").problem(_request_id(request)))
 
 
 async def _storage_unavailable(request: Request, error: Exception) -> Response:

@@ -29,6 +29,8 @@ Kind: TypeAlias = Literal["ingest", "train", "evaluate", "experiment", "cell"]
 FinalState: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 FINISHED = ("succeeded", "failed", "cancelled")
+UNFINISHED = ("queued", "running")
+"""All other states. Conditions use this list, because indexes do not serve ``NOT IN``."""
 
 CLAIM_CLASS: dict[Kind, int] = {"ingest": 0, "evaluate": 1, "train": 2, "experiment": 2, "cell": 3}
 """Jobs of a lower class are claimed first, whatever their priority."""

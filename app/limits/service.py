@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from app.db import tables
 from app.db.session import Transaction
 from app.http.errors import TooMany
-from app.jobs.queue import FINISHED
+from app.jobs.queue import UNFINISHED
 
 RETRY_SECONDS = 5.0
 """Value of ``Retry-After``. The end of a job cannot be predicted."""
@@ -34,7 +34,7 @@ def assign_to_key(tx: Transaction, job: tables.Job, key_id: str | None, max_jobs
     tx.session.scalar(select(tables.ApiKey.id).where(tables.ApiKey.id == key_id).with_for_update())
     tx.session.flush()
     unfinished = tx.session.scalar(
-        select(func.count()).where(tables.Job.key_id == key_id, tables.Job.state.not_in(FINISHED))
+        select(func.count()).where(tables.Job.key_id == key_id, tables.Job.state.in_(UNFINISHED))
     )
     if (unfinished or 0) > max_jobs:
         raise TooMany(

@@ -185,7 +185,7 @@ def _check_range(value: str, size: int) -> None:
 @router.put(
     "/models/{name}/aliases/{alias}",
     dependencies=[TrainScope],
-    responses={**responses(404, 412), **response_headers(200, "ETag")},
+    responses={**responses(404, 409, 412), **response_headers(200, "ETag")},
     response_description="The alias.",
 )
 def put_alias(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
-
 from app.db import tables
 from app.db.session import Transaction
+from app.db.upsert import upsert
 from app.http.errors import Invalid
 from app.ids import new_id
 from app.registry.schemas import PromoteIfBetter, PromotionRule
@@ -55,9 +54,7 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
     Returns:
         The number of the version.
     """
-    model = _get_or_create_model(tx, new.model)
-    model.last_version += 1
-    number = model.last_version
+    number = _next_number(tx, new.model)
     row = tables.ModelVersion(
         model=new.model,
         version=number,
@@ -93,8 +90,11 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
 
 
 def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.ModelAlias:
-    """Set an alias to an existing version; create the alias if it does not exist."""
-    row = tx.session.get(tables.ModelAlias, (model, alias), with_for_update=True)
+    """Set an alias to an existing version; create the alias if it does not exist.
+
+    The caller holds the lock on the row of the model.
+    """
+    row = tx.session.get(tables.ModelAlias, (model, alias))
     if row is None:
         row = tables.ModelAlias(model=model, alias=alias, version=version, revision=1, updated_at=tx.now)
         tx.session.add(row)
@@ -106,19 +106,15 @@ def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.M
     return row
 
 
-def _get_or_create_model(tx: Transaction, name: str) -> tables.Model:
-    """Return the row of a model, locked, so that no two versions get the same number."""
-    row = tx.session.get(tables.Model, name, with_for_update=True)
-    if row is not None:
-        return row
-    try:
-        with tx.session.begin_nested():
-            row = tables.Model(name=name, last_version=0, created_at=tx.now)
-            tx.session.add(row)
-            tx.session.flush()
-            return row
-    except IntegrityError:  # another transaction has created the row in the meantime
-        return tx.session.get_one(tables.Model, name, with_for_update=True)
+def _next_number(tx: Transaction, name: str) -> int:
+    """Create a model if it does not exist, lock its row, and return the number of its next version."""
+    insert = upsert(tx, tables.Model, name=name, last_version=1, created_at=tx.now)
+    number: int = tx.session.execute(
+        insert.on_conflict_do_update(
+            index_elements=["name"], set_={"last_version": tables.Model.last_version + 1}
+        ).returning(tables.Model.last_version)
+    ).scalar_one()
+    return number
 
 
 def _should_promote(

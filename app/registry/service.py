@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy import delete as delete_rows
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
+from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.http.errors import ApiError, Conflict, NotFound, PreconditionFailed, from_learning
 from app.http.idempotency import Idempotency
 from app.http.paging import Page, by_name, cut
 from app.ids import new_id
-from app.jobs.queue import FINISHED
+from app.jobs.queue import UNFINISHED
 from app.registry import publishing
 from app.registry.publishing import NewVersion
 from app.registry.schemas import Alias, AliasPut, Artifact, Model, ModelPage, ModelVersion, ModelVersionPage
@@ -29,15 +30,16 @@ def page_models(db: Database, page: Page) -> ModelPage:
     """Return a page of models, by name."""
     with db.read() as session:
         rows, cursor = by_name(session, select(tables.Model), tables.Model.name, page)
-        return ModelPage(items=[_model_to_response(session, row) for row in rows], next_cursor=cursor)
+        return ModelPage(items=_models_to_response(session, rows), next_cursor=cursor)
 
 
 def get_model(db: Database, name: str) -> Model:
     """Return a model."""
     with db.read() as session:
-        return _model_to_response(session, _get_model_or_404(session, name))
+        return _models_to_response(session, [_get_model_or_404(session, name)])[0]
 
 
+@retry_deadlocks
 def delete_model(ctx: AppContext, name: str) -> None:
     """Delete a model with all its versions.
 
@@ -46,14 +48,13 @@ def delete_model(ctx: AppContext, name: str) -> None:
         Conflict: a router or an unfinished job uses the model.
     """
     with ctx.db.write() as tx:
-        _get_model_or_404(tx.session, name)
-        router = tx.session.scalars(select(tables.Router.name).where(tables.Router.model == name)).first()
-        if router is not None:
+        lock_model(tx, name)
+        if (router := _find_router(tx, name)) is not None:
             raise Conflict(
                 f"model {name} is used by router {router}; delete the router first", code="model_in_use"
             )
         job = tx.session.scalars(
-            select(tables.Job.id).where(tables.Job.model == name, tables.Job.state.not_in(FINISHED))
+            select(tables.Job.id).where(tables.Job.model == name, tables.Job.state.in_(UNFINISHED))
         ).first()
         if job is not None:
             raise Conflict(
@@ -98,6 +99,7 @@ def artifact_path(ctx: AppContext, name: str, version: int) -> tuple[Path, Artif
     return ctx.storage.local(row.artifact_key), _artifact_to_response(row)
 
 
+@retry_deadlocks
 def delete_version(ctx: AppContext, name: str, version: int) -> None:
     """Delete a version and its artifact.
 
@@ -106,8 +108,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
         Conflict: an alias, a router or an unfinished evaluation uses the version.
     """
     with ctx.db.write() as tx:
-        # Lock the row of the model first, as `publish` does, so that the two run one after the other.
-        tx.session.get(tables.Model, name, with_for_update=True)
+        lock_model(tx, name)
         row = _get_version_or_404(tx.session, name, version)
         for alias, number in _aliases(tx.session, name).items():
             if number == version:
@@ -115,19 +116,19 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
                     f"version {version} of {name} has the alias {alias}; move or delete the alias first",
                     code="version_in_use",
                 )
-        for router in tx.session.scalars(select(tables.Router).where(tables.Router.model == name)):
-            if version in (router.config.get("version"), router.config.get("shadow")):
-                raise Conflict(
-                    f"version {version} of {name} is used by router {router.name}; change the router first",
-                    code="version_in_use",
-                )
+        used_by = or_(tables.Router.version == version, tables.Router.shadow_version == version)
+        if (router := _find_router(tx, name, used_by)) is not None:
+            raise Conflict(
+                f"version {version} of {name} is used by router {router}; change the router first",
+                code="version_in_use",
+            )
         evaluation_job = tx.session.scalars(
             select(tables.Job.id)
             .join(tables.Evaluation, tables.Evaluation.job_id == tables.Job.id)
             .where(
                 tables.Evaluation.model == name,
                 tables.Evaluation.version == version,
-                tables.Job.state.not_in(FINISHED),
+                tables.Job.state.in_(UNFINISHED),
             )
         ).first()
         if evaluation_job is not None:
@@ -191,6 +192,7 @@ def artifact_key() -> str:
     return f"artifacts/{new_id('req')}.covey"
 
 
+@retry_deadlocks
 def put_alias(db: Database, name: str, alias: str, body: AliasPut, if_match: str | None) -> Alias:
     """Set an alias to a version; create the alias if it does not exist.
 
@@ -199,12 +201,13 @@ def put_alias(db: Database, name: str, alias: str, body: AliasPut, if_match: str
         PreconditionFailed: ``if_match`` is not the current revision of the alias.
     """
     with db.write() as tx:
-        tx.session.get(tables.Model, name, with_for_update=True)
+        lock_model(tx, name)
         _get_version_or_404(tx.session, name, body.version, pointer="/version")
         _check_revision(tx, name, alias, if_match)
         return _alias_to_response(publishing.set_alias(tx, name, alias, body.version))
 
 
+@retry_deadlocks
 def delete_alias(db: Database, name: str, alias: str) -> None:
     """Delete an alias.
 
@@ -213,18 +216,16 @@ def delete_alias(db: Database, name: str, alias: str) -> None:
         Conflict: a router uses the alias.
     """
     with db.write() as tx:
-        # Lock the row of the model first, as `publish` does, so that the two run one after the other.
-        tx.session.get(tables.Model, name, with_for_update=True)
-        _get_model_or_404(tx.session, name)
-        row = tx.session.get(tables.ModelAlias, (name, alias), with_for_update=True)
+        lock_model(tx, name)
+        row = tx.session.get(tables.ModelAlias, (name, alias))
         if row is None:
             raise NotFound(f"model {name} has no alias {alias}")
-        for router in tx.session.scalars(select(tables.Router).where(tables.Router.model == name)):
-            if alias == router.config.get("version"):
-                raise Conflict(
-                    f"alias {alias} of {name} is used by router {router.name}; change the router first",
-                    code="alias_in_use",
-                )
+        used_by = or_(tables.Router.alias == alias, tables.Router.shadow_alias == alias)
+        if (router := _find_router(tx, name, used_by)) is not None:
+            raise Conflict(
+                f"alias {alias} of {name} is used by router {router}; change the router first",
+                code="alias_in_use",
+            )
         tx.session.delete(row)
 
 
@@ -240,21 +241,63 @@ def resolve(session: Session, name: str, ref: int | str, *, pointer: str = "/ver
     Raises:
         NotFound: there is no such model, version or alias.
     """
-    _get_model_or_404(session, name)
     if isinstance(ref, int):
         return _get_version_or_404(session, name, ref, pointer=pointer)
-    alias = session.get(tables.ModelAlias, (name, ref))
-    if alias is None:
-        known = ", ".join(_aliases(session, name)) or "none"
-        message = f"model {name} has no alias {ref}; existing aliases: {known}"
-        raise NotFound(message, errors=[(pointer, message)])
-    return _get_version_or_404(session, name, alias.version, pointer=pointer)
+    # One statement: the alias cannot move to another version, and its version be deleted, in between.
+    version = session.scalars(
+        select(tables.ModelVersion)
+        .join(
+            tables.ModelAlias,
+            and_(
+                tables.ModelAlias.model == tables.ModelVersion.model,
+                tables.ModelAlias.version == tables.ModelVersion.version,
+            ),
+        )
+        .where(tables.ModelAlias.model == name, tables.ModelAlias.alias == ref)
+    ).one_or_none()
+    if version is not None:
+        return version
+    _get_model_or_404(session, name)
+    known = ", ".join(_aliases(session, name)) or "none"
+    message = f"model {name} has no alias {ref}; existing aliases: {known}"
+    raise NotFound(message, errors=[(pointer, message)])
+
+
+def lock_model(tx: Transaction, name: str, *, shared: bool = False) -> tables.Model:
+    """Lock the row of a model until the end of the transaction.
+
+    Every transaction that changes a model, its versions, its aliases, or a router that uses it, locks the
+    model first. Otherwise what it has checked may be deleted before it commits, or two transactions may wait
+    for each other.
+
+    Args:
+        tx: the transaction.
+        name: name of the model.
+        shared: whether the transaction only uses the model and its versions, as others can at the same time.
+
+    Raises:
+        NotFound: there is no such model.
+    """
+    row = tx.session.get(tables.Model, name, with_for_update={"read": shared}, populate_existing=True)
+    if row is None:
+        raise _no_model(name)
+    return row
+
+
+def _find_router(tx: Transaction, name: str, *conditions: ColumnElement[bool]) -> str | None:
+    """Return the name of a router that uses a model and meets the conditions."""
+    return tx.session.scalars(
+        select(tables.Router.name)
+        .where(tables.Router.model == name, *conditions)
+        .order_by(tables.Router.name)
+        .limit(1)
+    ).first()
 
 
 def _check_revision(tx: Transaction, name: str, alias: str, if_match: str | None) -> None:
     if if_match is None:
         return
-    row = tx.session.get(tables.ModelAlias, (name, alias), with_for_update=True)
+    row = tx.session.get(tables.ModelAlias, (name, alias))
     current = f'"{row.revision}"' if row is not None else None
     accepted = [tag.strip() for tag in if_match.split(",")]
     if current is None or ("*" not in accepted and current not in accepted):
@@ -267,16 +310,20 @@ def _check_revision(tx: Transaction, name: str, alias: str, if_match: str | None
 def _get_model_or_404(session: Session, name: str) -> tables.Model:
     row = session.get(tables.Model, name)
     if row is None:
-        raise NotFound(f"there is no model {name}")
+        raise _no_model(name)
     return row
+
+
+def _no_model(name: str) -> NotFound:
+    return NotFound(f"there is no model {name}")
 
 
 def _get_version_or_404(
     session: Session, name: str, version: int, pointer: str | None = None
 ) -> tables.ModelVersion:
-    _get_model_or_404(session, name)
     row = session.get(tables.ModelVersion, (name, version))
     if row is None:
+        _get_model_or_404(session, name)
         message = f"model {name} has no version {version}"
         raise NotFound(message, errors=[(pointer, message)] if pointer else ())
     return row
@@ -289,15 +336,32 @@ def _aliases(session: Session, name: str) -> dict[str, int]:
     return {row.alias: row.version for row in rows}
 
 
-def _model_to_response(session: Session, row: tables.Model) -> Model:
-    count = session.scalar(select(func.count()).where(tables.ModelVersion.model == row.name))
-    return Model(
-        name=row.name,
-        created_at=row.created_at,
-        versions=count or 0,
-        last_version=row.last_version,
-        aliases=_aliases(session, row.name),
+def _models_to_response(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
+    names = [row.name for row in rows]
+    counts: dict[str, int] = dict(
+        session.execute(
+            select(tables.ModelVersion.model, func.count())
+            .where(tables.ModelVersion.model.in_(names))
+            .group_by(tables.ModelVersion.model)
+        ).all()
     )
+    aliases: dict[str, dict[str, int]] = {name: {} for name in names}
+    for row in session.scalars(
+        select(tables.ModelAlias)
+        .where(tables.ModelAlias.model.in_(names))
+        .order_by(tables.ModelAlias.model, tables.ModelAlias.alias)
+    ):
+        aliases[row.model][row.alias] = row.version
+    return [
+        Model(
+            name=row.name,
+            created_at=row.created_at,
+            versions=counts.get(row.name, 0),
+            last_version=row.last_version,
+            aliases=aliases[row.name],
+        )
+        for row in rows
+    ]
 
 
 def _version_to_response(row: tables.ModelVersion, aliases: dict[str, int]) -> ModelVersion:

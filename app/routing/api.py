@@ -36,7 +36,9 @@ decisions = resource("decisions")
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
-@router.put("/routers/{name}", dependencies=[TrainScope], response_description="The router.")
+@router.put(
+    "/routers/{name}", dependencies=[TrainScope], responses=responses(409), response_description="The router."
+)
 def put(ctx: Context, name: RouterName, body: RouterPut) -> Router:
     """Create or replace a router.
 
@@ -66,7 +68,7 @@ def get(ctx: Context, name: RouterName) -> Router:
     "/routers/{name}",
     status_code=204,
     dependencies=[TrainScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The router is deleted; no content.",
 )
 def delete(ctx: Context, name: RouterName) -> None:
@@ -80,7 +82,7 @@ def delete(ctx: Context, name: RouterName) -> None:
 @router.post(
     "/routers/{name}/messages",
     dependencies=[PredictScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The decision.",
     openapi_extra={
         "requestBody": {
@@ -156,7 +158,7 @@ def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
     status_code=204,
     name="delete",
     dependencies=[TrainScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The decision is deleted; no content.",
 )
 def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
@@ -170,7 +172,7 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
 @decisions.post(
     "/decisions/{decision_id}/feedback",
     dependencies=[PredictScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The decision with the feedback.",
 )
 def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> RecordedDecision:

@@ -7,13 +7,14 @@ from typing import Any
 
 import structlog
 from sqlalchemy import select, update
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
+from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database
-from app.http.errors import ApiError, Invalid, NotFound
+from app.db.upsert import insert_if_absent, upsert
+from app.http.errors import ApiError, Conflict, Invalid, NotFound
 from app.http.paging import Page, by_name, newest_first_up_to
 from app.ids import new_id
 from app.registry import service as registry
@@ -37,6 +38,9 @@ from models.pipeline import Pipeline, Prediction
 
 log = structlog.get_logger()
 
+RECORD_ATTEMPTS = 5
+"""How often to record a decision. Each attempt but the first follows the deletion of another decision."""
+
 SHADOW_RANKING = 10
 """Number of labels in the recorded ranking of a shadow version."""
 
@@ -44,6 +48,7 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
 
 
+@retry_deadlocks
 def put(db: Database, name: str, body: RouterPut) -> Router:
     """Create or replace a router.
 
@@ -52,6 +57,7 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
     """
     with db.write() as tx:
         try:
+            registry.lock_model(tx, body.model)
             _check_reads_mail(registry.resolve(tx.session, body.model, body.version), "/model")
             if body.shadow is not None:
                 shadow = registry.resolve(tx.session, body.model, body.shadow, pointer="/shadow")
@@ -59,15 +65,26 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
         except NotFound as error:
             errors = error.errors or [("/model", error.detail)]
             raise Invalid(error.detail, code="unknown_version", errors=errors) from error
-        row = tx.session.get(tables.Router, name, with_for_update=True)
-        if row is None:
-            row = tables.Router(name=name, id=new_id("rtr"), created_at=tx.now)
-            tx.session.add(row)
-        row.model = body.model
-        row.config = body.model_dump(mode="json", exclude_none=True)
-        row.updated_at = tx.now
-        tx.session.flush()
+        values = {
+            "model": body.model,
+            **_references(body),
+            "config": body.model_dump(mode="json", exclude_none=True),
+            "updated_at": tx.now,
+        }
+        insert = upsert(tx, tables.Router, name=name, id=new_id("rtr"), created_at=tx.now, **values)
+        row = tx.session.scalars(
+            insert.on_conflict_do_update(index_elements=["name"], set_=values).returning(tables.Router)
+        ).one()
         return _router_to_response(row)
+
+
+def _references(body: RouterPut) -> dict[str, int | str | None]:
+    """Return the columns whose foreign keys keep what a router uses from being deleted."""
+    references: dict[str, int | str | None] = {}
+    for prefix, reference in (("", body.version), ("shadow_", body.shadow)):
+        references[f"{prefix}version"] = reference if isinstance(reference, int) else None
+        references[f"{prefix}alias"] = reference if isinstance(reference, str) else None
+    return references
 
 
 def get(db: Database, name: str) -> Router:
@@ -86,7 +103,7 @@ def page(db: Database, page: Page) -> RouterPage:
 def delete(db: Database, name: str) -> None:
     """Delete a router. Its decisions are kept."""
     with db.write() as tx:
-        tx.session.delete(_get_router_or_404(tx.session, name))
+        tx.session.delete(_get_router_or_404(tx.session, name, lock=True))
 
 
 def route(
@@ -105,17 +122,6 @@ def route(
         The decision, and whether it is new. A message that was routed before gets its first decision.
     """
     key = message_key(mail)
-    while True:
-        try:
-            return _route(ctx, loaded, name, mail, key, explain)
-        except IntegrityError:
-            # A concurrent request has recorded a decision for the same message.
-            continue
-
-
-def _route(
-    ctx: AppContext, loaded: LoadedModels, name: str, mail: MailDocument, key: str, explain: bool | None
-) -> tuple[Decision, bool]:
     with ctx.db.read() as session:
         router = _get_router_or_404(session, name)
         earlier = _find_decision(session, router.id, key)
@@ -127,23 +133,36 @@ def _route(
     readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
     outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
     decision = _build_decision(ctx, router.name, version, outcome, prediction, mail)
-    row = tables.Decision(
-        id=decision.decision_id,
-        router_id=router.id,
-        router=router.name,
-        message_key=key,
-        response=decision.model_dump(
+    values: dict[str, Any] = {
+        "id": decision.decision_id,
+        "router_id": router.id,
+        "router": router.name,
+        "message_key": key,
+        "response": decision.model_dump(
             mode="json",
             exclude_none=True,
             # The terms of an explanation are words of the message.
             exclude=set() if ctx.settings.keep_decision_text else {"explanation"},
         ),
+    }
+    return _record(ctx.db, decision, values)
+
+
+def _record(db: Database, decision: Decision, values: dict[str, Any]) -> tuple[Decision, bool]:
+    """Record a decision, or return the one that a concurrent request has recorded for the same message."""
+    for _ in range(RECORD_ATTEMPTS):
+        with db.write() as tx:
+            if insert_if_absent(tx, tables.Decision, created_at=tx.now, **values):
+                return decision, True
+            first = _find_decision(tx.session, values["router_id"], values["message_key"])
+        if first is not None:
+            return first, False
+        # The other decision was deleted after the INSERT had found it.
+    raise Conflict(
+        f"the decision on this message by router {decision.router} was deleted at the same time; send the "
+        "message again",
+        code="conflict",
     )
-    with ctx.db.write() as tx:
-        row.created_at = tx.now
-        tx.session.add(row)
-        tx.session.flush()
-    return decision, True
 
 
 def record_shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail: MailDocument) -> None:
@@ -201,7 +220,7 @@ def get_decision(db: Database, decision_id: str) -> RecordedDecision:
 def delete_decision(db: Database, decision_id: str) -> None:
     """Delete a decision with all its data of the message."""
     with db.write() as tx:
-        tx.session.delete(_get_decision_or_404(tx.session, decision_id))
+        tx.session.delete(_get_decision_or_404(tx.session, decision_id, lock=True))
 
 
 def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:
@@ -274,8 +293,8 @@ def _find_decision(session: Session, router_id: str, key: str) -> Decision | Non
     return None if row is None else Decision.model_validate(row.response)
 
 
-def _get_router_or_404(session: Session, name: str) -> tables.Router:
-    row = session.get(tables.Router, name)
+def _get_router_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:
+    row = session.get(tables.Router, name, with_for_update=lock)
     if row is None:
         raise NotFound(f"there is no router {name}")
     return row

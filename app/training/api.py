@@ -59,7 +59,7 @@ def get(ctx: Context, job_id: JobId) -> TrainingJob:
     "/training-jobs/{job_id}/cancel",
     status_code=202,
     dependencies=[TrainScope],
-    responses=responses(404),
+    responses=responses(404, 409),
     response_description="The training job; its state changes when the worker stops.",
 )
 def cancel(ctx: Context, job_id: JobId) -> TrainingJob:

@@ -48,6 +48,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
     check_coverings(ctx.db, [("", request.learner)], dataset, left_out=left_out)
 
     def work(tx: Transaction) -> TrainingJob:
+        datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         job = queue.enqueue(
             tx,
             "train",

@@ -12,6 +12,7 @@ import numpy as np
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
+from app.db.tables import Job
 from app.evaluations.evaluate import evaluate_part
 from app.jobs import queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
@@ -87,7 +88,7 @@ class TrainModel:
 
         write_with_retry(ctx.db, finish)
 
-    def on_failure(self, tx: Transaction, dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
         """Change nothing: the job has created no version, and has not changed the data set."""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -60,12 +63,98 @@ def _downgrade_jobs() -> None:
         batch_op.add_column(sa.Column("notified_at", sa.DateTime(timezone=True), nullable=True))
 
 
+ROUTERS = sa.table(
+    "routers",
+    sa.column("name", sa.String),
+    sa.column("model", sa.String),
+    sa.column("config", sa.JSON),
+    sa.column("version", sa.Integer),
+    sa.column("alias", sa.String),
+    sa.column("shadow_version", sa.Integer),
+    sa.column("shadow_alias", sa.String),
+)
+MODELS = sa.table(
+    "models",
+    sa.column("name", sa.String),
+    sa.column("last_version", sa.Integer),
+    sa.column("created_at", sa.DateTime(timezone=True)),
+)
+VERSIONS = sa.table("model_versions", sa.column("model", sa.String), sa.column("version", sa.Integer))
+ALIASES = sa.table("model_aliases", sa.column("model", sa.String), sa.column("alias", sa.String))
+ROUTER_REFERENCES = (
+    ("version", sa.Integer(), "model_versions", "version"),
+    ("alias", sa.String(length=64), "model_aliases", "alias"),
+    ("shadow_version", sa.Integer(), "model_versions", "version"),
+    ("shadow_alias", sa.String(length=64), "model_aliases", "alias"),
+)
+NEW_INDEXES = (
+    ("jobs", ["dataset_id", "state"]),
+    ("jobs", ["model", "state"]),
+    ("model_versions", ["artifact_key"]),
+    ("datasets", ["upload_key"]),
+    ("datasets", ["storage_key"]),
+)
+OLD_INDEXES = (("jobs", ["dataset_id"]), ("jobs", ["model"]), ("experiments", ["dataset_id"]))
+
+
 def _upgrade_references() -> None:
-    pass
+    with op.batch_alter_table("routers", schema=None) as batch_op:
+        for column, type_, _, _ in ROUTER_REFERENCES:
+            batch_op.add_column(sa.Column(column, type_, nullable=True))
+    _fill_router_references()
+    with op.batch_alter_table("routers", schema=None) as batch_op:
+        batch_op.create_foreign_key(batch_op.f("fk_routers_model_models"), "models", ["model"], ["name"])
+        for column, _, table, key in ROUTER_REFERENCES:
+            batch_op.create_foreign_key(
+                batch_op.f(f"fk_routers_model_{column}_{table}"), table, ["model", column], ["model", key]
+            )
+    _change_indexes(create=NEW_INDEXES, drop=OLD_INDEXES)
 
 
 def _downgrade_references() -> None:
-    pass
+    _change_indexes(create=OLD_INDEXES, drop=NEW_INDEXES)
+    with op.batch_alter_table("routers", schema=None) as batch_op:
+        for column, _, table, _ in ROUTER_REFERENCES:
+            batch_op.drop_constraint(batch_op.f(f"fk_routers_model_{column}_{table}"), type_="foreignkey")
+        batch_op.drop_constraint(batch_op.f("fk_routers_model_models"), type_="foreignkey")
+        for column, _, _, _ in ROUTER_REFERENCES:
+            batch_op.drop_column(column)
+
+
+def _change_indexes(
+    *, create: Sequence[tuple[str, list[str]]], drop: Sequence[tuple[str, list[str]]]
+) -> None:
+    for table, columns in create:
+        op.create_index(op.f(f"ix_{table}_{'_'.join(columns)}"), table, columns, unique=False)
+    for table, columns in drop:
+        op.drop_index(op.f(f"ix_{table}_{'_'.join(columns)}"), table_name=table)
+
+
+def _fill_router_references() -> None:
+    """Copy the references of each router from its configuration.
+
+    In earlier releases a race could delete what a router uses. Such a router is kept, without the reference,
+    so that it can be changed: its model exists without versions.
+    """
+    connection = op.get_bind()
+    models = set(connection.scalars(sa.select(MODELS.c.name)))
+    versions = {(model, version) for model, version in connection.execute(sa.select(VERSIONS))}
+    aliases = {(model, alias) for model, alias in connection.execute(sa.select(ALIASES))}
+    for name, model, config in connection.execute(
+        sa.select(ROUTERS.c.name, ROUTERS.c.model, ROUTERS.c.config)
+    ).all():
+        if model not in models:
+            models.add(model)
+            row = {"name": model, "last_version": 0, "created_at": datetime.now(UTC)}
+            connection.execute(MODELS.insert().values(row))
+        values = {}
+        for reference, prefix in ((config.get("version", "live"), ""), (config.get("shadow"), "shadow_")):
+            if (model, reference) in versions:
+                values[f"{prefix}version"] = reference
+            elif (model, reference) in aliases:
+                values[f"{prefix}alias"] = reference
+        if values:
+            connection.execute(ROUTERS.update().where(ROUTERS.c.name == name).values(values))
 
 
 def _upgrade_retention() -> None:

@@ -61,15 +61,17 @@ def all_rows(database: Database) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
-def wait_for_lock_wait(database: Database) -> None:
-    """Wait until a session of a PostgreSQL database waits for the lock of another one."""
+def lock_waits(database: Database) -> int:
+    """Count the sessions of a PostgreSQL database that wait for the lock of another one."""
     query = text(
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
+    with database.read() as session:
+        count: int = session.execute(query).scalar_one()
+        return count
 
-    def waiting() -> bool | None:
-        with database.read() as session:
-            return session.execute(query).scalar_one() > 0 or None
 
-    wait_for(waiting, what="a session that waits for a lock")
+def wait_for_lock_wait(database: Database) -> None:
+    """Wait until a session of a PostgreSQL database waits for the lock of another one."""
+    wait_for(lambda: lock_waits(database) or None, what="a session that waits for a lock")

@@ -115,6 +115,57 @@ def test_the_names_of_constraints_follow_the_convention(engine: Engine) -> None:
             assert re.match(f"ck_{table}_", check["name"] or "")
 
 
+def test_a_migration_keeps_the_rows_that_refer_to_a_changed_table(engine: Engine) -> None:
+    """SQLite changes a table by dropping it, and a dropped row deletes those that refer to it."""
+    schema.migrate(engine, "0004")
+    with engine.begin() as connection:
+        for statement in (
+            "INSERT INTO jobs (id, kind, state, spec, attempt, failures, consecutive_losses, fence, due_at, "
+            "notified_at, created_at) VALUES ('job_1', 'train', 'queued', '{}', 0, 0, 0, 0, '2026-01-01', "
+            "'2026-01-01', '2026-01-01')",
+            "INSERT INTO job_events VALUES ('job_1', 1, '2026-01-01', 'queued', '{}')",
+            "INSERT INTO curve_points VALUES ('job_1', 1, '{}')",
+        ):
+            connection.execute(text(statement))
+    for revision in ("head", "0004"):
+        schema.migrate(engine, revision)
+        with engine.connect() as connection:
+            for table in ("jobs", "job_events", "curve_points"):
+                assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == 1
+
+
+def test_a_router_gets_its_references_and_is_kept_if_they_do_not_exist(engine: Engine) -> None:
+    schema.migrate(engine, "0004")
+    with engine.begin() as connection:
+        for statement in (
+            "INSERT INTO models VALUES ('m', 1, '2026-01-01')",
+            "INSERT INTO model_versions (model, version, artifact_key, artifact_sha256, artifact_bytes, "
+            "description, created_at) VALUES ('m', 1, 'k', 's', 1, '{}', '2026-01-01')",
+            "INSERT INTO model_aliases VALUES ('m', 'live', 1, 1, '2026-01-01')",
+        ):
+            connection.execute(text(statement))
+        for name, model, config in (
+            ("alias", "m", '{"version": "live", "shadow": 1}'),
+            ("version", "m", '{"version": 1, "shadow": "gone"}'),
+            ("deleted", "gone", '{"version": "live"}'),
+        ):
+            connection.execute(
+                text("INSERT INTO routers VALUES (:name, :name, :model, :config, '2026-01-01', '2026-01-01')"),
+                {"name": name, "model": model, "config": config},
+            )
+    schema.migrate(engine)
+    with engine.connect() as connection:
+        references = connection.execute(
+            text("SELECT name, version, alias, shadow_version, shadow_alias FROM routers ORDER BY name")
+        ).all()
+    assert [tuple(row) for row in references] == [
+        ("alias", None, "live", 1, None),
+        ("deleted", None, None, None, None),
+        ("version", 1, None, None, None),
+    ]
+    schema.migrate(engine, "0004")
+
+
 def test_migrating_twice_changes_nothing(engine: Engine) -> None:
     schema.migrate(engine)
     before = describe_schema(engine)

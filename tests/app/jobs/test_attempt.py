@@ -27,6 +27,7 @@ from app import logs
 from app.context import AppContext
 from app.db import tables
 from app.db.session import Transaction
+from app.db.tables import Job
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
@@ -165,7 +166,7 @@ class FakeWork:
         Path(claim.spec["pid"]).write_text(str(os.getpid()))
         globals()[claim.spec["action"]](ctx, claim, report)
 
-    def on_failure(self, _tx: Transaction, _dataset_id: str | None, error: dict[str, Any]) -> None:
+    def on_failure(self, _tx: Transaction, _job: Job | Claim, error: dict[str, Any]) -> None:
         """Record the error code, if the watching process ends the job."""
         self.failures.append(error["code"])
 

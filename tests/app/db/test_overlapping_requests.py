@@ -1,0 +1,339 @@
+"""Two requests that overlap on PostgreSQL have the same effect as one after the other, in either order.
+
+The first request is held before its commit, or at a statement in the middle. The second one starts then.
+SQLite has only one writer at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import in_process
+import pytest
+from overlap import overlap
+from sqlalchemy import func, select
+
+from app.context import AppContext
+from app.datasets import service as datasets
+from app.db import tables
+from app.db.session import Database
+from app.evaluations import service as evaluations
+from app.evaluations.schemas import EvaluationCreate
+from app.experiments import service as experiments
+from app.experiments.schemas import ExperimentCreate
+from app.http.errors import Conflict
+from app.ids import new_id
+from app.registry import publishing
+from app.registry import service as registry
+from app.registry.publishing import NewVersion
+from app.registry.schemas import AliasPut
+from app.routing import service as routing
+from app.routing.schemas import Decision, MessageSummary, RouterPut
+from app.storage import StoredFile
+from app.training import service as training
+from app.training.schemas import TrainingJobCreate
+from models.data.examples import Examples
+from models.features import TextFeatures, TextFeaturesParameters
+from models.perceptrons import MLPP
+from models.pipeline import Pipeline
+
+pytestmark = pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
+
+Request = Callable[[AppContext], Any]
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    examples = Examples("text", ["red apple", "red", "apple", "green"], [("a", "b"), ("a",), ("b",), ()])
+    return Pipeline(TextFeatures(TextFeaturesParameters(kind="text")), MLPP()).fit(examples)
+
+
+@pytest.fixture
+def model(ctx: AppContext, pipeline: Pipeline) -> AppContext:
+    """A service with a model ``m`` of two versions; the alias ``live`` is version 1."""
+    for promote in ("always", "never"):
+        publish(pipeline, promote)(ctx)
+    return ctx
+
+
+@pytest.fixture
+def overlapping(ctx: AppContext, database_url: str) -> Callable[..., tuple[Any, Any]]:
+    """Runs two requests, the second in the middle of the first."""
+
+    def run(first: Request, second: Request, **options: Any) -> tuple[Any, Any]:
+        def with_database(request: Request) -> Callable[[Database], Any]:
+            return lambda db: request(replace(ctx, db=db))
+
+        return overlap(database_url, with_database(first), with_database(second), **options)
+
+    return run
+
+
+def publish(pipeline: Pipeline, promote: Any) -> Request:
+    new = NewVersion(
+        model="m",
+        pipeline=pipeline,
+        artifact=StoredFile("artifacts/a.covey", "0" * 64, 10),
+        metrics={},
+        warnings=[],
+        dataset_id=None,
+        dataset_sha256=None,
+        training_job_id=None,
+        timings={},
+    )
+
+    def request(ctx: AppContext) -> int:
+        with ctx.db.write() as tx:
+            return publishing.publish(tx, new, promote)
+
+    return request
+
+
+def put_router(**fields: Any) -> Request:
+    body = RouterPut.model_validate({"model": "m", "fallback": "front@example.org", **fields})
+    return lambda ctx: routing.put(ctx.db, "desk", body).name
+
+
+def move_live(ctx: AppContext) -> int:
+    return registry.put_alias(ctx.db, "m", "live", AliasPut(version=2), None).version
+
+
+def set_spare(ctx: AppContext) -> int:
+    return registry.put_alias(ctx.db, "m", "spare", AliasPut(version=1), None).version
+
+
+def delete_model(ctx: AppContext) -> None:
+    registry.delete_model(ctx, "m")
+
+
+def delete_version(ctx: AppContext) -> None:
+    registry.delete_version(ctx, "m", 2)
+
+
+def delete_spare(ctx: AppContext) -> None:
+    registry.delete_alias(ctx.db, "m", "spare")
+
+
+ROUTER_RACES = [
+    pytest.param({"version": "live"}, delete_model, "model_in_use", id="model"),
+    pytest.param({"version": 2}, delete_version, "version_in_use", id="version"),
+    pytest.param({"shadow": 2}, delete_version, "version_in_use", id="shadow version"),
+    pytest.param({"version": "spare"}, delete_spare, "alias_in_use", id="alias"),
+    pytest.param({"shadow": "spare"}, delete_spare, "alias_in_use", id="shadow alias"),
+]
+
+
+@pytest.mark.parametrize(("fields", "delete", "code"), ROUTER_RACES)
+def test_what_a_new_router_uses_is_not_deleted(
+    model: AppContext,
+    overlapping: Callable[..., tuple[Any, Any]],
+    fields: dict[str, Any],
+    delete: Request,
+    code: str,
+) -> None:
+    set_spare(model)
+    assert overlapping(put_router(**fields), delete) == ("desk", code)
+
+
+@pytest.mark.parametrize(("fields", "delete", "code"), ROUTER_RACES)
+def test_no_router_uses_what_is_being_deleted(
+    model: AppContext,
+    overlapping: Callable[..., tuple[Any, Any]],
+    fields: dict[str, Any],
+    delete: Request,
+    code: str,
+) -> None:
+    set_spare(model)
+    assert overlapping(delete, put_router(**fields)) == (None, "unknown_version")
+    assert routing_count(model) == 0
+
+
+def routing_count(ctx: AppContext) -> int:
+    with ctx.db.read() as session:
+        return session.scalar(select(func.count()).select_from(tables.Router)) or 0
+
+
+def test_an_error_names_the_router_that_uses_an_alias_as_its_shadow(model: AppContext) -> None:
+    set_spare(model)
+    put_router(shadow="spare")(model)
+    with pytest.raises(Conflict, match="alias spare of m is used by router desk"):
+        delete_spare(model)
+
+
+def test_one_of_two_first_puts_of_a_router_creates_it_and_the_other_replaces_it(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]]
+) -> None:
+    assert overlapping(put_router(explain=True), put_router(explain=False)) == ("desk", "desk")
+    router = routing.get(model.db, "desk")
+    assert router.explain is False
+    assert router.created_at < router.updated_at
+
+
+def test_two_first_puts_of_a_router_for_different_models_both_succeed(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], pipeline: Pipeline
+) -> None:
+    with model.db.write() as tx:
+        new = NewVersion(
+            "n", pipeline, StoredFile("artifacts/b.covey", "0" * 64, 10), {}, [], None, None, None, {}
+        )
+        publishing.publish(tx, new, "always")
+    assert overlapping(put_router(), put_router(model="n")) == ("desk", "desk")
+    assert routing.get(model.db, "desk").model == "n"
+
+
+@pytest.mark.parametrize("hold", ["DELETE FROM models", "DELETE FROM model_versions", "COMMIT"])
+def test_deleting_a_model_while_its_alias_is_moved_deletes_it(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], hold: str
+) -> None:
+    deleted, moved = overlapping(delete_model, move_live, hold=hold)
+    assert (deleted, moved) == (None, "not_found")
+    with model.db.read() as session:
+        assert session.get(tables.Model, "m") is None
+
+
+@pytest.mark.parametrize("hold", ["UPDATE model_aliases", "COMMIT"])
+@pytest.mark.parametrize("delete", [delete_model, delete_version])
+def test_moving_an_alias_while_its_model_or_version_is_deleted_ends_before_the_deletion(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], hold: str, delete: Request
+) -> None:
+    moved, deleted = overlapping(move_live, delete, hold=hold)
+    assert moved == 2
+    assert deleted == (None if delete is delete_model else "version_in_use")
+
+
+def test_a_version_that_is_published_while_its_model_is_deleted_creates_the_model_again(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], pipeline: Pipeline
+) -> None:
+    assert overlapping(delete_model, publish(pipeline, "always")) == (None, 1)
+    assert registry.get_model(model.db, "m").aliases == {"live": 1}
+
+
+@pytest.fixture
+def dataset(ctx: AppContext) -> str:
+    examples = [{"text": f"red apple {n}", "labels": ["a" if n % 2 else "b"]} for n in range(8)]
+    return in_process.dataset(ctx, examples)
+
+
+def create_training(dataset: str) -> Request:
+    body = TrainingJobCreate.model_validate(
+        {"model": "t", "dataset_id": dataset, "learner": {"algorithm": "naive_bayes"}}
+    )
+    return lambda ctx: training.create(ctx, body, in_process.WITHOUT_KEY).state
+
+
+def create_experiment(dataset: str) -> Request:
+    body = ExperimentCreate.model_validate(
+        {
+            "dataset_id": dataset,
+            "split": {"kind": "folds", "folds": 2},
+            "configurations": [{"learner": {"algorithm": "naive_bayes"}}],
+        }
+    )
+    return lambda ctx: experiments.create(ctx, body, in_process.WITHOUT_KEY).state
+
+
+def create_evaluation(dataset: str) -> Request:
+    body = EvaluationCreate(dataset_id=dataset)
+    return lambda ctx: evaluations.create(ctx, "m", 2, body, in_process.WITHOUT_KEY).state
+
+
+CREATE = pytest.mark.parametrize("create", [create_training, create_experiment, create_evaluation])
+
+
+def jobs(ctx: AppContext) -> int:
+    return len(in_process.queued(ctx))
+
+
+@CREATE
+def test_no_job_uses_a_data_set_that_is_being_deleted(
+    model: AppContext,
+    overlapping: Callable[..., tuple[Any, Any]],
+    dataset: str,
+    create: Callable[[str], Request],
+) -> None:
+    def delete(ctx: AppContext) -> None:
+        datasets.delete(ctx, dataset)
+
+    assert overlapping(delete, create(dataset)) == (None, "not_found")
+    assert jobs(model) == 0
+
+
+@CREATE
+def test_a_data_set_that_a_new_job_uses_is_not_deleted(
+    model: AppContext,
+    overlapping: Callable[..., tuple[Any, Any]],
+    dataset: str,
+    create: Callable[[str], Request],
+) -> None:
+    def delete(ctx: AppContext) -> None:
+        datasets.delete(ctx, dataset)
+
+    created, deleted = overlapping(create(dataset), delete)
+    assert (created, deleted) == ("queued", "dataset_in_use")
+    assert jobs(model) == 1
+
+
+def test_jobs_on_one_data_set_do_not_wait_for_each_other(
+    model: AppContext,
+    overlapping: Callable[..., tuple[Any, Any]],
+    dataset: str,
+) -> None:
+    assert overlapping(create_training(dataset), create_evaluation(dataset)) == ("queued", "queued")
+    assert overlapping(create_evaluation(dataset), create_evaluation(dataset)) == ("queued", "queued")
+
+
+@pytest.mark.parametrize("delete", [delete_model, delete_version])
+def test_a_version_that_is_deleted_is_not_evaluated_and_the_other_way_round(
+    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], dataset: str, delete: Request
+) -> None:
+    code = "model_in_use" if delete is delete_model else "version_in_use"
+    assert overlapping(create_evaluation(dataset), delete) == ("queued", code)
+    in_process_cancel_all(model)
+    assert overlapping(delete, create_evaluation(dataset)) == (None, "not_found")
+    assert jobs(model) == 0
+
+
+def in_process_cancel_all(ctx: AppContext) -> None:
+    with ctx.db.write() as tx:
+        for job in tx.session.scalars(select(tables.Job).where(tables.Job.state == "queued")):
+            job.state = "cancelled"
+
+
+def record(message_key: str) -> Request:
+    """Record a decision about a message, as two requests with the same message do at the same time."""
+
+    def request(ctx: AppContext) -> tuple[str, bool]:
+        decision = Decision(
+            decision_id=new_id("dec"),
+            router="desk",
+            model="m",
+            version=1,
+            disposition="routed",
+            departments=[],
+            destinations=[],
+            ranking=[],
+            message=MessageSummary(automated=False, defects=[], truncated=False),
+        )
+        values = {
+            "id": decision.decision_id,
+            "router_id": "rtr_1",
+            "router": "desk",
+            "message_key": message_key,
+            "response": decision.model_dump(mode="json", exclude_none=True),
+        }
+        recorded, is_new = routing._record(ctx.db, decision, values)
+        return recorded.decision_id, is_new
+
+    return request
+
+
+def test_the_same_message_twice_at_once_has_one_decision(
+    ctx: AppContext, overlapping: Callable[..., tuple[Any, Any]]
+) -> None:
+    (first, is_new), (second, is_second_new) = overlapping(record("k"), record("k"))
+    assert first == second
+    assert (is_new, is_second_new) == (True, False)
+    with ctx.db.read() as session:
+        assert session.scalar(select(func.count()).select_from(tables.Decision)) == 1
