@@ -150,7 +150,9 @@ def test_a_router_gets_its_references_and_is_kept_if_they_do_not_exist(engine: E
             ("deleted", "gone", '{"version": "live"}'),
         ):
             connection.execute(
-                text("INSERT INTO routers VALUES (:name, :name, :model, :config, '2026-01-01', '2026-01-01')"),
+                text(
+                    "INSERT INTO routers VALUES (:name, :name, :model, :config, '2026-01-01', '2026-01-01')"
+                ),
                 {"name": name, "model": model, "config": config},
             )
     schema.migrate(engine)
