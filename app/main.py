@@ -21,6 +21,7 @@ from app.http import docs_page, openapi, problem_handlers
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
 from app.jobs.broker import broker_url
+from app.jobs.event_streams import EventStreams
 from app.jobs.notifier import Notifier
 from app.keys import api as keys
 from app.keys.service import KeyAuthenticator, require_keys
@@ -65,7 +66,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.authenticator.allows_anonymous()
         app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
+        app.state.event_streams = EventStreams(context.db, settings, lambda: bool(app.state.draining))
         yield
+        await app.state.event_streams.close()
         app.state.rates.close()
         await to_thread.run_sync(uses.stop)
         context.close()

@@ -219,6 +219,13 @@ class Settings(BaseSettings):
     jobs_in_flight: NonNegativeInt = 0
     """Maximum unfinished jobs of one API key. Each cell of an experiment counts as a job. 0: no limit."""
 
+    max_event_streams: PositiveInt = 1000
+    """Maximum number of event streams of one API process. If it is reached, the response is 429."""
+
+    max_event_streams_per_key: PositiveInt = 100
+    """Maximum number of event streams of one API key in one API process. Requests without a key count as one
+    key. If it is reached, the response is 429."""
+
     limits_url: str = ""
     """URL of the Redis that counts requests. Empty: the broker, which must then be Redis or Valkey."""
 

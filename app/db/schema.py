@@ -97,13 +97,16 @@ def _reject_newer(revision: str | None) -> None:
 @contextmanager
 def _locked(engine: Engine) -> Iterator[Connection]:
     """Open a transaction that holds the lock for migrations."""
-    with engine.connect().execution_options(covey_write=True) as connection, _without_cascades(connection):
-        with connection.begin():
-            if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
-            yield connection
-            if connection.dialect.name == "sqlite":
-                _check_foreign_keys(connection)
+    with (
+        engine.connect().execution_options(covey_write=True) as connection,
+        _without_cascades(connection),
+        connection.begin(),
+    ):
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+        yield connection
+        if connection.dialect.name == "sqlite":
+            _check_foreign_keys(connection)
 
 
 @contextmanager

@@ -156,12 +156,12 @@ async def _idempotency(request: Request, idempotency_key: IdempotencyKey = None)
     digest = hashlib.sha256(_method_and_path(request))
     if idempotency_key is not None:
         digest.update(await request.body())
-    return Idempotency(_caller(request), idempotency_key, digest.hexdigest())
+    return Idempotency(caller(request), idempotency_key, digest.hexdigest())
 
 
 async def _streamed_idempotency(request: Request, idempotency_key: IdempotencyKey = None) -> Idempotency:
     return Idempotency(
-        _caller(request), idempotency_key, hashlib.sha256(_method_and_path(request)).hexdigest()
+        caller(request), idempotency_key, hashlib.sha256(_method_and_path(request)).hexdigest()
     )
 
 
@@ -169,9 +169,10 @@ def _method_and_path(request: Request) -> bytes:
     return f"{request.method} {request.url.path}\n".encode()
 
 
-def _caller(request: Request) -> str:
-    caller: str | None = getattr(request.state, "key_id", None)
-    return caller or ANONYMOUS
+def caller(request: Request) -> str:
+    """Return the id of the request's API key, or ``ANONYMOUS``."""
+    key_id: str | None = getattr(request.state, "key_id", None)
+    return key_id or ANONYMOUS
 
 
 IdempotencyHeader = Annotated[Idempotency, Depends(_idempotency)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.db import tables
-from app.http.paging import Page, cut
+from app.db.session import Database
+from app.http.paging import MAX_LIMIT, Page, cut
+from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePage, CurvePoint, JobEvent, JobEventPage
 
 
@@ -21,8 +24,67 @@ def list_events(session: Session, job_id: str, page: Page) -> JobEventPage:
         .limit(page.limit + 1)
     ).all()
     on_page, cursor = cut(rows, page, lambda row: row.seq)
-    items = [JobEvent(seq=row.seq, at=row.at, type=row.type, detail=row.detail) for row in on_page]
-    return JobEventPage(items=items, next_cursor=cursor)
+    return JobEventPage(items=[_to_event(row) for row in on_page], next_cursor=cursor)
+
+
+@dataclass(frozen=True)
+class JobChange:
+    """What has happened to a job.
+
+    Attributes:
+        events: new events, oldest first; at most ``MAX_LIMIT``.
+        ended: whether no event will follow these: the job has ended, or does not exist any more.
+    """
+
+    events: list[JobEvent]
+    ended: bool
+
+
+def changes(db: Database, watched: Mapping[str, int]) -> dict[str, JobChange]:
+    """Return the changes of jobs, in one statement and one more for each job that has changed.
+
+    Args:
+        db: the database.
+        watched: number of the last known event of each job.
+
+    Returns:
+        the changes by job id; without jobs that continue and have no new events.
+    """
+    # The state and the number of the last event belong together, because one statement reads both.
+    last = select(func.max(tables.JobEvent.seq)).where(tables.JobEvent.job_id == tables.Job.id)
+    with db.read() as session:
+        rows = session.execute(
+            select(tables.Job.id, tables.Job.state, last.scalar_subquery()).where(tables.Job.id.in_(watched))
+        ).all()
+        result = {job_id: JobChange([], ended=True) for job_id in watched}
+        for job_id, state, number in rows:
+            ended = state in FINISHED
+            new = _events_after(session, job_id, watched[job_id]) if (number or 0) > watched[job_id] else []
+            if not new and not ended:
+                del result[job_id]
+                continue
+            result[job_id] = JobChange(new, ended and (not new or new[-1].seq >= number))
+        return result
+
+
+def events_after(db: Database, job_id: str, number: int) -> list[JobEvent]:
+    """Return the first events of a job after the one with a number; at most ``MAX_LIMIT``."""
+    with db.read() as session:
+        return _events_after(session, job_id, number)
+
+
+def _events_after(session: Session, job_id: str, number: int) -> list[JobEvent]:
+    rows = session.scalars(
+        select(tables.JobEvent)
+        .where(tables.JobEvent.job_id == job_id, tables.JobEvent.seq > number)
+        .order_by(tables.JobEvent.seq)
+        .limit(MAX_LIMIT)
+    )
+    return [_to_event(row) for row in rows]
+
+
+def _to_event(row: tables.JobEvent) -> JobEvent:
+    return JobEvent(seq=row.seq, at=row.at, type=row.type, detail=row.detail)
 
 
 def list_curve(session: Session, job_id: str, page: Page) -> CurvePage:

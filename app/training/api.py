@@ -8,11 +8,12 @@ from fastapi import Header, Request, Response
 from fastapi.sse import EventSourceResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.idempotency import IdempotencyHeader
+from app.http.idempotency import IdempotencyHeader, caller
 from app.http.paging import PageQuery
 from app.http.schemas import JobId
+from app.jobs.event_streams import EventStreams, parse_event_id
 from app.jobs.schemas import CurvePage, JobEventPage
-from app.training import event_stream, service
+from app.training import service
 from app.training.schemas import TrainingJob, TrainingJobCreate, TrainingJobPage
 
 router = resource("training_jobs")
@@ -93,15 +94,8 @@ def list_events(
     """
     if "text/event-stream" in request.headers.get("accept", ""):
         service.get(ctx.db, job_id)
-        return EventSourceResponse(
-            event_stream.stream_events(
-                ctx.db,
-                job_id,
-                after=event_stream.parse_event_id(last_event_id),
-                stopped=lambda: request.app.state.draining,
-            ),
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        streams: EventStreams = request.app.state.event_streams
+        return streams.open(caller(request), job_id, after=parse_event_id(last_event_id))
     return service.events(ctx.db, job_id, page)
 
 

@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from racing_processes import race
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, func, inspect, select, sql, text
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from typer.testing import CliRunner
 
@@ -120,9 +120,11 @@ def test_a_migration_keeps_the_rows_that_refer_to_a_changed_table(engine: Engine
     schema.migrate(engine, "0004")
     with engine.begin() as connection:
         for statement in (
-            "INSERT INTO jobs (id, kind, state, spec, attempt, failures, consecutive_losses, fence, due_at, "
-            "notified_at, created_at) VALUES ('job_1', 'train', 'queued', '{}', 0, 0, 0, 0, '2026-01-01', "
-            "'2026-01-01', '2026-01-01')",
+            (
+                "INSERT INTO jobs (id, kind, state, spec, attempt, failures, consecutive_losses, fence, "
+                "due_at, notified_at, created_at) VALUES ('job_1', 'train', 'queued', '{}', 0, 0, 0, 0, "
+                "'2026-01-01', '2026-01-01', '2026-01-01')"
+            ),
             "INSERT INTO job_events VALUES ('job_1', 1, '2026-01-01', 'queued', '{}')",
             "INSERT INTO curve_points VALUES ('job_1', 1, '{}')",
         ):
@@ -130,8 +132,8 @@ def test_a_migration_keeps_the_rows_that_refer_to_a_changed_table(engine: Engine
     for revision in ("head", "0004"):
         schema.migrate(engine, revision)
         with engine.connect() as connection:
-            for table in ("jobs", "job_events", "curve_points"):
-                assert connection.scalar(text(f"SELECT count(*) FROM {table}")) == 1
+            for name in ("jobs", "job_events", "curve_points"):
+                assert connection.scalar(select(func.count()).select_from(sql.table(name))) == 1
 
 
 def test_a_router_gets_its_references_and_is_kept_if_they_do_not_exist(engine: Engine) -> None:
@@ -139,8 +141,10 @@ def test_a_router_gets_its_references_and_is_kept_if_they_do_not_exist(engine: E
     with engine.begin() as connection:
         for statement in (
             "INSERT INTO models VALUES ('m', 1, '2026-01-01')",
-            "INSERT INTO model_versions (model, version, artifact_key, artifact_sha256, artifact_bytes, "
-            "description, created_at) VALUES ('m', 1, 'k', 's', 1, '{}', '2026-01-01')",
+            (
+                "INSERT INTO model_versions (model, version, artifact_key, artifact_sha256, artifact_bytes, "
+                "description, created_at) VALUES ('m', 1, 'k', 's', 1, '{}', '2026-01-01')"
+            ),
             "INSERT INTO model_aliases VALUES ('m', 'live', 1, 1, '2026-01-01')",
         ):
             connection.execute(text(statement))
