@@ -45,6 +45,9 @@ Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500
 
 ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
+MAX_EXAMPLES = 10_000
+"""Examples in one request. The content of larger data sets is uploaded."""
+
 FeatureValues = TypeAliasType(
     "FeatureValues",
     Annotated[
@@ -116,7 +119,11 @@ class DatasetCreate(RequestModel):
             ]
         }
     )
-    max_items: ClassVar[MaxItems] = {"label_tree": lambda settings: settings.max_labels}
+    large_fields: ClassVar[tuple[str, ...]] = ("examples", "label_tree")
+    max_items: ClassVar[MaxItems] = {
+        "label_tree": lambda settings: settings.max_labels,
+        "examples": lambda _: MAX_EXAMPLES,
+    }
     documents: ClassVar[frozenset[str]] = frozenset({"examples"})
 
     name: Title
@@ -132,7 +139,7 @@ class DatasetCreate(RequestModel):
     max_bad_records: int = Field(default=0, ge=0, le=2**31 - 1)
     """Maximum number of bad records that are skipped. If there are more, the data set fails."""
     examples: list[Example] | None = Field(default=None, min_length=1)
-    """The examples of a small data set, instead of an upload."""
+    """The examples of a small data set, instead of an upload; at most 10,000."""
 
     @model_validator(mode="after")
     def _options_of_the_format(self) -> Self:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, TypeAlias
 
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
 
 from app.context import AppContext
 from app.http.errors import ERRORS, PROBLEM_JSON, Problem, TooLarge, Unsupported
 from app.http.guards import Scope, check_before_body, require
-from app.http.json_body import JsonRequest, check_text, escape, refuse_encoding
+from app.http.json_body import LARGE_BYTES, JsonRequest, check_text, escape, refuse_encoding
 from app.http.schemas import MaxItems
+from app.http.validation import BodyValidator
 
 
 def _context(request: Request) -> AppContext:
@@ -76,7 +76,7 @@ class StrictJSONRoute(APIRoute):
         body_type: Any = self.body_field.field_info.annotation
         max_items: MaxItems = getattr(body_type, "max_items", {})
         documents: frozenset[str] = getattr(body_type, "documents", frozenset())
-        strictly = TypeAdapter[Any](body_type)
+        validator = BodyValidator(body_type)
 
         async def strict(request: Request) -> Response:
             refuse_encoding(request)
@@ -84,7 +84,10 @@ class StrictJSONRoute(APIRoute):
             if body := await parsed.body():
                 given = await parsed.json()
                 _check_lengths(given, max_items, request)
-                _check_types(body, given, strictly)
+                if len(body) > LARGE_BYTES:
+                    parsed.replace(await to_thread.run_sync(validator.validate, given))
+                else:
+                    parsed.replace(validator.validate(given, body))
             return await handler(parsed)  # reports a missing body
 
         return strict
@@ -135,30 +138,6 @@ def _check_lengths(body: Any, max_items: MaxItems, request: Request) -> None:
         if isinstance(given, list | dict) and len(given) > most:
             message = f"{field} has {len(given):,} entries; the limit is {most:,}"
             raise TooLarge(message, errors=[(f"/{field}", message)])
-
-
-_CONVERTED = {"bool_type", "int_type", "float_type"}
-
-
-def _check_types(body: bytes, given: Any, strictly: TypeAdapter[Any]) -> None:
-    """Reject values that FastAPI would convert to another type: 0 to false, "5" to 5, true to 1.0.
-
-    FastAPI reports every other fault of the body. A whole number can be written as 5.0.
-    """
-    try:
-        strictly.validate_json(body, strict=True)
-    except ValidationError as error:
-        wrong = [
-            {**item, "loc": ("body", *item["loc"])}
-            for item in error.errors()
-            if item["type"] in _CONVERTED and not _is_whole(item["input"])
-        ]
-        if wrong:
-            raise RequestValidationError(wrong, body=given) from error
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
 
 
 def resource(tag: str) -> APIRouter:

@@ -40,6 +40,9 @@ from models.errors import BadDataError, CoveyError, ParameterError
 
 PROBLEM_JSON = "application/problem+json"
 
+MAX_ERRORS = 50
+"""Maximum number of invalid values that one problem lists."""
+
 
 class ProblemItem(BaseModel):
     """One invalid value and its place."""

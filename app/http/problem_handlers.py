@@ -27,6 +27,7 @@ from app.db.session import DATABASE_UNAVAILABLE
 from app.db.violations import find_violation
 from app.http.errors import (
     ERRORS,
+    MAX_ERRORS,
     PROBLEM_JSON,
     ApiError,
     Conflict,
@@ -88,10 +89,11 @@ async def _api_error(request: Request, error: Exception) -> Response:
 
 async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class
-    places = [(pointer(item, error.body), _message(item)) for item in error.errors()]
+    places = [(pointer(item, error.body), _message(item)) for item in error.errors()[:MAX_ERRORS]]
     detail = "; ".join(f"{place or 'body'}: {message}" for place, message in places[:3])
     if len(places) > 3:
-        detail += f"; and {len(places) - 3} more"
+        at_least = "at least " if len(places) == MAX_ERRORS else ""
+        detail += f"; and {at_least}{len(places) - 3} more"
     return to_response(Invalid(detail, errors=places).problem(_request_id(request)))
 
 

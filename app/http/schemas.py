@@ -25,6 +25,9 @@ class RequestModel(BaseModel):
     max_items: ClassVar[MaxItems] = {}
     """Checked before the entries are validated."""
 
+    large_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that can have many entries. They are validated in pieces."""
+
     documents: ClassVar[frozenset[str]] = frozenset()
     """Fields that contain documents, whose text can contain control characters; see
     ``app.http.json_body``."""

@@ -7,14 +7,13 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import BackgroundTasks, Query, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 
 from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, resource, responses
 from app.http.errors import TooLarge
 from app.http.json_body import parse, refuse_encoding
 from app.http.paging import PageQuery
 from app.http.schemas import DecisionId, RouterName
+from app.http.validation import BodyValidator
 from app.routing import service
 from app.routing.schemas import (
     Decision,
@@ -33,6 +32,7 @@ from models.mail import MailDocument, read_message
 router = resource("routers")
 decisions = resource("decisions")
 
+_MESSAGE = BodyValidator(MessageJson)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -120,7 +120,10 @@ async def route_message(
     """
     refuse_encoding(request)
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    body, truncated = await _read_up_to(request, ctx.settings.max_message_bytes)
+    limit = ctx.settings.max_message_bytes
+    if media_type == "application/json":
+        limit = min(limit, ctx.settings.max_body_bytes)
+    body, truncated = await _read_up_to(request, limit)
     mail = await to_thread.run_sync(_read_mail, media_type, body, truncated)
     decision, is_new = await to_thread.run_sync(
         lambda: service.route(ctx, loaded, name, mail, explain=explain)
@@ -216,8 +219,5 @@ def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:
 
 def _parse_json(body: bytes) -> MessageJson:
     value = parse(body, replace_surrogates=True, documents=MessageJson.documents)
-    try:
-        return MessageJson.model_validate(value)
-    except ValidationError as error:
-        errors = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
-        raise RequestValidationError(errors, body=value) from error
+    message: MessageJson = _MESSAGE.validate(value)
+    return message

@@ -50,6 +50,7 @@ class RouterPut(RequestModel):
             ]
         }
     )
+    large_fields: ClassVar[tuple[str, ...]] = ("destinations",)
     max_items: ClassVar[MaxItems] = {"destinations": lambda settings: settings.max_labels}
 
     model: Name
@@ -240,6 +241,7 @@ class Feedback(RequestModel):
             ]
         }
     )
+    large_fields: ClassVar[tuple[str, ...]] = ("labels",)
     max_items: ClassVar[MaxItems] = {"labels": lambda settings: settings.max_labels}
 
     labels: list[Label]

@@ -47,6 +47,7 @@ class PredictRequest(RequestModel):
         }
     )
 
+    large_fields: ClassVar[tuple[str, ...]] = ("instances",)
     max_items: ClassVar[MaxItems] = {"instances": lambda settings: settings.max_instances}
     documents: ClassVar[frozenset[str]] = frozenset({"instances"})
 

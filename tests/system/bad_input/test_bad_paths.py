@@ -320,7 +320,7 @@ def test_a_message_with_unpaired_surrogates_is_routed(known: Known) -> None:
 
 
 def test_long_terms_and_nul_are_accepted_as_text(unchanged: Known) -> None:
-    body = {"instances": [{"text": "invoice \0 " + "x" * 1_000_000}, {"text": ""}], "explain": True}
+    body = {"instances": [{"text": "invoice \0 " + "x" * 900_000}, {"text": ""}], "explain": True}
     response = unchanged.stack.call("POST", PREDICT, 200, json=body)
     assert len(response["predictions"]) == 2
 

@@ -1,0 +1,201 @@
+"""Validates JSON bodies against their schema, strictly and in pieces.
+
+The libraries that parse and validate hold the interpreter until they return, and report every error that they
+find. This module passes them at most a few thousand values at a time, so that other requests go on, and stops
+at the 50th error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias, get_args, get_origin
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypeAliasType
+
+from app.http.errors import MAX_ERRORS, TooLarge
+
+MAX_VALUES: Final = 50_000
+"""Values that are validated at once: those of one document, or those of the body without its documents."""
+
+_PIECE_VALUES: Final = 2_000
+"""Values of a list's entries that are usually validated at once."""
+
+_Entries: TypeAlias = list[Any] | dict[str, Any]
+
+_MAX_DETAILS: Final = 5_000
+"""Errors that are described. Describing an error takes several microseconds."""
+
+_CONVERTED: Final = {"bool_type", "int_type", "float_type"}
+
+
+class BodyValidator:
+    """Validates the bodies of one operation.
+
+    Args:
+        body_type: the schema. Its attribute ``large_fields`` names the fields that can have many entries.
+
+    >>> BodyValidator(dict[str, int]).validate({"a": 5.0})
+    {'a': 5}
+    """
+
+    def __init__(self, body_type: Any) -> None:
+        self._adapter = TypeAdapter[Any](body_type)
+        names = getattr(body_type, "large_fields", ())
+        self._large = {
+            name: TypeAdapter[Any](_entries_type(body_type.model_fields[name].annotation)) for name in names
+        }
+
+    def validate(self, given: Any, body: bytes | None = None) -> Any:
+        """Return the validated value.
+
+        Values are not converted to another type: 0 is not false, "5" is not 5. A whole number can be 5.0.
+
+        Args:
+            given: the parsed body.
+            body: the unparsed body, if it is small; None otherwise.
+
+        Raises:
+            RequestValidationError: the body is invalid; has at most 50 errors.
+            TooLarge: the body has too many values.
+        """
+        large = {
+            name: given[name]
+            for name in self._large
+            if isinstance(given, dict) and isinstance(given.get(name), list | dict)
+        }
+        if body is not None or not large:
+            if body is None:
+                _count(given, "")
+            value, errors = _validate(self._adapter, given, body)
+            if errors:
+                raise RequestValidationError(errors[:MAX_ERRORS], body=given)
+            return value
+        rest = {**given, **dict.fromkeys(large, None)}
+        _count(rest, "")
+        errors = _conversions(
+            self._adapter, {**rest, **{name: type(entries)() for name, entries in large.items()}}
+        )
+        for name, entries in large.items():
+            rest[name], of_list = _validate_entries(self._large[name], name, entries)
+            errors += of_list
+        if not errors:
+            value, errors = _convert(self._adapter, rest)  # validated entries are accepted as they are
+        if errors:
+            raise RequestValidationError(errors[:MAX_ERRORS], body=given)
+        return value
+
+
+def _entries_type(annotation: Any) -> Any:
+    """Return the type of a list or an object that can be optional, without constraints on its length."""
+    pending = [annotation]
+    while pending:
+        part = pending.pop()
+        if get_origin(part) in (list, dict):
+            return part
+        pending += [part.__value__] if isinstance(part, TypeAliasType) else get_args(part)
+    raise TypeError(f"{annotation} is neither a list nor an object")
+
+
+def _validate_entries(
+    adapter: TypeAdapter[Any], name: str, entries: _Entries
+) -> tuple[_Entries, list[dict[str, Any]]]:
+    validated: Any = type(entries)()
+    errors: list[dict[str, Any]] = []
+    for first, piece in _pieces(name, entries):
+        values, faults = _validate(adapter, piece, None)
+        for fault in faults[:MAX_ERRORS]:
+            _, *inner = fault["loc"]
+            if inner and isinstance(entries, list):
+                inner[0] += first
+            errors.append({**fault, "loc": ("body", name, *inner)})
+        if len(errors) >= MAX_ERRORS:
+            break
+        if not errors:
+            validated.update(values) if isinstance(entries, dict) else validated.extend(values)
+    return validated, errors
+
+
+def _pieces(name: str, entries: _Entries) -> Iterator[tuple[int, _Entries]]:
+    """Split a list or an object into pieces with few values, each with the index of its first entry."""
+    first = n_values = 0
+    keys: Any = [*entries] if isinstance(entries, dict) else range(len(entries))
+    for i, key in enumerate(keys, start=1):
+        n_values += 1 + _count(entries[key], f"/{name}/{key}")
+        if n_values >= _PIECE_VALUES or i == len(keys):
+            piece: Any = (
+                {key: entries[key] for key in keys[first:i]}
+                if isinstance(entries, dict)
+                else entries[first:i]
+            )
+            yield first, piece
+            first, n_values = i, 0
+
+
+def _count(value: Any, pointer: str) -> int:
+    """Return the number of values inside a value.
+
+    Raises:
+        TooLarge: there are more than ``MAX_VALUES``.
+    """
+    count = 0
+    pending = [value]
+    while pending:
+        container = pending.pop()
+        if isinstance(container, dict | list):
+            count += len(container)
+            if count > MAX_VALUES:
+                message = f"has more than {MAX_VALUES:,} values; send a smaller body"
+                raise TooLarge(f"{pointer or 'the body'} {message}", errors=[(pointer, message)])
+            pending += container.values() if isinstance(container, dict) else container
+    return count
+
+
+def _validate(adapter: TypeAdapter[Any], value: Any, body: bytes | None) -> tuple[Any, list[dict[str, Any]]]:
+    """Return the validated value, and the errors."""
+    try:
+        return adapter.validate_json(body or json.dumps(value, ensure_ascii=False), strict=True), []
+    except ValidationError as error:
+        wrong = _conversions_in(error)
+    return (None, wrong) if wrong else _convert(adapter, value)
+
+
+def _conversions(adapter: TypeAdapter[Any], value: Any) -> list[dict[str, Any]]:
+    """Return an error for each value that the lax mode would convert to another type."""
+    try:
+        adapter.validate_json(json.dumps(value, ensure_ascii=False), strict=True)
+    except ValidationError as error:
+        return _conversions_in(error)
+    return []
+
+
+def _conversions_in(error: ValidationError) -> list[dict[str, Any]]:
+    """Return the errors of the strict mode that the lax mode would not report, without numbers like 5.0."""
+    return [
+        item
+        for item in _errors(error)
+        if item["type"] in {*_CONVERTED, "value_error"} and not _is_whole(item["input"])
+    ]
+
+
+def _convert(adapter: TypeAdapter[Any], value: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """Return the value validated in the lax mode, and the errors."""
+    try:
+        return adapter.validate_python(value), []
+    except ValidationError as error:
+        return None, _errors(error)
+
+
+def _errors(error: ValidationError) -> list[dict[str, Any]]:
+    count = error.error_count()
+    if count > _MAX_DETAILS:
+        message = f"has {count:,} invalid values, such as fields that do not exist"
+        return [{"type": "value_error", "loc": ("body",), "msg": message, "input": None}]
+    details = error.errors(include_url=False, include_context=False)
+    return [{**item, "loc": ("body", *item["loc"])} for item in details]
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
