@@ -156,7 +156,7 @@ def half_bodies(targets: Targets) -> Iterator[Result]:
             yield expect("status of a prediction meanwhile", client.post(PREDICT, json=BODY).status_code, 200)
 
 
-@attack("malformed HTTP")
+@attack("malformed HTTP", short=True)
 def malformed(targets: Targets) -> Iterator[Result]:
     """Send bytes that are no HTTP; the response must be a problem document."""
     for name, content in {

@@ -22,7 +22,7 @@ def last_key(targets: Targets) -> Iterator[Result]:
         yield expect("a new key without a key", service.post("/v1/api-keys", json=ADMIN).status_code, 401)
 
 
-@attack("web pages that reach an open service")
+@attack("web pages that reach an open service", short=True)
 def web_pages(targets: Targets) -> Iterator[Result]:
     """Send what a browser sends for a page of another site: after DNS rebinding, and across sites."""
     with targets.new() as service:  # a key that is made would close the shared service

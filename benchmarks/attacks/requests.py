@@ -50,7 +50,10 @@ def structures(targets: Targets) -> Iterator[Result]:
         "a covering with 40,000 groups": [[name] for name in names],
         "a covering with one name 40,000 times": [["billing"] * 40_000],
     }.items():
-        covering = {"kind": "groups", "groups": groups}
+        covering = {
+            "kind": "groups",
+            "groups": [{"labels": group} for group in groups],
+        }
         body = {
             "model": "covered",
             "dataset_id": service.dataset,
@@ -60,6 +63,32 @@ def structures(targets: Targets) -> Iterator[Result]:
     for dataset in list(service.stack.all("/v1/datasets")):
         if dataset["name"] == "deep":
             service.request("DELETE", f"/v1/datasets/{dataset['id']}")
+
+
+@attack("bodies with hundreds of thousands of wrong items", short=True)
+def wrong_items(targets: Targets) -> Iterator[Result]:
+    """Send bodies in which every item is invalid; the API must not describe all of them."""
+    n = 300_000
+    bodies: dict[str, tuple[str, dict[str, Any]]] = {
+        "examples": ("/v1/datasets", {"name": "x", "examples": [1] * n}),
+        "unknown fields": ("/v1/datasets", {"name": "x", **{f"f{i}": 1 for i in range(n)}}),
+        "features": (PREDICT, {"instances": [{"features": {f"f{i}": "x" for i in range(n)}}]}),
+        "configurations": ("/v1/experiments", {"dataset_id": "x", "configurations": [1] * n}),
+        "measures": ("/v1/experiments", {"dataset_id": "x", "configurations": [], "measures": [1] * n}),
+        "scopes": ("/v1/api-keys", {"name": "x", "scopes": ["y"] * n}),
+        "grids": (
+            "/v1/experiments",
+            {"dataset_id": "x", "grid": {"learner": [{"algorithm": "x"}] * (n // 10)}},
+        ),
+    }
+    for what, (path, body) in bodies.items():
+        with targets.shared.watched() as cost:
+            response = targets.shared.post(path, json=body)
+        yield expect(f"{what}: status", response.status_code, 413, 422)
+        yield at_most(f"{what}: size of the response", len(response.content) / 1e6, 1.0, "MB")
+        yield at_most(f"{what}: CPU time of the API", cost.cpu_seconds, 3 * ALLOWED_SECONDS, "s")
+        yield at_most(f"{what}: growth of the API", cost.grown_mib, 256.0, "MiB")
+        yield within(f"{what}: longest health check", cost.longest_wait, 1.0)
 
 
 @attack("lone surrogates in every string", short=True)
@@ -102,7 +131,7 @@ def surrogates(targets: Targets) -> Iterator[Result]:
         yield expect(f"status of the list {path}", service.get(path).status_code, 200)
 
 
-@attack("line breaks in destinations")
+@attack("line breaks in destinations", short=True)
 def destinations(targets: Targets) -> Iterator[Result]:
     """Configure destinations that would add header fields to a mail."""
     hostile = "a@example.org\r\nBcc: b@example.org"
