@@ -25,9 +25,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -264,7 +265,16 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     parts = set(arguments.part or PARTS)
-    passed = True
+    passed: dict[str, bool] = {}
+
+    def check(part: str, measure: Callable[[], bool]) -> None:
+        """Run a measurement. An error fails it, and the others continue."""
+        try:
+            passed[part] = measure()
+        except Exception as error:  # noqa: BLE001 - printed, and the exit status is 1
+            print(f"{part}: {type(error).__name__}: {error}", flush=True)
+            passed[part] = False
+
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="covey-load-")))
         server = opened.enter_context(postgres.server())
@@ -279,16 +289,23 @@ def main() -> int:
             try:
                 if database == "PostgreSQL" and "uploads" in parts:
                     for n_mib in UPLOADS_MIB:
-                        passed = upload(stack, n_mib, own) and passed
+                        check(f"upload of {n_mib} MiB", partial(upload, stack, n_mib, own))
                 if database == "PostgreSQL" and "clients" in parts:
-                    passed = predictions(stack) and passed
+                    check("clients", partial(predictions, stack))
                 if "queue" in parts:
-                    passed = drain(stack, arguments.jobs, database) and passed
+                    check(f"queue on {database}", partial(drain, stack, arguments.jobs, database))
             finally:
                 stack.stop()
         if "recovery" in parts:
-            print_recovery(folder)
-    return int(not passed)
+            check("recovery", partial(_recovers, folder))
+    for part, right in passed.items():
+        print(f"{'passed' if right else 'FAILED'}  {part}")
+    return int(not all(passed.values()))
+
+
+def _recovers(folder: Path) -> bool:
+    print_recovery(folder)
+    return True
 
 
 if __name__ == "__main__":

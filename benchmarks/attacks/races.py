@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -20,6 +22,8 @@ from benchmarks.attacks.harness import (
 
 ROUNDS = 25
 """Number of times that each pair of requests runs."""
+MAX_HEAD_START_SECONDS = 0.01
+"""Longest time between the two requests, so that each one is sometimes first."""
 MESSAGE = {"email": {"subject": "Invoice", "text": "my invoice is wrong"}}
 
 
@@ -29,6 +33,7 @@ def _sender(service: Service, method: str, path: str, body: object = None) -> Ca
     client.get("/health/live")
 
     def send() -> int:
+        time.sleep(random.uniform(0.0, MAX_HEAD_START_SECONDS))  # noqa: S311 - no secret
         try:
             return client.request(method, path, json=body).status_code
         finally:
