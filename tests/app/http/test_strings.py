@@ -22,11 +22,12 @@ BAD = ("\\ud800", "\\u0000", "\\u001b")
 MARK = "@bad@"
 
 
-def example_of(schema: dict[str, Any]) -> Any:
-    """Return the first example of a request's schema."""
+def examples_of(schema: dict[str, Any]) -> list[Any]:
+    """Return the examples of a request's schema."""
     if "$ref" in schema:
         schema = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[-1]]
-    return schema["examples"][0] if "examples" in schema else {}
+    examples: list[Any] = schema.get("examples", [{}])
+    return examples
 
 
 def marked(value: Any) -> Iterator[Any]:
@@ -57,10 +58,11 @@ def requests() -> Iterator[tuple[str, str, str | None, dict[str, str]]]:
             body = None
             if "application/json" in content:
                 headers = {"Content-Type": "application/json"}
-                example = example_of(content["application/json"]["schema"])
-                body = json.dumps(example)
-                for changed in marked(example):
-                    yield method, plain, json.dumps(changed), headers
+                examples = examples_of(content["application/json"]["schema"])
+                body = json.dumps(examples[0])
+                for example in examples:
+                    for changed in marked(example):
+                        yield method, plain, json.dumps(changed), headers
             for parameter in operation.get("parameters", ()):
                 name = parameter.get("name", "")
                 if parameter.get("in") == "path" and name != "version":
