@@ -85,14 +85,9 @@ def allow_anonymous(settings: Settings) -> str:
             f"other machines can reach {settings.host}; only a service on a loopback address can accept "
             "requests without a key"
         )
-    db = Database(settings.resolved_database_url())
-    try:
+    with open_database(settings) as db:
         schema.require_head(db.engine)
         keys.allow_anonymous(db)
-    except schema.SchemaError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        db.close()
     return (
         "requests without a key are accepted on loopback after the API has restarted, until the next key is "
         "created"
