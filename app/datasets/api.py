@@ -124,8 +124,9 @@ async def upload_content(
         limit=ctx.settings.max_upload_bytes,
         what="content of the data set",
     )
+    key_id: str | None = getattr(request.state, "key_id", None)
     return await to_thread.run_sync(
-        service.attach_content, ctx, dataset_id, key, None if encoding == "identity" else encoding
+        service.attach_content, ctx, dataset_id, key, None if encoding == "identity" else encoding, key_id
     )
 
 

@@ -67,7 +67,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         tx.session.add(row)
         tx.session.flush()
         if key is not None:
-            enqueue_ingestion(tx, row, key, encoding=None)
+            enqueue_ingestion(tx, row, key, encoding=None, key_id=idempotency.key_id)
         return to_response(row)
 
     return idempotency.run(ctx.db, Dataset, work)
@@ -105,7 +105,9 @@ def check_accepts_content(db: Database, dataset_id: str) -> None:
         _check_accepts_content(get_or_404(session, dataset_id))
 
 
-def attach_content(ctx: AppContext, dataset_id: str, key: str, encoding: str | None) -> Dataset:
+def attach_content(
+    ctx: AppContext, dataset_id: str, key: str, encoding: str | None, key_id: str | None = None
+) -> Dataset:
     """Set an uploaded file as the content of a data set and enqueue its ingestion.
 
     If the data set does not accept content, the file is deleted.
@@ -119,7 +121,7 @@ def attach_content(ctx: AppContext, dataset_id: str, key: str, encoding: str | N
             row = get_or_404(tx.session, dataset_id, lock=True)
             _check_accepts_content(row)
             replaced_key = row.upload_key
-            enqueue_ingestion(tx, row, key, encoding)
+            enqueue_ingestion(tx, row, key, encoding, key_id)
             dataset = to_response(row)
     except ApiError:
         ctx.deletion.delete([key])
@@ -129,13 +131,15 @@ def attach_content(ctx: AppContext, dataset_id: str, key: str, encoding: str | N
     return dataset
 
 
-def enqueue_ingestion(tx: Transaction, row: tables.Dataset, key: str, encoding: str | None) -> None:
-    """Enqueue a job that reads the content of a data set."""
+def enqueue_ingestion(
+    tx: Transaction, row: tables.Dataset, key: str, encoding: str | None, key_id: str | None
+) -> None:
+    """Enqueue a job that reads the content of a data set, for an API key."""
     row.state = "ingesting"
     row.upload_key = key
     row.upload_encoding = encoding
     row.error = None
-    queue.enqueue(tx, "ingest", {}, dataset_id=row.id)
+    queue.enqueue(tx, "ingest", {}, dataset_id=row.id, key_id=key_id)
 
 
 def _check_accepts_content(row: tables.Dataset) -> None:

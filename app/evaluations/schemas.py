@@ -10,7 +10,7 @@ from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp
-from app.jobs.schemas import JobState
+from app.jobs.schemas import JobPriority, JobState
 from app.serving.schemas import LabelExplanation
 
 EvaluationId: TypeAlias = Annotated[str, Path(description="Id of the evaluation.")]
@@ -38,6 +38,8 @@ class EvaluationCreate(RequestModel):
     """Id of a data set in the state `ready`, with the kind of examples that the version was trained on."""
     part: EvaluatedPart = "all"
     """Which examples to use: all, or one part of the data set's own split."""
+    priority: JobPriority = 0
+    """Priority among the evaluations that wait for a worker."""
 
 
 class LabelMeasures(ResponseModel):
@@ -169,6 +171,8 @@ class Evaluation(ResponseModel):
     """Which examples of the data set are used."""
     state: JobState
     """State of the evaluation."""
+    priority: JobPriority
+    """Priority among the evaluations that wait for a worker."""
     created_at: Timestamp
     """When the evaluation was created."""
     finished_at: Timestamp | None = None

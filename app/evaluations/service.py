@@ -56,7 +56,7 @@ def create(
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         versions.lock_model(tx, name, shared=True)
         _check_kind(versions.resolve(tx.session, name, version), dataset)
-        job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name)
+        job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name, priority=body.priority)
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
             id=new_id("evl"),
@@ -194,6 +194,7 @@ def to_response(row: tables.Evaluation, job: tables.Job | Row[Any], *, with_resu
         "dataset_id": row.dataset_id,
         "part": row.request["part"],
         "state": job.state,
+        "priority": job.priority,
         "created_at": row.created_at,
         "finished_at": job.finished_at,
         "error": job.error,

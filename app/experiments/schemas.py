@@ -11,7 +11,7 @@ from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
-from app.jobs.schemas import JobState, Progress
+from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, RandomSplit
 from models.boosting.covering import Covering
@@ -113,6 +113,8 @@ class ExperimentCreate(RequestModel):
     for every configuration."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of the folds and of all other random choices."""
+    priority: JobPriority = 0
+    """Priority of every cell among the cells that wait for a worker."""
 
     @field_validator("coverings")
     @classmethod
@@ -181,6 +183,8 @@ class Experiment(ResponseModel):
     """The request with every default filled in, and a grid expanded."""
     state: JobState
     """State of the experiment. It succeeds when every cell has ended and at least one has succeeded."""
+    priority: JobPriority
+    """Priority of every cell among the cells that wait for a worker."""
     counts: CellCounts
     """How many of its cells are in each state."""
     created_at: Timestamp

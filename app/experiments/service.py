@@ -50,7 +50,8 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
-        job = queue.enqueue(tx, "experiment", {"experiment_id": experiment_id}, dataset_id=dataset.id)
+        spec = {"experiment_id": experiment_id}
+        job = queue.enqueue(tx, "experiment", spec, dataset_id=dataset.id, priority=request.priority)
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Experiment(
             id=experiment_id,
@@ -163,6 +164,7 @@ def _to_response(
             "dataset_id": row.dataset_id,
             "request": row.request,
             "state": "queued" if plan_state == "queued" else row.state,
+            "priority": row.request.get("priority", 0),
             "counts": {
                 "total": total,
                 **{s: counts[s] for s in ("queued", "running", "succeeded", "failed", "cancelled")},

@@ -145,12 +145,18 @@ def _load(ctx: AppContext, claim: Claim) -> tuple[tables.Experiment, StoredExamp
 def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: ExperimentCreate) -> None:
     # All folds of a configuration come one after another, so that workers that start at the same moment
     # compute the features of different folds, and later cells find them in storage.
-    key_id = tx.session.get_one(tables.Job, experiment.job_id).key_id
+    plan = tx.session.get_one(tables.Job, experiment.job_id)
     for i in range(len(request.configurations or [])):
         for fold in range(n_folds(request)):
             spec = {"experiment_id": experiment.id, "configuration": i, "fold": fold}
-            job = queue.enqueue(tx, "cell", spec, dataset_id=experiment.dataset_id)
-            job.key_id = key_id
+            job = queue.enqueue(
+                tx,
+                "cell",
+                spec,
+                dataset_id=experiment.dataset_id,
+                priority=plan.priority,
+                key_id=plan.key_id,
+            )
             tx.session.add(
                 tables.ExperimentCell(experiment_id=experiment.id, configuration=i, fold=fold, job_id=job.id)
             )

@@ -77,6 +77,7 @@ def enqueue(
     dataset_id: str | None = None,
     model: str | None = None,
     priority: int = 0,
+    key_id: str | None = None,
 ) -> Job:
     """Insert a queued job; the workers are notified after the commit.
 
@@ -87,6 +88,7 @@ def enqueue(
         dataset_id: data set of the job.
         model: model of the job.
         priority: a job of a higher priority is claimed before other jobs of its class.
+        key_id: id of the API key that requested the job; None for an anonymous request.
     """
     job = Job(
         id=new_id("job"),
@@ -102,6 +104,7 @@ def enqueue(
         due_at=tx.now,
         priority=priority,
         claim_order=1000 * CLAIM_CLASS[kind] - priority,
+        key_id=key_id,
         created_at=tx.now,
     )
     tx.session.add(job)

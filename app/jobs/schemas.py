@@ -8,12 +8,30 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from app.http.schemas import JsonObject, NextCursor, ResponseModel, Timestamp
+from app.jobs.queue import MAX_PRIORITY, MIN_PRIORITY
 
 JobState = TypeAliasType(
     "JobState",
     Annotated[
         Literal["queued", "running", "succeeded", "failed", "cancelled"],
         Field(description="`queued`, then `running`, then `succeeded`, `failed` or `cancelled`."),
+    ],
+)
+
+JobPriority = TypeAliasType(
+    "JobPriority",
+    Annotated[
+        int,
+        Field(
+            ge=MIN_PRIORITY,
+            le=MAX_PRIORITY,
+            description=(
+                "Workers start jobs of a higher priority first, among jobs of the same class: ingestions, "
+                "then evaluations, then trainings and planning of experiments, then cells of experiments. "
+                "With equal priority, the API key with the fewest running jobs goes first, then the oldest "
+                "job."
+            ),
+        ),
     ],
 )
 

@@ -9,7 +9,7 @@ from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
-from app.jobs.schemas import JobState, Progress
+from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionRule
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.decisions import DecisionRule
@@ -96,6 +96,8 @@ class TrainingJobCreate(RequestModel):
     """When to move the alias `live` to the new version."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of all random choices. The same request with the same seed gives an identical model."""
+    priority: JobPriority = 0
+    """Priority among the trainings that wait for a worker."""
 
 
 class TrainingResult(ResponseModel):
@@ -122,6 +124,8 @@ class TrainingJob(ResponseModel):
     """The request with every default filled in."""
     state: JobState
     """State of the job. `succeeded`, `failed` and `cancelled` are final."""
+    priority: JobPriority
+    """Priority among the trainings that wait for a worker."""
     progress: Progress | None = None
     """Progress of the job; set once it has started."""
     attempt: int

@@ -55,6 +55,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
             request.model_dump(mode="json", exclude_none=True),
             dataset_id=dataset.id,
             model=request.model,
+            priority=request.priority,
         )
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         return to_response(job)
@@ -172,6 +173,7 @@ def to_response(job: tables.Job) -> TrainingJob:
             "dataset_id": job.dataset_id,
             "request": job.spec,
             "state": job.state,
+            "priority": job.priority,
             "progress": job.progress,
             "attempt": job.attempt,
             "created_at": job.created_at,

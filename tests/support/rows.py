@@ -22,8 +22,7 @@ def queued(
 ) -> str:
     """Queue a job, and return its id."""
     with database.write() as tx:
-        job = queue.enqueue(tx, kind, spec or {}, model="test", priority=priority)
-        job.key_id = key_id
+        job = queue.enqueue(tx, kind, spec or {}, model="test", priority=priority, key_id=key_id)
         return job.id
 
 

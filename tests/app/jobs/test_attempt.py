@@ -11,6 +11,7 @@ import mmap
 import os
 import signal
 import tempfile
+import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +22,7 @@ import numpy as np
 import pytest
 import rows
 import structlog
+from sqlalchemy.exc import OperationalError
 from waiting import LIMIT_SECONDS, wait_for
 
 from app import logs
@@ -382,3 +384,49 @@ def test_a_process_whose_job_another_worker_has_claimed_is_ended_and_changes_not
     job = run.attempt()
     assert (job.state, job.lease_owner, job.attempt) == ("running", "wrk_2", 2)
     assert run.events == ["started", "lost"]
+
+
+def test_limits_apply_while_the_database_does_not_respond_to_a_renewal(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, released = threading.Event(), threading.Event()
+
+    def wait_for_the_database(*_: object, **__: object) -> bool:
+        waiting.set()
+        released.wait(LIMIT_SECONDS)
+        return False
+
+    def measure(_pid: int) -> int:
+        return 2 if waiting.is_set() and (tmp_path / "pid").exists() else 0
+
+    fail = job_kinds.fail
+
+    def fail_and_release(ctx: AppContext, claim: Claim, error: dict[str, Any]) -> None:
+        assert not released.is_set(), "the limit applies before the database responds"
+        fail(ctx, claim, error)
+        released.set()
+
+    monkeypatch.setattr(queue, "renew_lease", wait_for_the_database)
+    monkeypatch.setattr("workers.limits.memory_of", measure)
+    monkeypatch.setattr(job_kinds, "fail", fail_and_release)
+    job = Run(ctx, "sleep", tmp_path, job_memory_bytes=1).attempt()
+    assert job.error is not None
+    assert job.error["code"] == "out_of_memory"
+
+
+def test_a_stop_ends_an_attempt_that_cannot_record_its_end(
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    def unavailable(*_: object, **__: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            stopping.request()
+        raise OperationalError("UPDATE", None, Exception("the database is unavailable"))
+
+    monkeypatch.setattr(queue, "finish", unavailable)
+    job = Run(ctx, "sleep", tmp_path, job_seconds=0.1).attempt()
+    assert calls == 2
+    assert job.state == "running", "the lease decides later"

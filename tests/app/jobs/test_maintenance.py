@@ -1,0 +1,61 @@
+"""Nothing that a worker does besides can hold up its heartbeat."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import threading
+from datetime import datetime
+
+import pytest
+from sqlalchemy import select
+from waiting import wait_for
+
+from app.context import AppContext
+from app.db import tables
+from app.maintenance import retention
+from workers import maintenance, stopping
+from workers.wakeups import Wakeups
+
+# The forked process only uses its own database connections and exits.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+
+def wait_forever(*_: object) -> None:
+    threading.Event().wait()
+
+
+def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not_end(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ctx.settings.model_copy(update={"heartbeat_seconds": 0.02, "collect_seconds": 0.01})
+    monkeypatch.setattr(stopping, "_flag", mmap.mmap(-1, 1))
+    monkeypatch.setattr(retention, "apply_retention", wait_forever)
+    monkeypatch.setattr(maintenance, "requeue_lost_jobs", wait_forever)
+    wakeups = Wakeups()
+    ctx.db.close()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            maintenance.run(settings, "wrk_1", os.getpid(), wakeups, lambda: None)
+        finally:
+            os._exit(0)
+    seen: set[datetime] = set()
+
+    def enough() -> bool | None:
+        with ctx.db.read() as session:
+            seen.update(session.scalars(select(tables.Worker.last_seen_at)))
+        return len(seen) >= 10 or None
+
+    try:
+        wait_for(enough, what="ten heartbeats")
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        wakeups.close()
+    with ctx.db.read() as session:
+        assert session.get_one(tables.Worker, "wrk_1").stopping
