@@ -13,16 +13,17 @@ Functions that take a ``Transaction`` are part of a larger one; the caller commi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import ColumnElement, and_, delete, func, null, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.session import Database, Transaction, database_now
-from app.db.tables import IS_QUEUED, CurvePoint, Job, JobEvent
+from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
 
 Kind: TypeAlias = Literal["ingest", "train", "evaluate", "experiment", "cell"]
@@ -32,11 +33,12 @@ FINISHED = ("succeeded", "failed", "cancelled")
 UNFINISHED = ("queued", "running")
 """All other states. Conditions use this list, because indexes do not serve ``NOT IN``."""
 
-CLAIM_CLASS: dict[Kind, int] = {"ingest": 0, "evaluate": 1, "train": 2, "experiment": 2, "cell": 3}
+CLAIM_CLASS: dict[str, int] = {"ingest": 0, "evaluate": 1, "train": 2, "experiment": 2, "cell": 3}
 """Jobs of a lower class are claimed first, whatever their priority."""
 
 MIN_PRIORITY = -100
 MAX_PRIORITY = 100
+_BEFORE_FIRST = -MAX_PRIORITY - 1
 
 MAX_DELAY_SECONDS = 30.0
 """Longest delay before a job that was lost several times in a row is started again."""
@@ -103,10 +105,10 @@ def enqueue(
         fence=0,
         due_at=tx.now,
         priority=priority,
-        claim_order=1000 * CLAIM_CLASS[kind] - priority,
-        key_id=key_id,
+        claim_order=_claim_order(kind, priority),
         created_at=tx.now,
     )
+    assign_key(job, key_id)
     tx.session.add(job)
     tx.session.flush()
     append_event(tx, job.id, "queued")
@@ -127,27 +129,29 @@ def claim_next(db: Database, owner: str, *, lease_seconds: float) -> Claim | Non
     A look at an empty queue only reads. So idle workers never wait for SQLite's write lock, nor hold it.
     """
     with db.read() as session:
-        if _next_order(session, database_now(session), after=None) is None:
+        if _next_order(session, database_now(session), after=_BEFORE_FIRST) is None:
             return None
     with db.write() as tx:
-        order: int | None = None
-        while (order := _next_order(tx.session, tx.now, after=order)) is not None:
-            for key_id in _keys_in_order(tx.session, tx.now, order):
+        order = _next_order(tx.session, tx.now, after=_BEFORE_FIRST)
+        while order is not None:
+            for key in _keys_in_order(tx.session, tx.now, order):
                 job = tx.session.scalars(
                     select(Job)
-                    .where(_due(tx.now, order), _is_key(key_id))
+                    .where(Job.claim_order == order, Job.claim_key == key, Job.due_at <= tx.now)
                     .order_by(Job.created_at, Job.id)
                     .limit(1)
                     .with_for_update(skip_locked=True)
                 ).first()
                 if job is not None:
                     return claim(tx, job, owner, lease_seconds=lease_seconds)
+            order = _next_order(tx.session, tx.now, after=order)
     return None
 
 
 def claim(tx: Transaction, job: Job, owner: str, *, lease_seconds: float) -> Claim:
     """Claim a queued job. The caller holds the lock on its row."""
     job.state = "running"
+    job.claim_order = None
     job.lease_owner = owner
     job.lease_expires_at = tx.now + timedelta(seconds=lease_seconds)
     job.fence += 1
@@ -158,54 +162,46 @@ def claim(tx: Transaction, job: Job, owner: str, *, lease_seconds: float) -> Cla
     return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
 
 
-def _due(now: datetime, order: int) -> ColumnElement[bool]:
-    return and_(IS_QUEUED, Job.claim_order == order, Job.due_at <= now)
+def assign_key(job: Job, key_id: str | None) -> None:
+    """Set the API key that requested the job; None for an anonymous request."""
+    job.key_id = key_id
+    job.claim_key = key_id or ""
 
 
-def _is_key(key_id: str | None) -> ColumnElement[bool]:
-    return Job.key_id.is_(None) if key_id is None else Job.key_id == key_id
+def _claim_order(kind: str, priority: Any) -> Any:
+    return 1000 * CLAIM_CLASS[kind] - priority
 
 
-def _next_order(session: Session, now: datetime, *, after: int | None) -> int | None:
-    """Return the lowest ``claim_order`` of the jobs that are due; None if there is none after ``after``."""
-    statement = select(Job.claim_order).where(IS_QUEUED, Job.due_at <= now)
-    if after is not None:
-        statement = statement.where(Job.claim_order > after)
-    return session.scalar(statement.order_by(Job.claim_order).limit(1))
+def _next_order(session: Session, now: datetime, *, after: int) -> int | None:
+    """Return the lowest ``claim_order`` above ``after`` of the jobs that are due; None if there is none."""
+    return session.scalar(
+        select(Job.claim_order)
+        .where(Job.claim_order > after, Job.due_at <= now)
+        .order_by(Job.claim_order)
+        .limit(1)
+    )
 
 
-def _keys_in_order(session: Session, now: datetime, order: int) -> Sequence[str | None]:
-    """Return the API keys with due jobs of one ``claim_order``: by running jobs, then by their oldest job.
+def _keys_in_order(session: Session, now: datetime, order: int) -> list[str]:
+    """Return the keys of the due jobs of one ``claim_order``: by running jobs, then by their oldest job.
 
     Every step is a search in an index, so the cost grows with the number of keys, not of queued jobs.
     """
-    other = aliased(Job)
-    of_order = and_(IS_QUEUED, Job.claim_order == order)
-    keys = select(func.min(Job.key_id).label("key_id")).where(of_order).cte("keys", recursive=True)
-    following = select(func.min(Job.key_id)).where(of_order, Job.key_id > keys.c.key_id).scalar_subquery()
-    keys = keys.union_all(select(following).where(keys.c.key_id.is_not(None)))
+    of_order = Job.claim_order == order
+    keys = select(func.min(Job.claim_key).label("key")).where(of_order).cte("keys", recursive=True)
+    following = select(func.min(Job.claim_key)).where(of_order, Job.claim_key > keys.c.key)
+    keys = keys.union_all(select(following.scalar_subquery()).where(keys.c.key.is_not(None)))
 
-    def running(is_key: ColumnElement[bool]) -> ColumnElement[int]:
-        return select(func.count()).where(other.state == "running", is_key).scalar_subquery()
-
-    def oldest(column: InstrumentedAttribute[Any], is_key: ColumnElement[bool]) -> ColumnElement[Any]:
-        statement = select(column).where(_due(now, order), is_key)
+    def oldest(column: InstrumentedAttribute[Any]) -> ColumnElement[Any]:
+        statement = select(column).where(of_order, Job.claim_key == keys.c.key, Job.due_at <= now)
         return statement.order_by(Job.created_at, Job.id).limit(1).scalar_subquery()
 
-    is_key, is_running_of_key = Job.key_id == keys.c.key_id, other.key_id == keys.c.key_id
-    with_key = select(
-        keys.c.key_id,
-        running(is_running_of_key).label("running"),
-        oldest(Job.created_at, is_key).label("created_at"),
-        oldest(Job.id, is_key).label("id"),
-    ).where(keys.c.key_id.is_not(None))
-    without = Job.key_id.is_(None)
-    without_key = select(
-        null(), running(other.key_id.is_(None)), oldest(Job.created_at, without), oldest(Job.id, without)
-    )
-    rows = session.execute(with_key.union_all(without_key)).all()
+    statement = select(keys.c.key, oldest(Job.created_at).label("created_at"), oldest(Job.id).label("id"))
+    rows = session.execute(statement.where(keys.c.key.is_not(None))).all()
+    by_key = select(Job.claim_key, func.count()).where(Job.state == "running").group_by(Job.claim_key)
+    running = Counter({row[0]: row[1] for row in session.execute(by_key)})
     due = [row for row in rows if row.id is not None]
-    return [row.key_id for row in sorted(due, key=lambda row: (row.running, row.created_at, row.id))]
+    return [row.key for row in sorted(due, key=lambda row: (running[row.key], row.created_at, row.id))]
 
 
 def load_claim(db: Database, job_id: str, fence: int) -> Claim:
@@ -311,6 +307,7 @@ def release(tx: Transaction, claim: Claim, *, reason: str) -> None:
         tx,
         claim,
         state="queued",
+        claim_order=_claim_order(claim.kind, Job.priority),
         lease_owner=None,
         lease_expires_at=None,
         due_at=tx.now,
@@ -329,6 +326,7 @@ def requeue_lost(tx: Transaction, job: Job, *, reason: str) -> None:
     job.consecutive_losses += 1
     delay = min(2.0 ** (job.consecutive_losses - 1), MAX_DELAY_SECONDS) if job.consecutive_losses > 1 else 0.0
     job.state = "queued"
+    job.claim_order = _claim_order(job.kind, job.priority)
     job.lease_owner = None
     job.lease_expires_at = None
     job.due_at = tx.now + timedelta(seconds=delay)
@@ -398,6 +396,7 @@ def _final_values(
         "result": result,
         "error": error,
         "finished_at": tx.now,
+        "claim_order": None,
         "lease_owner": None,
         "lease_expires_at": None,
         "checkpoint": None,

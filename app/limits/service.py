@@ -7,6 +7,7 @@ from sqlalchemy import func, select
 from app.db import tables
 from app.db.session import Transaction
 from app.http.errors import TooMany
+from app.jobs import queue
 from app.jobs.queue import UNFINISHED
 
 RETRY_SECONDS = 5.0
@@ -27,7 +28,7 @@ def assign_to_key(tx: Transaction, job: tables.Job, key_id: str | None, max_jobs
     """
     if key_id is None:
         return
-    job.key_id = key_id
+    queue.assign_key(job, key_id)
     if not max_jobs:
         return
     # The lock makes concurrent requests of one key count one after the other.

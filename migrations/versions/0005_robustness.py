@@ -17,7 +17,10 @@ JOBS = sa.table(
     "jobs",
     sa.column("kind", sa.String),
     sa.column("priority", sa.Integer),
+    sa.column("state", sa.String),
+    sa.column("key_id", sa.String),
     sa.column("claim_order", sa.Integer),
+    sa.column("claim_key", sa.String),
 )
 
 
@@ -41,23 +44,26 @@ def _upgrade_jobs() -> None:
         batch_op.drop_column("notified_at")
         batch_op.add_column(sa.Column("priority", sa.Integer(), nullable=True))
         batch_op.add_column(sa.Column("claim_order", sa.Integer(), nullable=True))
+        batch_op.add_column(sa.Column("claim_key", sa.String(length=40), nullable=True))
     claim_class = sa.case({"ingest": 0, "evaluate": 1, "cell": 3}, value=JOBS.c.kind, else_=2)
-    op.execute(JOBS.update().values(priority=0, claim_order=1000 * claim_class))
+    op.execute(JOBS.update().values(priority=0, claim_key=sa.func.coalesce(JOBS.c.key_id, "")))
+    op.execute(JOBS.update().where(JOBS.c.state == "queued").values(claim_order=1000 * claim_class))
     with op.batch_alter_table("jobs", schema=None) as batch_op:
         batch_op.alter_column("priority", existing_type=sa.Integer(), nullable=False)
-        batch_op.alter_column("claim_order", existing_type=sa.Integer(), nullable=False)
+        batch_op.alter_column("claim_key", existing_type=sa.String(length=40), nullable=False)
     op.create_index(
-        op.f("ix_jobs_claim_order_key_id_created_at_id"),
+        op.f("ix_jobs_claim_order_claim_key_created_at_id"),
         "jobs",
-        ["claim_order", "key_id", "created_at", "id"],
-        postgresql_where=sa.text("state = 'queued'"),
-        sqlite_where=sa.text("state = 'queued'"),
+        ["claim_order", "claim_key", "created_at", "id"],
+        postgresql_where=sa.text("claim_order IS NOT NULL"),
+        sqlite_where=sa.text("claim_order IS NOT NULL"),
     )
 
 
 def _downgrade_jobs() -> None:
-    op.drop_index(op.f("ix_jobs_claim_order_key_id_created_at_id"), "jobs")
+    op.drop_index(op.f("ix_jobs_claim_order_claim_key_created_at_id"), "jobs")
     with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.drop_column("claim_key")
         batch_op.drop_column("claim_order")
         batch_op.drop_column("priority")
         batch_op.add_column(sa.Column("notified_at", sa.DateTime(timezone=True), nullable=True))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import rows
 from racing_processes import race
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from app.context import AppContext
 from app.db import tables
@@ -182,6 +182,29 @@ def test_jobs_that_are_not_due_do_not_hold_up_others(database: Database, clock: 
     assert claim_next(database) is None
     clock.advance(10)
     assert claim_next(database) == lost
+
+
+@pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
+def test_a_claim_reads_only_the_jobs_that_come_first(database: Database) -> None:
+    """The index for claims gives the order, so that no claim sorts or reads all queued jobs."""
+    for key_id in (None, "key_1", "key_2"):
+        rows.queued(database, key_id=key_id)
+    statements: list[tuple[str, Any]] = []
+
+    @event.listens_for(database.engine, "before_cursor_execute")
+    def record(_c: Any, _cursor: Any, statement: str, parameters: Any, _ctx: Any, _many: bool) -> None:
+        statements.append((statement, parameters))
+
+    assert claim_next(database) is not None
+    queries = [
+        query for query in statements if query[0].startswith(("SELECT", "WITH")) and "jobs" in query[0]
+    ]
+    assert len(queries) >= 4
+    with database.engine.connect() as connection:
+        for statement, parameters in queries:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            steps = [str(step[-1]) for step in plan]
+            assert not [step for step in steps if "SCAN jobs" in step or "FOR ORDER BY" in step], statement
 
 
 # Leases
