@@ -9,14 +9,12 @@ second, so a job can exceed its limit for a twentieth of a second.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from app.http.errors import make_problem
+from app.jobs.memory import job_limit, memory_of
 from app.jobs.queue import Claim
 from app.settings import Settings
-
-_COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 
 
 class Limits:
@@ -28,7 +26,7 @@ class Limits:
     """
 
     def __init__(self, settings: Settings, claim: Claim) -> None:
-        self._bytes = settings.job_memory_bytes
+        self._bytes = job_limit(settings)
         self._seconds = settings.job_seconds
         self._began = time.monotonic() - sum((claim.checkpoint or {}).get("seconds", {}).values())
 
@@ -47,15 +45,6 @@ class Limits:
                 "or raise COVEY_JOB_MEMORY_BYTES",
             )
         return None
-
-
-def memory_of(pid: int) -> int:
-    """Return the memory of a process in bytes; 0 if the system does not report it (only Linux does)."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED))
 
 
 def _problem(code: str, detail: str) -> dict[str, Any]:

@@ -85,9 +85,14 @@ def allow_anonymous(settings: Settings) -> str:
             f"other machines can reach {settings.host}; only a service on a loopback address can accept "
             "requests without a key"
         )
-    with open_database(settings) as db:
+    db = Database(settings.resolved_database_url())
+    try:
         schema.require_head(db.engine)
         keys.allow_anonymous(db)
+    except schema.SchemaError as error:
+        raise CommandError(str(error)) from error
+    finally:
+        db.close()
     return (
         "requests without a key are accepted on loopback after the API has restarted, until the next key is "
         "created"

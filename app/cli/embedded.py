@@ -24,8 +24,8 @@ import structlog
 from app.cli.child_process import POLL_SECONDS, ChildProcess, replace
 from app.cli.errors import CommandError
 from app.cli.open_database import open_database
+from app.cli.open_files import raise_limit
 from app.db import schema
-from app.http.open_files import raise_limit
 from app.jobs.broker import broker_command
 from app.keys.service import AuthenticationRequiredError, require_keys
 from app.maintenance.storage_setup import prepare_storage

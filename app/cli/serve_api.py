@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
+from typing import cast
+
+import uvicorn
 
 from app import logs
 from app.cli.errors import CommandError
 from app.cli.open_database import open_database
-from app.http.open_files import raise_limit
-from app.http.server import create_server
+from app.cli.open_files import backlog, max_connections, raise_limit
+from app.http.protocol import ConnectionLimits, HttpProtocol
+from app.http.server import Server
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
 from app.settings import Settings
 
 NOT_STARTED = 3
 """Exit status if the server cannot start, for example because the address is in use."""
+
+_NEVER = 10**8
 
 
 def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None = None) -> None:
@@ -34,8 +41,25 @@ def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None
             require_servable(settings, db)
         except AuthenticationRequiredError as error:
             raise CommandError(str(error)) from error
-    server = create_server(create_app(settings), settings, open_files=raise_limit(), ready_fd=ready_fd)
+    app = create_app(settings)
+    open_files = raise_limit()
+    limits = ConnectionLimits(settings, max_connections(settings.max_connections, open_files))
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        # uvicorn calls it like the class.
+        http=cast("type[HttpProtocol]", partial(HttpProtocol, limits=limits)),
+        backlog=backlog(open_files),
+        timeout_keep_alive=_NEVER,  # HttpProtocol closes idle connections
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=20,
+    )
     sockets = [socket.socket(fileno=fd)] if fd is not None else None
+    server = Server(config, app, drain_seconds=settings.drain_seconds, ready_fd=ready_fd)
     server.run(sockets=sockets)
     if not server.started:
         raise CommandError(f"cannot listen on {settings.host}:{settings.port}", NOT_STARTED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select
@@ -28,6 +28,8 @@ from app.http.idempotency import Idempotency
 from app.http.paging import Page, cut, newest_first
 from app.ids import new_id
 from app.jobs import queue
+from models.data.limits import IngestLimits
+from models.data.record import RecordError, check_name, quoted
 from models.errors import ParameterError
 from models.labels import LabelTree
 
@@ -43,7 +45,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
         return first
     if body.label_tree:
         try:
-            LabelTree(body.label_tree).check_depth(ctx.settings.max_tree_depth)
+            _check_label_tree(body.label_tree, ctx.settings.max_tree_depth)
         except ParameterError as error:
             raise from_learning(error) from error
     dataset_id = new_id("ds")
@@ -81,6 +83,21 @@ def _store_examples(ctx: AppContext, dataset_id: str, examples: Sequence[Example
             record = example.model_dump(mode="json", exclude_none=True, by_alias=True)
             file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
     return key
+
+
+def _check_label_tree(parents: Mapping[str, str], max_depth: int) -> None:
+    """Check that a data set can have a label tree.
+
+    Raises:
+        ParameterError: the tree has a cycle, too many levels, or a label that no file may contain.
+    """
+    tree = LabelTree(parents)
+    tree.check_depth(max_depth)
+    for label in tree.labels:
+        try:
+            check_name(label, "a label", "", IngestLimits.name_length)
+        except RecordError as error:
+            raise ParameterError(f"{error.reason}: {quoted(label)}", "/label_tree") from error
 
 
 def _requested_format(body: DatasetCreate) -> str | None:

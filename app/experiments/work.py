@@ -13,7 +13,7 @@ from app.db.tables import Job
 from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, n_folds
 from app.experiments.schemas import ExperimentCreate
-from app.jobs import queue
+from app.jobs import memory, queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
@@ -91,6 +91,7 @@ class RunCell:
                 monitor=monitor,
                 resume=kept.state if kept is not None else None,
                 earlier_fit_seconds=sum(kept.seconds.values()) if kept is not None else 0.0,
+                memory_bytes=memory.available_to_training(ctx.settings),
             )
 
         def monitor(step: TrialStep, /) -> None:

@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.errors import BadDataError, CoveyError, ParameterError
+from models.errors import BadDataError, CoveyError, MemoryLimitError, ParameterError
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -315,6 +315,8 @@ def from_learning(error: CoveyError) -> ApiError:
 
 def job_problem(error: CoveyError) -> dict[str, Any]:
     """Convert an error of ``models`` that ended a job into the JSON value that the job's row stores."""
+    if isinstance(error, MemoryLimitError):  # as if the job had exceeded its limit
+        return make_problem(500, error.code, str(error)).model_dump(exclude_none=True)
     problem = from_learning(error).problem()
     if isinstance(error, BadDataError):
         problem.records = [

@@ -74,7 +74,7 @@ class BodyBudget:
                 NotReady.status,
                 f"this process holds {self._taken:,} bytes of request bodies, and the limit is "
                 f"{self._limit:,}; try again",
-                headers={"Retry-After": "2"},
+                headers={"Retry-After": "2", "Connection": "close"},
             )
         self._taken += size
 

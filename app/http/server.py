@@ -11,16 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from functools import partial
 from types import FrameType
-from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
-from app.http.open_files import backlog, max_connections
-from app.http.protocol import ConnectionLimits, HttpProtocol
-from app.settings import Settings
+from app.http.protocol import HttpProtocol
 
 LINGER_SECONDS = 0.5
 """How long idle connections stay open after the server stops accepting new ones."""
@@ -86,35 +82,3 @@ class Server(uvicorn.Server):
         while self.server_state.connections and clock() < deadline and not self.force_exit:
             await asyncio.sleep(0.02)
         await super().shutdown(sockets)
-
-
-_NEVER = 10**8
-
-
-def create_server(
-    app: FastAPI, settings: Settings, *, open_files: int, ready_fd: int | None = None
-) -> Server:
-    """Return a server for an application, with the limits in the settings.
-
-    Args:
-        app: the application.
-        settings: address and limits.
-        open_files: number of files that this process can open.
-        ready_fd: descriptor to write one byte to as soon as the server accepts requests.
-    """
-    limits = ConnectionLimits(settings, max_connections(settings.max_connections, open_files))
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        # uvicorn calls it like the class.
-        http=cast("type[HttpProtocol]", partial(HttpProtocol, limits=limits)),
-        backlog=backlog(open_files),
-        timeout_keep_alive=_NEVER,  # HttpProtocol closes idle connections
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=20,
-    )
-    return Server(config, app, drain_seconds=settings.drain_seconds, ready_fd=ready_fd)

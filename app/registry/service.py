@@ -19,10 +19,9 @@ from app.http.idempotency import Idempotency
 from app.http.paging import Page, by_name, cut
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
-from app.registry import publishing
+from app.registry import imports, publishing
 from app.registry.publishing import NewVersion
 from app.registry.schemas import Alias, AliasPut, Artifact, Model, ModelPage, ModelVersion, ModelVersionPage
-from models import artifact
 from models.errors import ArtifactError
 
 
@@ -157,21 +156,24 @@ def import_version(ctx: AppContext, name: str, key: str, idempotency: Idempotenc
         nonlocal published
         number = publishing.publish(tx, new, "if_first")
         published = True
-        return _version_to_response(_get_version_or_404(tx.session, name, number), _aliases(tx.session, name))
+        version = _version_to_response(
+            _get_version_or_404(tx.session, name, number), _aliases(tx.session, name)
+        )
+        version.model_dump_json()  # an error of the response must roll back the version
+        return version
 
     try:
         path = ctx.storage.local(key)
-        manifest = artifact.read_manifest(path)
-        pipeline = artifact.load(path)
+        pipeline, provenance = imports.read(path, ctx.settings)
         stored = ctx.storage.put(key, path)
         new = NewVersion(
             model=name,
             pipeline=pipeline,
             artifact=stored,
-            metrics=manifest.extra.get("metrics") or {},
-            warnings=list(manifest.warnings),
+            metrics=provenance.metrics.model_dump(exclude_none=True) if provenance.metrics else {},
+            warnings=list(pipeline.summary_.warnings),
             dataset_id=None,
-            dataset_sha256=manifest.extra.get("dataset_sha256"),
+            dataset_sha256=provenance.dataset_sha256,
             training_job_id=None,
             timings={},
         )

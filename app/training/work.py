@@ -14,7 +14,7 @@ from app.db import tables
 from app.db.session import Transaction
 from app.db.tables import Job
 from app.evaluations.evaluate import evaluate_part
-from app.jobs import queue
+from app.jobs import memory, queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
@@ -36,7 +36,8 @@ class TrainModel:
         """Trains, evaluates, saves, and publishes the version.
 
         Raises:
-            UnsuitableDataError: the data set cannot be split, or the learner cannot learn from it.
+            UnsuitableDataError: the data set cannot be split, the learner cannot learn from it, or the saved
+                model cannot be loaded.
         """
         request = TrainingJobCreate.model_validate(claim.spec)
         with ctx.db.read() as session:
@@ -47,11 +48,12 @@ class TrainModel:
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
+        limit = memory.available_to_training(ctx.settings)
         try:
-            pipeline, timings = fit(request, training_part, tree, report, checkpoints, checkpoint)
+            pipeline, timings = fit(request, training_part, tree, report, checkpoints, checkpoint, limit)
         except SnapshotError as error:
             checkpoints.ignore(str(error))
-            pipeline, timings = fit(request, training_part, tree, report, checkpoints, None)
+            pipeline, timings = fit(request, training_part, tree, report, checkpoints, None, limit)
         fitted = time.perf_counter()
         warnings = list(pipeline.summary_.warnings)
         metrics: dict[str, dict[str, float]] = {}
@@ -67,6 +69,7 @@ class TrainModel:
         with ctx.storage.temporary_file(".covey") as path:
             extra = {"metrics": metrics, "dataset_sha256": dataset.sha256}
             artifact.save(pipeline, path, extra=extra)
+            artifact.check_saved(path, pipeline, training_part)
             stored_artifact = ctx.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
         version = NewVersion(
             model=request.model,
@@ -99,6 +102,7 @@ def fit(
     report: ProgressReporter,
     checkpoints: Checkpoints,
     checkpoint: Checkpoint | None,
+    memory_bytes: int | None,
 ) -> tuple[Pipeline, dict[str, float]]:
     """Fits the pipeline of a request, from the beginning or from a checkpoint.
 
@@ -109,6 +113,7 @@ def fit(
         report: receives the progress of every step.
         checkpoints: receives a snapshot of every step and saves some of them.
         checkpoint: the checkpoint to resume from, if there is one.
+        memory_bytes: limit of the memory of the training; None if there is none.
 
     Returns:
         the pipeline, and the seconds spent on each phase: in earlier attempts up to the checkpoint, and in
@@ -139,7 +144,11 @@ def fit(
             checkpoints.offer(phase, progress.completed, progress.snapshot, partial(seconds, phase))
 
     pipeline.fit(
-        source, tree=tree, monitor=monitor, resume=checkpoint.state if checkpoint is not None else None
+        source,
+        tree=tree,
+        monitor=monitor,
+        resume=checkpoint.state if checkpoint is not None else None,
+        memory_bytes=memory_bytes,
     )
     timings: dict[str, float] = {
         f"{phase}_seconds": taken + earlier.get(phase, 0.0) for phase, taken in pipeline.timings_.items()

@@ -14,6 +14,7 @@ from models.artifact.header import MAX_BYTES, MAX_HEADER_BYTES
 from models.artifact.loading import load, read_manifest
 from models.artifact.manifest import FORMAT_VERSION, ArrayEntry, Manifest
 from models.artifact.saving import ArtifactInfo, save
+from models.artifact.verification import check_saved
 
 __all__ = [
     "FORMAT_VERSION",
@@ -22,6 +23,7 @@ __all__ = [
     "ArrayEntry",
     "ArtifactInfo",
     "Manifest",
+    "check_saved",
     "load",
     "read_manifest",
     "save",

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
+from models.artifact.json_values import check_json
 from models.artifact.manifest import Manifest
 from models.errors import ArtifactError
 
@@ -96,8 +97,9 @@ def _decode_manifest(header: bytes) -> Manifest:
         if isinstance(error, ArtifactError):
             raise
         raise ArtifactError("the file is not a saved model: it has no manifest") from error
+    check_json(values)
     try:
-        return Manifest.model_validate(values)
+        return Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "/".join(str(part) for part in first["loc"])

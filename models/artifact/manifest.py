@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.data.examples import Kind
+from models.data.record import RecordError, check_name
 from models.decisions import DecisionRule
 
 FORMAT_VERSION = 1
 
-DTYPES: Mapping[str, np.dtype[Any]] = {
+DTypeName: TypeAlias = Literal["F64", "F32", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"]
+
+DTYPES: Mapping[DTypeName, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "I64": np.dtype("<i8"),
@@ -31,15 +35,32 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
 """Data types by their names in safetensors files."""
 
 
+MAX_NAME_LENGTH = 512
+"""Maximum number of characters of a label."""
+
+MAX_NOTES_BYTES = 2**20
+"""Maximum size of the warnings and facts together, as JSON."""
+
+
+def _check_label(label: str) -> str:
+    try:
+        return check_name(label, "a label", "", MAX_NAME_LENGTH)
+    except RecordError as error:
+        raise ValueError(error.reason) from error
+
+
+Label: TypeAlias = Annotated[str, AfterValidator(_check_label)]
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class ArrayEntry(_Part):
     """An array of the file."""
 
-    name: str
-    dtype: Literal["F64", "F32", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"]
+    name: str = Field(min_length=1, max_length=200)
+    dtype: DTypeName
     shape: tuple[Annotated[int, Field(ge=0)], ...] = Field(max_length=8)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
@@ -58,14 +79,23 @@ class Manifest(_Part):
     """Versions of the software that wrote the file."""
     kind: Kind
     mail_version: int | None
-    labels: list[str] = Field(min_length=1)
-    label_tree: dict[str, str] | None
+    labels: list[Label] = Field(min_length=1)
+    label_tree: dict[Label, Label] | None
     features: FeaturesConfig
     learner: LearnerConfig
     decision: DecisionRule
-    seed: int
+    seed: int = Field(ge=0, lt=2**32)
     warnings: list[str]
     facts: dict[str, Any]
     extra: dict[str, Any]
     """JSON values that the caller of ``save`` stored with the model."""
     arrays: list[ArrayEntry]
+
+    @model_validator(mode="after")
+    def _check_notes(self) -> Self:
+        size = len(json.dumps([self.warnings, self.facts], ensure_ascii=False).encode())
+        if size > MAX_NOTES_BYTES:
+            raise ValueError(
+                f"the warnings and facts have {size:,} bytes together; the limit is {MAX_NOTES_BYTES:,}"
+            )
+        return self

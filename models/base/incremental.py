@@ -17,7 +17,8 @@ from scipy.sparse import csr_array
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, Monitor, State, Step, TrainingSummary
 from models.base.learning_curve import MEASURES, RunningMeans
-from models.base.validation import as_training_matrices
+from models.base.training import abbreviated
+from models.base.validation import as_training_matrices, check_magnitude
 from models.errors import ParameterError, UnsuitableDataError
 from models.serialization.state import read_array, read_integer, require
 from models.serialization.strings import unpack_strings
@@ -84,6 +85,7 @@ class IncrementalLearner(Learner):
         parameters = self.validated_parameters()
         matrix, labels = as_training_matrices(X, Y)
         names = _names(context, labels.shape[1])
+        check_magnitude(matrix, context.features if context is not None else None)
         self._check_features(matrix)
         if hasattr(self, "label_counts_"):
             if matrix.shape[1] != self.n_features_in_:
@@ -288,7 +290,7 @@ class IncrementalLearner(Learner):
         constant = np.flatnonzero(self._in_every_example()).tolist()
         if constant:
             names = self.labels_ or [str(j) for j in range(self.n_labels_)]
-            listed = ", ".join(names[j] for j in constant)
+            listed = abbreviated([names[j] for j in constant])
             self.summary_.warnings.append(
                 f"every example has these labels, their score is always +1: {listed}"
             )

@@ -20,8 +20,14 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base.memory import ProblemSize
 from models.base.training import Context, Monitor, Step, TrainingSummary
-from models.base.validation import as_feature_matrix, as_training_matrices, binarize_classes
+from models.base.validation import (
+    as_feature_matrix,
+    as_training_matrices,
+    binarize_classes,
+    check_magnitude,
+)
 from models.errors import ParameterError
 from models.serialization.state import State
 
@@ -119,7 +125,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.n_features_in_ = matrix.shape[1]
         self.n_labels_ = labels.shape[1]
         self.summary_ = TrainingSummary()
-        self._fit(matrix, labels, parameters, context or Context(), monitor or _no_monitor, resume)
+        context = context or Context()
+        check_magnitude(matrix, context.features)
+        self._fit(matrix, labels, parameters, context, monitor or _no_monitor, resume)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -178,6 +186,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @abstractmethod
     def _scores(self, X: Matrix) -> Floats: ...
+
+    @abstractmethod
+    def estimate_bytes(self, size: ProblemSize) -> int:
+        """Estimate the peak memory of ``fit``, including one snapshot, without X and Y themselves.
+
+        The estimate is an upper bound for ordinary data, and at most about four times the peak.
+        """
 
     @abstractmethod
     def get_state(self) -> State:

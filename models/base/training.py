@@ -75,3 +75,9 @@ class TrainingSummary:
 
     warnings: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+def abbreviated(labels: list[str], max_items: int = 10) -> str:
+    """Return the first labels as text, and the number of the others."""
+    n_others = len(labels) - max_items
+    return ", ".join(labels[:max_items]) + (f" and {n_others} more" if n_others > 0 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from models.arrays import AnyArray, Bools, Labels, Matrix
+from models.errors import UnsuitableDataError
+
+MAX_MAGNITUDE = 1e19
+"""Largest absolute value of a feature that learners are trained on.
+
+It admits every 64-bit integer. The square of a larger value is not finite in single precision, and sums of
+squares of values above 1e154 are not finite in double precision either: weights would become infinite, and
+liblinear would never end.
+"""
 
 
 def as_feature_matrix(X: Any, *, n_features: int | None = None, reader: str = "this learner") -> Matrix:
@@ -102,6 +112,28 @@ def as_training_matrices(X: Any, Y: Any) -> tuple[Matrix, Labels]:
             f"X has {matrix.shape[0]} rows and Y has {labels.shape[0]}; the numbers must be equal"
         )
     return matrix, labels
+
+
+def check_magnitude(X: Matrix, features: Sequence[str] | None) -> None:
+    """Check that no feature is too large for learners.
+
+    Args:
+        X: (g, r) features of the training examples.
+        features: names of the features.
+
+    Raises:
+        UnsuitableDataError: an absolute value is above ``MAX_MAGNITUDE``; names the first such feature.
+    """
+    too_large = np.flatnonzero(np.abs(X.data) > MAX_MAGNITUDE)
+    if not too_large.size:
+        return
+    first = int(too_large[X.indices[too_large].argmin()])
+    column = int(X.indices[first])
+    name = features[column] if features is not None else str(column)
+    raise UnsuitableDataError(
+        f"the feature {name!r} has the value {X.data[first]:g}; learners accept absolute values up to "
+        f"{MAX_MAGNITUDE:g}; use the scaling max_abs, or correct the value"
+    )
 
 
 def in_every_example(Y: Labels) -> Bools:

@@ -16,7 +16,7 @@ from pydantic import Field
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import LearnerParameters, State
 from models.base.incremental import IncrementalLearner
-from models.base.memory import check_weights_size
+from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
 from models.errors import UnsuitableDataError
 from models.serialization.state import read_array, require
 
@@ -31,7 +31,7 @@ class NaiveBayesParameters(LearnerParameters):
     """Parameters of ``naive_bayes``."""
 
     algorithm: Literal["naive_bayes"]
-    alpha: float = Field(1.0, gt=0)
+    alpha: float = Field(1.0, gt=0, le=1e12)
     """Number added to the total of every feature (1 is Laplace smoothing)."""
     label_mode: Literal["multilabel", "single_label"] = "multilabel"
     """``multilabel`` compares each label with its complement. ``single_label`` compares the labels with each
@@ -123,8 +123,15 @@ class NaiveBayes(IncrementalLearner):
         ratios = rows[:, label] - (rows.mean(axis=1) if self.label_mode == "single_label" else 0.0)
         return x.indices.astype(np.int64), x.data * ratios
 
+    def estimate_bytes(self, size: ProblemSize) -> int:
+        """Return 64·r·k for the totals and the weights, and 16·k for each example of a chunk."""
+        chunk = 16 * min(size.examples, LARGEST_CHUNK) * size.labels
+        totals = 24 * min(size.label_entries, size.features * size.labels)
+        return 8 * size.weights + chunk + totals + MATRIX_BYTES * size.entries + FIXED_BYTES
+
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         feature_totals = read_array(state, "feature_totals", "float64", (None, self.n_labels_))
+        _check_size(*feature_totals.shape)
         all_totals = read_array(state, "all_totals", "float64", feature_totals.shape[:1])
         require(not ((feature_totals < 0).any() or (all_totals < 0).any()), "a total is negative")
         return {"feature_totals": feature_totals, "all_totals": all_totals}
@@ -139,7 +146,7 @@ class NaiveBayes(IncrementalLearner):
             self._compute_weights()
 
     def _initial_arrays(self, r: int, k: int, _parameters: NaiveBayesParameters, /) -> State:
-        check_weights_size(2 * r * k, 8, f"the totals and weights of {k:,} labels over {r:,} features")
+        _check_size(r, k)
         return {"feature_totals": np.zeros((r, k)), "all_totals": np.zeros(r)}
 
     def _grown_arrays(self, old: Ints, k: int, parameters: NaiveBayesParameters, /) -> State:
@@ -179,6 +186,11 @@ class NaiveBayes(IncrementalLearner):
             self.summary_.warnings.append(
                 "some examples have several labels; each example counts for all of its labels"
             )
+
+
+def _check_size(r: int, k: int) -> None:
+    """Check the size of the totals and of the weights, which are computed again when a model is loaded."""
+    check_weights_size(2 * r * k, 8, f"the totals and weights of {k:,} labels over {r:,} features")
 
 
 def _log_likelihood(totals: Floats, alpha: float) -> Floats:

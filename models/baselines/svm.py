@@ -16,6 +16,8 @@ from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
+from models.base.training import abbreviated
 from models.serialization.state import read_array
 
 
@@ -23,7 +25,7 @@ class SVMParameters(LearnerParameters):
     """Parameters of ``svm``."""
 
     algorithm: Literal["svm"]
-    C: float = Field(1.0, gt=0)
+    C: float = Field(1.0, ge=1e-12, le=1e12)
     """Cost of the squared hinge losses, relative to the norm of the weights."""
 
 
@@ -140,7 +142,7 @@ class SVM(Learner):
             monitor(Step(j + 1, k, "labels", {}, partial(snapshot, j + 1)))
         if not converged.all():
             names = context.labels or [str(j) for j in range(k)]
-            listed = ", ".join(names[j] for j in np.flatnonzero(~converged).tolist())
+            listed = abbreviated([names[j] for j in np.flatnonzero(~converged).tolist()])
             self.summary_.warnings.append(
                 f"liblinear did not reach its tolerance for {listed}; try a smaller C"
             )
@@ -151,6 +153,11 @@ class SVM(Learner):
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """Return the terms w_f·x_f of the inner product. The score is their sum plus the intercept."""
         return x.indices.astype(np.int64), x.data * self.coef_[x.indices, label]
+
+    def estimate_bytes(self, size: ProblemSize) -> int:
+        """Return 16·r·k for the weights and a copy, and what liblinear and the rows of one label take."""
+        liblinear = 36 * size.entries + 60 * size.examples + 40 * size.features
+        return 2 * size.weights + liblinear + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def get_state(self) -> State:
         """Return the weights and intercepts."""

@@ -11,8 +11,11 @@ import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base.memory import FIXED_BYTES, ProblemSize
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
+from models.boosting.loss_bounds import block_bytes
+from models.boosting.negative_sums import CACHE_BYTES
 from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
 from models.boosting.variants import BoostingVariant
@@ -79,6 +82,23 @@ class Booster(Learner):
         """
         return self.hypothesis_.contributions(x, label)
 
+    def estimate_bytes(self, size: ProblemSize) -> int:
+        """Return the bytes of D, of the lists of documents, and of the search for pivots.
+
+        Presence: 24·g·k, 70 for each stored value, 16·r·k for the sums of the candidates, 60 for each pair of
+        a label and a feature of its documents, and a cache. Threshold: 80·g·k, 70 for each stored value, and
+        the buffers of a block of labels.
+        """
+        documents = 70 * size.entries
+        if self._tests_presence(numeric_features=size.numeric_features):
+            pairs = 60 * min(size.label_entries, size.features * size.labels)
+            pivots = min(size.features, self.rounds * size.labels)
+            reused = 12 * pivots * size.entries**2 // max(1, size.features * size.examples)
+            search = 2 * size.weights + 3 * size.scores + pairs + min(CACHE_BYTES, reused)
+            return search + documents + 200 * (size.examples + size.features) + FIXED_BYTES
+        buffers = block_bytes(size.entries, size.examples, size.labels)
+        return buffers + 10 * size.scores + documents + FIXED_BYTES
+
     def get_state(self) -> State:
         """The final hypothesis as named arrays."""
         return self.hypothesis_.state()
@@ -102,7 +122,7 @@ class Booster(Learner):
         resume: State | None,
     ) -> None:
         p: BoostingParameters = parameters
-        by_presence = p.stump == "presence" or (p.stump == "auto" and not context.numeric_features)
+        by_presence = self._tests_presence(numeric_features=context.numeric_features)
         stopping = None
         if p.early_stopping is not None:
             held_out = draw_held_out(Y, p.early_stopping.validation_fraction, self.random_state)
@@ -154,6 +174,9 @@ class Booster(Learner):
         for pivots in history:
             taken += pivots >= 0
         self._warn_about_stops(p.rounds, taken, stopped_early, context.labels)
+
+    def _tests_presence(self, *, numeric_features: bool) -> bool:
+        return self.stump == "presence" or (self.stump == "auto" and not numeric_features)
 
     def _scores_so_far(self, hypotheses: list[WeakHypothesis], by_presence: bool, X: Matrix) -> Floats:
         shape = (self.n_features_in_, self.n_labels_)

@@ -10,10 +10,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
-from models.base.memory import check_weights_size
+from models.boosting.score_curves import ScoreCurves
 from models.serialization.state import read_array, require, require_index_range
 
 State = dict[str, AnyArray]
+
+TABLE_BYTES = 64 * 2**20
+"""Maximum size of the table of all contributions to all labels."""
+
+_BLOCK_CONTRIBUTIONS = 1 << 16  # contributions that are computed at a time
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,43 @@ class Hypothesis:
         return np.bincount(pairs[0], minlength=self.shape[1])
 
     def scores(self, X: Matrix) -> Floats:
-        """(n, k) scores of (n, r) documents. The cost depends only on the pivots that they contain."""
-        starts, intervals = self._entries(X)
-        shape = (X.shape[0], len(self._contributions))
-        indicator = csr_array((np.ones(len(intervals)), intervals, starts), shape=shape)
-        scores = np.asarray(indicator @ self._contributions)
+        """(n, k) scores of (n, r) documents. The cost depends only on the pivots that they contain.
+
+        If the contributions of all intervals fit in ``TABLE_BYTES``, a table contains them. Otherwise they
+        are computed from the pairs for the values that occur in ``X``. Both ways add the same numbers in the
+        same order.
+        """
+        if 8 * len(self._interval_features) * self.shape[1] > TABLE_BYTES:
+            scores = self._scores_without_table(X)
+        else:
+            starts, intervals = self._entries(X)
+            shape = (X.shape[0], len(self._contributions))
+            indicator = csr_array((np.ones(len(intervals)), intervals, starts), shape=shape)
+            scores = np.asarray(indicator @ self._contributions)
         scores += self._constant
+        return scores
+
+    def _scores_without_table(self, X: Matrix) -> Floats:
+        """(n, k) the sum of the contributions of each document's features, in the order of the features."""
+        scores = np.zeros((X.shape[0], self.shape[1]))
+        columns, curves = X.tocsc(), self._curves
+        for feature in np.flatnonzero(np.diff(columns.indptr)).tolist():
+            labels = curves.labels_of(feature)
+            if not len(labels):
+                continue
+            begin, end = columns.indptr[feature : feature + 2].tolist()
+            step = max(1, _BLOCK_CONTRIBUTIONS // len(labels))
+            for first in range(begin, end, step):
+                block = slice(first, min(first + step, end))
+                values, places = np.unique(columns.data[block], return_inverse=True)
+                contributions = curves.contributions(feature, values)
+                rows = columns.indices[block]
+                if 4 * len(labels) < self.shape[1]:
+                    scores[rows[:, np.newaxis], labels] += contributions[places]
+                else:  # adding whole rows, with 0 for the other labels, is faster
+                    padded = np.zeros((len(values), self.shape[1]))
+                    padded[:, labels] = contributions
+                    scores[rows] += padded[places]
         return scores
 
     def contributions(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
@@ -106,10 +142,15 @@ class Hypothesis:
             The pivots of the label among the example's features, and for each of them the score minus the
             score if the feature were 0; for presence this is a₁ − a₀.
         """
-        _, intervals = self._entries(x)
-        of_label = np.isin(self._interval_features[intervals], self.features[self.labels == label])
-        intervals = intervals[of_label]
-        return self._interval_features[intervals], self._contributions[intervals, label]
+        curves = self._curves
+        features, contributions = [], []
+        for feature, value in zip(x.indices.tolist(), x.data, strict=True):
+            labels = curves.labels_of(feature)
+            place = int(np.searchsorted(labels, label))
+            if place < len(labels) and labels[place] == label:
+                features.append(feature)
+                contributions.append(curves.contributions(feature, np.array([value]))[0, place])
+        return np.array(features, dtype=np.int64), np.array(contributions, dtype=np.float64)
 
     def state(self) -> State:
         """The hypothesis as named arrays."""
@@ -128,7 +169,6 @@ class Hypothesis:
 
         Raises:
             ArtifactError: the pivots are out of range or out of order.
-            UnsuitableDataError: there are too many stumps to store their contributions to every label.
         """
         r, k, by_presence = read_array(state, "shape", "int64", (3,)).tolist()
         labels = read_array(state, "labels", "int64", (None,))
@@ -143,10 +183,14 @@ class Hypothesis:
         step = np.stack([np.diff(features), np.sign(np.diff(thresholds)), np.diff(labels)])
         first = np.take_along_axis(step, (step != 0).argmax(axis=0)[np.newaxis], axis=0)
         require(bool((first > 0).all()), "the pivots are not in order, or one of them is repeated")
-        hypothesis = cls((r, k), bool(by_presence), labels, features, thresholds, absent, present)
-        predictions = len(hypothesis._interval_features)
-        check_weights_size(predictions * k, 8, f"{predictions:,} predictions for each of {k:,} labels")
-        return hypothesis
+        return cls((r, k), bool(by_presence), labels, features, thresholds, absent, present)
+
+    @cached_property
+    def _curves(self) -> ScoreCurves:
+        steps = self.present - self.absent
+        return ScoreCurves.of(
+            self.features, self.labels, self.thresholds, steps, by_presence=self.by_presence
+        )
 
     # The t thresholds of a feature divide the real line into t + 1 intervals with a constant score in each.
     # Presence has one interval. Its row of `_contributions` is its difference from the interval of 0.

@@ -135,6 +135,13 @@ def threshold_loss_bounds(
         yield block, low, high
 
 
+def block_bytes(n_candidates: int, n_documents: int, n_labels: int) -> int:
+    """Memory that ``threshold_loss_bounds`` takes: low and high of a block, and the buffers of a chunk."""
+    width = max(1, min(n_labels, 2 * _BUFFER_SIZE // max(n_candidates, 1)))
+    entries = min(n_candidates, max(_BUFFER_SIZE // width, n_documents))
+    return 190 * width * entries + 16 * width * n_candidates
+
+
 def _feature_chunks(stumps: Stumps, size: int) -> list[tuple[slice, slice]]:
     """Candidates and their entries of ``documents``, in chunks of about ``size`` entries.
 

@@ -29,7 +29,9 @@ MAX_ERROR = 1e-11
 
 _LABELS_AT_ONCE = 8  # labels that are recomputed at a time, so that their weights stay in the cache
 _MAX_GATHERED = 0.5  # share of all entries from which a pass over all of them is faster than gathering
-_CACHE_BYTES = 128 << 20  # memory for gathered entries
+CACHE_BYTES = 128 << 20
+"""Memory for gathered entries."""
+
 _BLOCK_CANDIDATES = 256  # candidates whose losses are computed at a time, to stay in the cache
 
 
@@ -174,7 +176,7 @@ class PerLabelNegativeSums:
         self._excluded = excluded
         n_labels = len(pairs.starts) - 1
         self._of_pairs = np.zeros(len(pairs))
-        self._cache = _MatrixCache(_CACHE_BYTES)
+        self._cache = _MatrixCache(CACHE_BYTES)
         self._ones = read_only(np.ones(int(_MAX_GATHERED * len(rows.indices))))
         self._negatives_only = np.zeros((n_labels, rows.shape[1]))
         self._scale = np.ones(n_labels)

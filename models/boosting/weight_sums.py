@@ -18,10 +18,10 @@ from models.arrays import Floats, Ints, Labels, Matrix, with_data
 from models.boosting.covering import CompiledCovering, ExampleBatch
 from models.boosting.distinct_columns import DistinctColumns
 
-_BLOCK_SCORES = 8_388_608
+BLOCK_SCORES = 8_388_608
 """Scores (examples times labels) in memory at once: 64 MiB."""
 
-_MAX_GATHERED = 268_435_456
+MAX_GATHERED = 268_435_456
 """Values of relevant entries that stay in memory between rounds (3 GiB); more are gathered in every round."""
 
 _BLOCK_COLUMNS = 128
@@ -114,8 +114,8 @@ class CoveringTrainingSet:
         self._examples = Y.shape[0]
         signed = bool(X.nnz and X.data.min() < 0)
         # Each block's product writes all sums. So a block is at least as large as the sums.
-        size = max(_BLOCK_SCORES, u * k) // max(1, k)
-        gather_once = int(np.diff(X.indptr).astype(np.int64) @ np.diff(Y.indptr)) <= _MAX_GATHERED
+        size = max(BLOCK_SCORES, u * k) // max(1, k)
+        gather_once = int(np.diff(X.indptr).astype(np.int64) @ np.diff(Y.indptr)) <= MAX_GATHERED
         self._blocks = [
             _Block.of(
                 self.columns,

@@ -22,6 +22,11 @@ from models.serialization.strings import pack_strings, unpack_strings
 MAX_PRODUCTS = 2 * 10**8
 """Maximum number of products of two features in all examples together, which limits the memory."""
 
+MAX_NAMES_BYTES = 4 * 2**30
+"""Maximum memory of the names of products."""
+
+_NAME_BYTES = 50  # for each of the two names
+
 _FIT_BATCH_PRODUCTS = 2**21
 _BATCH_PRODUCTS = 2**18
 
@@ -148,6 +153,14 @@ class NumericFeatures:
         return self
 
     def _set_fitted(self, base: list[str], scale: Floats, products: Ints) -> None:
+        if len(products):
+            lengths = np.array([len(name) for name in base])
+            size = int((lengths[np.stack(np.divmod(products, len(base)))] + _NAME_BYTES).sum())
+            if size > MAX_NAMES_BYTES:
+                raise UnsuitableDataError(
+                    f"the names of {len(products):,} products of two features would take {size:,} bytes; the "
+                    f"limit is {MAX_NAMES_BYTES:,}; use interactions 1"
+                )
         names = [*base, *_product_names(base, products)]
         order = sorted(range(len(names)), key=names.__getitem__)
         self.names_ = [names[i] for i in order]

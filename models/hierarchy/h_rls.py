@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,11 +10,12 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.errors import UnsuitableDataError
 from models.hierarchy.forest import Forest
 from models.hierarchy.from_context import forest_from_context
@@ -175,6 +177,17 @@ class HRLS(Learner):
         leverage = self._leverages(x, _inputs(x, family), family)[0]
         return x.indices.astype(np.int64), x.data * weights / (1.0 + leverage)
 
+    def estimate_bytes(self, size: ProblemSize) -> int:
+        """Return 8·f² for each factor, 40·f² to compute the largest one, and the support examples."""
+        parents = np.full(size.labels, -1) if size.parents is None else size.parents
+        trained_on = {-1: size.examples} | {int(j): int(size.label_counts[j]) for j in set(parents) if j >= 0}
+        orders = {parent: min(size.features, n) for parent, n in trained_on.items()}
+        children = Counter(parents.tolist())
+        factors = sum(8 * order * (order + children[parent]) for parent, order in orders.items())
+        support = MATRIX_BYTES * size.entries * sum(trained_on.values()) // max(1, size.examples)
+        largest = 40 * max(orders.values()) ** 2
+        return factors + largest + support + MATRIX_BYTES * size.entries + 2 * FIXED_BYTES
+
     def get_state(self) -> State:
         """Return the forest, and the children, factor, solution and support of each family."""
         return {
@@ -235,11 +248,20 @@ def _fit_family(examples: Matrix, signs: Floats, children: Ints, ridge: float) -
         signs: (n_S, number of children) their labels as ±1.
         children: labels of the columns of ``signs``.
         ridge: weight of the identity matrix.
+
+    Raises:
+        UnsuitableDataError: the matrix is singular in double precision.
     """
     dual = examples.shape[1] > examples.shape[0]
     gram = np.asarray((examples @ examples.T if dual else examples.T @ examples).toarray())
     gram[np.diag_indices_from(gram)] += ridge
-    factor, lower = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor, lower = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError as error:
+        raise UnsuitableDataError(
+            "h_rls cannot solve its equations, because the values of the features are too large for the "
+            "ridge; use the scaling unit, or a larger ridge"
+        ) from error
     target = signs if dual else np.asarray(examples.T @ signs)
     solution = cho_solve((factor, lower), target, check_finite=False)
     return Family(children, np.tril(factor), solution, examples if dual else None)

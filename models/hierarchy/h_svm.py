@@ -20,7 +20,7 @@ class HSVMParameters(LearnerParameters):
     """Parameters of ``h_svm``."""
 
     algorithm: Literal["h_svm"]
-    C: float = Field(1.0, gt=0)
+    C: float = Field(1.0, ge=1e-12, le=1e12)
     """Cost of the squared hinge losses, relative to the norm of the weights."""
 
 

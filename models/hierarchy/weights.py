@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import Floats, Ints, Matrix, read_only
+from models.errors import UnsuitableDataError
 from models.hierarchy.kernels import PolynomialKernel, RBFKernel, inner_products
 
 BLOCK_ROWS = 1024
@@ -103,7 +104,13 @@ class DualWeights:
         self.kernel_matrix = np.empty((X.shape[0], X.shape[0]))
         for start in range(0, X.shape[0], BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            self.kernel_matrix[rows] = kernel(X[rows], X)
+            with np.errstate(over="ignore"):
+                self.kernel_matrix[rows] = kernel(X[rows], X)
+            if not np.isfinite(self.kernel_matrix[rows]).all():
+                raise UnsuitableDataError(
+                    "the kernel of two training examples is not finite; use the scaling unit, or a lower "
+                    "degree"
+                )
         self.nu: Floats = np.zeros((X.shape[0], width))
 
     def reset(self, nu: Floats) -> None:

@@ -13,12 +13,14 @@ import numpy as np
 
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary
+from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule
 from models.features import NumericFeatures, TextFeatures
 from models.labels import LabelTree
 from models.pipeline.documents import read_documents
+from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.snapshot import (
     add_prefix,
@@ -75,6 +77,7 @@ class Fitting:
         monitor: called after every step.
         resume: the snapshot to resume from.
         matrix: the features of the training set, if ``features`` are already fitted on it.
+        memory_bytes: limit of the memory of the training; None if there is none.
         timings: receives the seconds of every completed phase.
     """
 
@@ -89,6 +92,7 @@ class Fitting:
         monitor: PipelineMonitor | None,
         resume: Mapping[str, AnyArray] | None,
         matrix: Matrix | None,
+        memory_bytes: int | None,
         timings: dict[Phase, float],
     ) -> None:
         self._features = features
@@ -99,6 +103,7 @@ class Fitting:
         self._monitor = monitor
         self._resume: Mapping[str, AnyArray] = resume or {}
         self._matrix = matrix
+        self._memory_bytes = memory_bytes
         self._timings = timings
 
     def run(self) -> FitResult:
@@ -107,6 +112,7 @@ class Fitting:
         Raises:
             SnapshotError: the snapshot belongs to another training.
             UnsuitableDataError: the features or the learner cannot be fitted on this data.
+            MemoryLimitError: the training would need too much memory.
         """
         with self._timed("features"):
             self._X = self._compute_features()
@@ -118,6 +124,9 @@ class Fitting:
             parents=tree.parent_indices(labels) if tree is not None else None,
             candidates=self._features.candidates_,
             numeric_features=self._training.source.kind == "features",
+        )
+        check_training(
+            self._learner, self._decision, self._X, self._training.Y, self._context, self._memory_bytes
         )
         with self._timed("training"):
             self._train()
@@ -233,9 +242,3 @@ class Fitting:
         start = time.perf_counter()
         yield
         self._timings[phase] = time.perf_counter() - start
-
-
-def abbreviated(labels: list[str], max_items: int = 10) -> str:
-    """Return the first labels as text, and the number of the others."""
-    n_others = len(labels) - max_items
-    return ", ".join(labels[:max_items]) + (f" and {n_others} more" if n_others > 0 else "")

@@ -11,6 +11,7 @@ import numpy as np
 from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Learner, LearnerParameters, State, TrainingSummary
+from models.base.training import abbreviated
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
@@ -22,7 +23,7 @@ from models.labels.ranking import ranking
 from models.mail import MAIL_VERSION, MailDocument
 from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
-from models.pipeline.fitting import Features, Fitting, TrainingSet, abbreviated
+from models.pipeline.fitting import Features, Fitting, TrainingSet
 from models.pipeline.prediction import Explanation, Prediction, full_scores, quick_scores, strongest_terms
 from models.pipeline.progress import Phase, PipelineMonitor
 from models.pipeline.snapshot import add_prefix, select_prefix
@@ -99,6 +100,7 @@ class Pipeline:
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
         matrix: Matrix | None = None,
+        memory_bytes: int | None = None,
     ) -> Self:
         """Fit features, learner and thresholds on labelled examples.
 
@@ -110,11 +112,14 @@ class Pipeline:
                 computed again; the learner continues from the snapshot.
             matrix: the result of ``features.fit_transform`` for these examples, if the features are already
                 fitted on them. The documents are then not read.
+            memory_bytes: limit of the memory of the training and of the evaluation of its examples, estimated
+                before the learner is fitted; None if there is none.
 
         Raises:
             ParameterError: the parameters are invalid, alone, together or for this kind of data.
             SnapshotError: the snapshot belongs to another training.
             UnsuitableDataError: no example has a label, or the learner cannot learn from this data.
+            MemoryLimitError: the training would need too much memory.
         """
         self.decision_ = catalog.resolve_decision(self.learner, self.decision)
         catalog.check_features(self.features.parameters, self.learner, source.kind)
@@ -134,6 +139,7 @@ class Pipeline:
             monitor=monitor,
             resume=resume,
             matrix=matrix,
+            memory_bytes=memory_bytes,
             timings=self.timings_,
         ).run()
         self.thresholds_, self.summary_ = result.thresholds, result.summary

@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from models.arrays import AnyArray
 from models.serialization.state import require
 
+MAX_BYTES = 4 * 2**30
+"""Maximum memory of the strings of one list. A string takes more memory than its characters in a file."""
+
+_STRING_BYTES = 100
+
 
 def pack_strings(strings: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Encode n strings as one UTF-8 buffer and n + 1 offsets into it.
@@ -29,9 +34,15 @@ def unpack_strings(buffer: AnyArray, offsets: AnyArray) -> list[str]:
     """Decode the result of :func:`pack_strings`.
 
     Raises:
-        ArtifactError: the offsets are not in order or do not cover the buffer.
+        ArtifactError: the offsets are not in order or do not cover the buffer, a string contains NUL, or the
+            strings would take too much memory.
     """
+    size = len(buffer) + _STRING_BYTES * len(offsets)
+    require(
+        size <= MAX_BYTES, f"{len(offsets):,} strings would take {size:,} bytes; the limit is {MAX_BYTES:,}"
+    )
     data = buffer.tobytes()
+    require(b"\0" not in data, "a string contains a NUL character")
     bounds = offsets.tolist()
     require(
         len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(data) and bounds == sorted(bounds),

@@ -82,6 +82,7 @@ def run_trial(
     monitor: TrialMonitor | None = None,
     resume: State | None = None,
     earlier_fit_seconds: float = 0.0,
+    memory_bytes: int | None = None,
 ) -> TrialResult:
     """Train a learner on the training part and evaluate it on both parts.
 
@@ -99,10 +100,12 @@ def run_trial(
         monitor: called after every step.
         resume: a snapshot of an interrupted trial. The result is the same as without interruption.
         earlier_fit_seconds: duration of the fit before the snapshot.
+        memory_bytes: limit of the memory of the training; None if there is none.
 
     Raises:
         ParameterError: the parameters are invalid, alone or together.
         UnsuitableDataError: the learner cannot learn from this data.
+        MemoryLimitError: the training would need too much memory.
         SnapshotError: the snapshot belongs to another training.
     """
     pipeline = Pipeline(features.features(), catalog.create_learner(learner, seed=seed), decision, seed=seed)
@@ -122,7 +125,14 @@ def run_trial(
         monitor_seconds += time.perf_counter() - now
 
     start = time.perf_counter()
-    pipeline.fit(training, tree=tree, monitor=report, matrix=features.train, resume=snapshot or None)
+    pipeline.fit(
+        training,
+        tree=tree,
+        monitor=report,
+        matrix=features.train,
+        resume=snapshot or None,
+        memory_bytes=memory_bytes,
+    )
     fitted = time.perf_counter()
     scores = pipeline.learner.decision_function(features.test)
     scored = time.perf_counter()

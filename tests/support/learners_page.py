@@ -10,7 +10,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from models import catalog
+from models.base.memory import GIB, ProblemSize
 from models.catalog import LearnerDescription
 
 PAGE = Path(__file__).parents[2] / "docs" / "learners.md"
@@ -41,6 +44,27 @@ def decisions() -> str:
     return "\n".join(rows)
 
 
+EXAMPLE = ProblemSize(
+    examples=100_000,
+    features=50_000,
+    labels=200,
+    entries=10_000_000,
+    label_counts=np.full(200, 1_000),
+    parents=np.full(200, -1),
+)
+"""The size of the problem in the table of memory estimates."""
+
+
+def memory() -> str:
+    """Return the table of memory estimates of each learner with its default parameters."""
+    rows = ["| learner | estimate | how |", "|---|---|---|"]
+    for name, entry in sorted(catalog.ENTRIES.items()):
+        gib = entry.learner().estimate_bytes(EXAMPLE) / GIB
+        how = " ".join((entry.learner.estimate_bytes.__doc__ or "").split()).removeprefix("Return ")
+        rows.append(f"| `{name}` | {gib:,.2f} GiB | {how} |")
+    return "\n".join(rows)
+
+
 def _values(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if "$ref" in field:
         field = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]]
@@ -62,7 +86,7 @@ _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 def render(page: str) -> str:
     """Return the page with every table between its markers regenerated."""
     tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
-    for name, content in {**tables, "decisions": decisions()}.items():
+    for name, content in {**tables, "decisions": decisions(), "memory": memory()}.items():
         begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         # ``subn`` interprets backslashes in the replacement, so they are escaped.

@@ -31,11 +31,11 @@ from app.db import tables
 from app.db.session import Transaction
 from app.db.tables import Job
 from app.jobs import queue
+from app.jobs.memory import memory_of
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from models.errors import BadDataError
 from workers import attempt, job_kinds, stopping
-from workers.limits import memory_of
 
 # The forked processes only use their own database connections and exit.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forging import Header, forge, nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
@@ -198,24 +198,11 @@ def test_without_verification_only_the_manifest_is_checked(saved: Path, tmp_path
     assert load(path, verify=False).labels_
 
 
-Header = dict[str, Any]
-
-
 def forged(
     saved: Path, path: Path, change: Callable[[Header, dict[str, Any]], None], tail: bytes = b""
 ) -> Path:
     """Write a file with a changed header and a correct checksum of the manifest."""
-    content = saved.read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + length])
-    manifest = json.loads(header["__metadata__"]["manifest"])
-    change(header, manifest)
-    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
-    header["__metadata__"]["manifest"] = text
-    header["__metadata__"]["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    encoded = json.dumps(header, separators=(",", ":")).encode()
-    encoded += b" " * (-len(encoded) % 8)
-    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + content[8 + length :] + tail)
+    path.write_bytes(forge(saved.read_bytes(), change, tail))
     return path
 
 
@@ -278,6 +265,23 @@ def _other_metadata(header: Header, manifest: dict[str, Any]) -> None:
         _set("arrays", 0, "sha256", to="0" * 64),
         _set("arrays", 0, "name", to="../../etc/passwd"),
         _set("arrays", to=[]),
+        _set("labels", 0, to="\ud800"),
+        _set("labels", 0, to="a\nb"),
+        _set("labels", 0, to="\0"),
+        _set("labels", 0, to=" " * 3),
+        _set("labels", 0, to="a" * 513),
+        _set("label_tree", "red", to="\ud800"),
+        _set("warnings", to=["\ud800"]),
+        _set("warnings", to=["a" * 2**20]),
+        _set("facts", to=nested(40)),
+        _set("facts", "deep", to=nested(900)),
+        _set("facts", "number", to=float("nan")),
+        _set("facts", "number", to=10**400),
+        _set("facts", "\ud800", to=1),
+        _set("extra", "note", to="\0"),
+        _set("seed", to=2**32),
+        _set("seed", to="1"),
+        _set("software", to={"python": 3}),
     ],
 )
 def test_invalid_headers_are_rejected(

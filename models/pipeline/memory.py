@@ -1,0 +1,52 @@
+"""Estimates the memory of a training before it starts."""
+
+from __future__ import annotations
+
+from models.arrays import Labels, Matrix
+from models.base import Context, Learner
+from models.base.memory import ProblemSize, check_memory
+from models.decisions import DecisionRule, TunedThresholdDecision
+
+STORED_VALUE_BYTES = 16
+"""Memory of a stored value of the features, with the share of the copies that are made to score them."""
+
+SCORE_BYTES = 48
+"""Memory that the evaluation takes for each example and label: scores, ranks, and copies of both."""
+
+SCORING_BYTES = 128 * 2**20
+"""Memory of the temporary arrays of a batch of examples that is scored."""
+
+
+def check_training(
+    learner: Learner, decision: DecisionRule, X: Matrix, Y: Labels, context: Context, limit: int | None
+) -> None:
+    """Check that a training and its evaluation fit in memory.
+
+    The estimate contains the features, and the larger one of the training (twice the learner's own estimate
+    for ``tuned_threshold``, which trains learners of folds beside the fitted one) and of the evaluation of
+    the training part.
+
+    Args:
+        learner: the learner to fit.
+        decision: the decision rule.
+        X: (g, r) features of the training part.
+        Y: (g, k) its relevant labels.
+        context: the context of the training.
+        limit: the limit in bytes; None if there is none.
+
+    Raises:
+        MemoryLimitError: the estimate exceeds the limit.
+    """
+    if limit is None:
+        return
+    size = ProblemSize.of(X, Y, context)
+    check_memory(estimate(learner, decision, size), limit, size, learner.algorithm)
+
+
+def estimate(learner: Learner, decision: DecisionRule, size: ProblemSize) -> int:
+    """Return the estimated memory of a training and its evaluation in bytes."""
+    training = learner.estimate_bytes(size)
+    trainings = 2 if isinstance(decision, TunedThresholdDecision) else 1
+    evaluation = SCORE_BYTES * size.examples * size.labels + SCORING_BYTES
+    # A fitted learner takes at most half as much memory as its training, which also has a snapshot.
+    return STORED_VALUE_BYTES * size.entries + max(trainings * training, training // 2 + evaluation)
