@@ -137,7 +137,7 @@ def half_bodies(targets: Targets) -> Iterator[Result]:
     with targets.new() as service, ExitStack() as opened:
         service.prepare()
         before = memory(service.api, "VmRSS")
-        size = 32 * MIB - 1
+        size = 8 * MIB - 1
         head = (
             "POST /v1/models/attacked/predict HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n"

@@ -25,7 +25,7 @@ CELLS = 1000
 def experiment_first(targets: Targets) -> Iterator[Result]:
     """Queue a large experiment, then upload and train: the upload must not wait for the experiment."""
     with targets.new({"COVEY_WORKER_CONCURRENCY": "1"}) as service:
-        service.prepare()
+        service.prepare(200)
         learners = [{**QUICK, "rounds": 3 + n} for n in range(CELLS // 50)]
         request = {
             "dataset_id": service.dataset,
