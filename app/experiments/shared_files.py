@@ -9,6 +9,7 @@ when the experiment has ended.
 from __future__ import annotations
 
 import hashlib
+import io
 
 import numpy as np
 
@@ -26,8 +27,11 @@ def folds_key(experiment_id: str) -> str:
 
 def save_folds(ctx: AppContext, experiment_id: str, folds: Folds) -> None:
     """Store the folds for the cells."""
+    # Numpy asks a file for its position, which the pipe of an upload to a bucket does not have.
+    content = io.BytesIO()
+    np.save(content, folds.of_example, allow_pickle=False)
     with ctx.storage.create(folds_key(experiment_id)) as file:
-        np.save(file, folds.of_example, allow_pickle=False)
+        file.write(content.getbuffer())
 
 
 def load_folds(ctx: AppContext, experiment_id: str) -> Folds | None:

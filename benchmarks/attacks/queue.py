@@ -36,9 +36,9 @@ def experiment_first(targets: Targets) -> Iterator[Result]:
         time.sleep(2.0)
         created = service.stack.call("POST", "/v1/datasets", 201, json={"name": "urgent"})
         began = time.monotonic()
-        service.stack.call(
-            "PUT", f"/v1/datasets/{created['id']}/content", 202, content=lines(departments(40))
-        )
+        path = f"/v1/datasets/{created['id']}/content"
+        headers = {"Content-Type": "application/octet-stream"}
+        service.stack.call("PUT", path, 202, content=lines(departments(40)), headers=headers)
         while job_state(service, "datasets", created["id"]) not in ("ready", "failed"):
             time.sleep(0.05)
         yield within("time until the upload was ready", time.monotonic() - began, 20.0)

@@ -6,16 +6,19 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import bucket
 import pytest
 from stack import BYTES, Stack, departments
+from waiting import wait_for
 
 from app.settings import Settings
 from app.storage import open_storage
 
 pytestmark = pytest.mark.system
 
+FOLDS = {"kind": "folds", "folds": 2}
 REQUEST = {"instances": [{"text": "parcel late courier delivery"}], "explain": True}
 
 
@@ -25,6 +28,18 @@ def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bucket.
         monkeypatch.setenv(name, value)
     with bucket.server(tmp_path / "bucket.log") as server:
         yield server
+
+
+def run_experiment(stack: Stack, dataset_id: str) -> dict[str, Any]:
+    learner = {"algorithm": "mp_boost", "rounds": 3}
+    body = {"dataset_id": dataset_id, "configurations": [{"learner": learner}], "split": FOLDS}
+    path = f"/v1/experiments/{stack.call('POST', '/v1/experiments', 202, json=body)['id']}"
+
+    def ended() -> dict[str, Any] | None:
+        experiment: dict[str, Any] = stack.call("GET", path, 200)
+        return experiment if experiment["state"] not in ("queued", "running") else None
+
+    return wait_for(ended, what="the experiment")
 
 
 def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, tmp_path: Path) -> None:
@@ -39,6 +54,7 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
         assert ended["state"] == "succeeded", ended
         before = stack.http.post("/v1/models/kept/predict", json=REQUEST)
         assert before.status_code == 200
+        assert run_experiment(stack, dataset["id"])["state"] == "succeeded"
 
         # The service needs no file of this machine.
         assert stack.stop() == 0
