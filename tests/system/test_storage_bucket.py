@@ -66,7 +66,7 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
         stack.call("POST", "/v1/models/copy/versions", 201, content=artifact, headers=BYTES)
 
         stack.call("DELETE", f"/v1/datasets/{dataset['id']}", 204)
-        assert {file.key.split("/")[0] for file in storage.all_files()} == {"artifacts"}
+        assert {file.key.split("/")[0] for file in storage.all_files()} == {"artifacts", "experiments"}
 
         # If the bucket is unavailable, only requests that need it fail.
         buckets.process.send_signal(signal.SIGKILL)
