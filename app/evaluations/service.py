@@ -136,9 +136,13 @@ def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
         jobs = {
             job.id: job
             for job in session.execute(
-                select(tables.Job.id, tables.Job.state, tables.Job.finished_at, tables.Job.error).where(
-                    tables.Job.id.in_([row.job_id for row in rows])
-                )
+                select(
+                    tables.Job.id,
+                    tables.Job.state,
+                    tables.Job.priority,
+                    tables.Job.finished_at,
+                    tables.Job.error,
+                ).where(tables.Job.id.in_([row.job_id for row in rows]))
             )
         }
         items = [to_response(row, jobs[row.job_id], with_result=False) for row in rows]
