@@ -253,8 +253,8 @@ def test_training_is_figure_2(
     learner = AdaBoostLC(rounds=3, covering=covering, template=template, smoothing=smoothing)
     with pytest.MonkeyPatch.context() as patch:
         if small_blocks:  # as if the training part were too large for one block and for the gathered values
-            patch.setattr(weight_sums, "_BLOCK_SCORES", K)
-            patch.setattr(weight_sums, "_MAX_GATHERED", 0)
+            patch.setattr(weight_sums, "BLOCK_SCORES", K)
+            patch.setattr(weight_sums, "MAX_GATHERED", 0)
         curve = curve_of(learner, frozen(noncanonical(X, seed=len(X))), Y)
     before = literal.loss()
     for measures in curve:
