@@ -57,7 +57,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@attack("hostile manifests")
+@attack("hostile manifests", short=True)
 def manifests(targets: Targets) -> Iterator[Result]:
     """Import each forged artifact; afterwards every list must still work."""
     service = targets.shared
