@@ -20,10 +20,12 @@ LARGE = {
 }
 
 
-def _train(service: Service, dataset: str, model: str, **request: Any) -> dict[str, Any]:
+def _train(
+    service: Service, dataset: str, model: str, seconds: float = LONGEST_SECONDS, **request: Any
+) -> dict[str, Any]:
     """Train a version, and cancel the job if it takes long. Returns the job."""
     job = service.stack.train(dataset, model=model, **request)["id"]
-    until(lambda: service.stack.job(job)["state"] in ENDED, f"the end of {model}", LONGEST_SECONDS)
+    until(lambda: service.stack.job(job)["state"] in ENDED, f"the end of {model}", seconds)
     service.request("POST", f"/v1/training-jobs/{job}/cancel")
     return service.stack.finished(job, 120)
 
@@ -70,11 +72,12 @@ def loading(targets: Targets) -> Iterator[Result]:
     service = targets.shared
     many = [
         {"features": {f"f{i % 50}": float(i % 13), "g": i / 7}, "labels": [f"l{i % 2500}"]}
-        for i in range(5000)
+        for i in range(2500)
     ]
     dataset = service.stack.dataset(many)["id"]
     learner = {"algorithm": "mp_boost", "rounds": 100}
-    job = _train(service, dataset, "thresholds", learner=learner)
+    job = _train(service, dataset, "thresholds", 10 * LONGEST_SECONDS, learner=learner)
+    yield expect("2,500 labels: state of the job", job["state"], "succeeded", "failed")
     yield from _judge(service, "2,500 labels", job, {"features": {"f1": 1.0, "g": 3.0}})
     for algorithm in ("h_rls", "mmp", "svm"):
         for size in (1e100, 1e155, 1e300):
