@@ -17,6 +17,7 @@ from app.db.session import Database
 from app.evaluations import api as evaluations
 from app.experiments import api as experiments
 from app.health import api as health
+from app.health.routed_versions import RoutedVersions
 from app.http import docs_page, openapi, problem_handlers
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         app.state.event_streams = EventStreams(context.db, settings, lambda: bool(app.state.draining))
+        app.state.routed_versions = RoutedVersions(context, app.state.loaded)
         yield
         await app.state.event_streams.close()
         app.state.rates.close()

@@ -5,6 +5,12 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 PROCESS = CollectorRegistry()
+FALLBACKS = Counter(
+    "covey_routing_fallbacks",
+    "Messages that went to the fallback because the version of the router cannot be loaded.",
+    ["router"],
+    registry=PROCESS,
+)
 REQUESTS = Counter("covey_requests", "Number of requests.", ["operation", "status"], registry=PROCESS)
 SECONDS = Histogram(
     "covey_request_seconds", "Time from request to response.", ["operation"], registry=PROCESS

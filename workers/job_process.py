@@ -23,6 +23,7 @@ from app.http.errors import job_problem, make_problem
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
 from app.parent_death import set_parent_death_signal
+from app.storage import MissingFileError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 from models.errors import CoveyError
 from workers import job_kinds
@@ -143,9 +144,16 @@ def _run(ctx: AppContext, claim: Claim) -> None:
     except MemoryError:
         detail = "the job needs more memory than the machine has; use fewer features, or a larger machine"
         job_kinds.fail(ctx, claim, _problem("out_of_memory", detail))
+    except MissingFileError as error:
+        log.error("storage.file_missing", key=error.key)  # noqa: TRY400 - a traceback adds nothing
+        detail = f"the storage does not contain the file {error.key}; restore the storage from a backup"
+        job_kinds.fail(ctx, claim, _problem("file_missing", detail))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in UNAVAILABLE_ERRNOS:
             raise
+        # Libraries report errors of the file system in their own ways, for example a file that has vanished
+        # with its folder. If the storage is unavailable, it is the likely cause, and the job is repeated.
+        ctx.storage.check()
         # A bug: a retry would only repeat it, so the job fails.
         log.exception("job.internal_error")
         detail = f"internal error; the worker's log contains the cause under {claim.job_id}"

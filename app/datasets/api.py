@@ -15,6 +15,7 @@ from app.http.errors import Unsupported
 from app.http.idempotency import IdempotencyHeader
 from app.http.paging import PageQuery
 from app.http.schemas import DatasetId
+from app.http.storage_threads import run_in_storage_thread
 from app.http.uploads import receive
 
 router = resource("datasets")
@@ -29,13 +30,16 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
     responses={**responses(409), **response_headers(201, "Location")},
     response_description="The data set.",
 )
-def create(ctx: Context, idempotency: IdempotencyHeader, body: DatasetCreate, response: Response) -> Dataset:
+async def create(
+    ctx: Context, idempotency: IdempotencyHeader, body: DatasetCreate, response: Response
+) -> Dataset:
     """Create a data set.
 
     Either upload its content with `PUT /v1/datasets/{dataset_id}/content` afterwards, or include its examples
     in this request.
     """
-    dataset = service.create(ctx, body, idempotency)
+    run_in_thread = to_thread.run_sync if body.examples is None else run_in_storage_thread
+    dataset = await run_in_thread(service.create, ctx, body, idempotency)
     response.headers["Location"] = f"/v1/datasets/{dataset.id}"
     return dataset
 
@@ -136,9 +140,9 @@ async def upload_content(
     responses=responses(404, 409),
     response_description="A page of examples.",
 )
-def list_examples(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
+async def list_examples(ctx: Context, dataset_id: DatasetId, page: PageQuery) -> ExamplePage:
     """List the examples of a ready data set in the order of its content."""
-    return example_pages.page(ctx, dataset_id, page)
+    return await run_in_storage_thread(example_pages.page, ctx, dataset_id, page)
 
 
 @router.get(

@@ -5,19 +5,34 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import structlog
+
 from app.context import AppContext
 from app.datasets import service
 from app.datasets.schemas import ExampleItem, ExamplePage
+from app.http.errors import NotReady
 from app.http.paging import Page, encode_cursor
 from models.data.examples import Documents, Examples, FeatureRows
 from models.data.store import StoredExamples
+from models.errors import BadDataError
+
+log = structlog.get_logger()
 
 
 def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
     """Return a page of the examples of a ready data set, in the order of its content."""
     row = service.get_ready(ctx, dataset_id)
     assert row.storage_key is not None, "a ready data set has a file"  # noqa: S101
-    stored = StoredExamples(ctx.storage.local(row.storage_key))
+    path = ctx.storage.local(row.storage_key)
+    try:
+        stored = StoredExamples(path)
+    except BadDataError as error:
+        log.error("storage.file_damaged", key=row.storage_key)  # noqa: TRY400 - a traceback adds nothing
+        raise NotReady(
+            f"the file of data set {dataset_id} is damaged; restore the storage from a backup",
+            code="file_damaged",
+            headers={"Retry-After": "60"},
+        ) from error
     first = page.after_number() + 1
     items = _to_items(stored.page(first, page.limit))
     more = first + page.limit < stored.n_examples

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import Query, Request, Response
 
 from app.evaluations import service
@@ -20,6 +22,7 @@ from app.http.guards import has_scope
 from app.http.idempotency import IdempotencyHeader
 from app.http.paging import PageQuery
 from app.http.schemas import ModelName
+from app.http.storage_threads import run_in_storage_thread
 from app.registry.api import Number
 
 router = resource("evaluations")
@@ -36,11 +39,13 @@ Texts = Annotated[
     responses=responses(404),
     response_description="The evaluation.",
 )
-def get_of_training(
+async def get_of_training(
     ctx: Context, request: Request, name: ModelName, version: Number, texts: Texts = False
 ) -> TrainingEvaluation:
     """Get the evaluation of a version on its own training and test part: by label, by score, by document."""
-    return service.get_of_training(ctx, name, version, texts=_check_scope(request, texts))
+    texts = _check_scope(request, texts)
+    run_in_thread = run_in_storage_thread if texts else to_thread.run_sync
+    return await run_in_thread(partial(service.get_of_training, ctx, name, version, texts=texts))
 
 
 @router.post(
@@ -81,7 +86,7 @@ def list(ctx: Context, name: ModelName, version: Number, page: PageQuery) -> Eva
     responses=responses(404),
     response_description="The evaluation.",
 )
-def get(
+async def get(
     ctx: Context,
     request: Request,
     name: ModelName,
@@ -90,7 +95,9 @@ def get(
     texts: Texts = False,
 ) -> Evaluation:
     """Get an evaluation: its state, and its result or error once it has ended."""
-    return service.get(ctx, name, version, evaluation_id, texts=_check_scope(request, texts))
+    texts = _check_scope(request, texts)
+    run_in_thread = run_in_storage_thread if texts else to_thread.run_sync
+    return await run_in_thread(partial(service.get, ctx, name, version, evaluation_id, texts=texts))
 
 
 def _check_scope(request: Request, texts: bool) -> bool:

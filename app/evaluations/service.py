@@ -27,6 +27,7 @@ from app.limits import service as limits
 from app.registry import service as versions
 from models.data.examples import Examples
 from models.data.store import StoredExamples
+from models.errors import BadDataError
 from models.mail import read_email
 from models.mail.email import Email
 
@@ -174,7 +175,7 @@ def _add_texts(ctx: AppContext, dataset_id: str, part: PartEvaluation, content: 
         return
     try:
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
-    except FileNotFoundError:  # deleted after the database was read
+    except (FileNotFoundError, BadDataError):  # deleted after the database was read, or damaged
         return
     for document, fields in zip(part.worst, content["worst"], strict=True):
         document.text = _text(stored.page(fields["position"], 1))

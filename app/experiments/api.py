@@ -16,6 +16,7 @@ from app.http.base_route import Context, ReadScope, TrainScope, resource, respon
 from app.http.errors import NotAcceptable
 from app.http.idempotency import IdempotencyHeader
 from app.http.paging import PageQuery
+from app.http.storage_threads import run_in_storage_thread
 
 router = resource("experiments")
 
@@ -93,7 +94,7 @@ def cancel(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     },
     response_description="The report.",
 )
-def get_report(
+async def get_report(
     ctx: Context,
     request: Request,
     experiment_id: ExperimentId,
@@ -108,10 +109,10 @@ def get_report(
     """
     form = format or negotiate_format(request.headers.get("accept", ""))
     if form == "json":
-        return reports.get(ctx, experiment_id)
+        return await run_in_storage_thread(reports.get, ctx, experiment_id)
     headers = {"Content-Security-Policy": html.CONTENT_SECURITY_POLICY} if form == "html" else {}
     headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
-    text = reports.get_as(ctx, experiment_id, form)
+    text = await run_in_storage_thread(reports.get_as, ctx, experiment_id, form)
     return Response(text, media_type=f"{MEDIA_TYPES[form]}; charset=utf-8", headers=headers)
 
 

@@ -37,6 +37,8 @@ class Ready(ResponseModel):
     """Number of workers that have sent a heartbeat in the last 15 seconds."""
     queue_seconds: float
     """Waiting time of the oldest job that is due, in seconds; 0 if no job waits."""
+    warnings: list[str] | None = None
+    """Problems of single models, which another process of the service has too. Absent if there are none."""
 
 
 @router.get("/health/live", response_description="The process responds.")
@@ -57,7 +59,10 @@ def ready(ctx: Context, request: Request) -> Ready:
     state = check_readiness(ctx)
     if not state.ready:
         raise NotReady("; ".join(state.reasons), headers={"Retry-After": "5"})
-    return Ready(status="ready", workers=state.workers, queue_seconds=state.queue_seconds)
+    warnings: list[str] = request.app.state.routed_versions.problems()
+    return Ready(
+        status="ready", workers=state.workers, queue_seconds=state.queue_seconds, warnings=warnings or None
+    )
 
 
 @router.get(

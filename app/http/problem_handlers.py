@@ -41,7 +41,7 @@ from app.http.errors import (
     make_problem,
 )
 from app.http.json_body import escape
-from app.storage import StorageUnavailableError
+from app.storage import MissingFileError, StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 
 log = structlog.get_logger()
@@ -67,6 +67,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(IntegrityError, _integrity_error)
     app.add_exception_handler(StaleDataError, _stale_data)
     app.add_exception_handler(StorageUnavailableError, _storage_unavailable)
+    app.add_exception_handler(MissingFileError, _missing_file)
     app.add_exception_handler(ClientDisconnect, _client_disconnected)
     app.add_exception_handler(Exception, _internal_error)
 
@@ -173,18 +174,32 @@ def _conflict(request: Request, detail: str) -> Response:
 
 
 async def _storage_unavailable(request: Request, error: Exception) -> Response:
-    log.error("storage.unavailable", reason=str(error))
-    problem = NotReady("the storage is unavailable; try again", headers={"Retry-After": "5"})
+    assert isinstance(error, OSError)  # noqa: S101 - registered for errors of the operating system
+    log.error("storage.unavailable", reason=error.strerror)
+    problem = NotReady(
+        "the storage is unavailable or full; try again later",
+        code="storage_unavailable",
+        headers={"Retry-After": "5"},
+    )
+    return to_response(problem.problem(_request_id(request)), problem.headers)
+
+
+async def _missing_file(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MissingFileError)  # noqa: S101 - registered for this class
+    log.error("storage.file_missing", key=error.key)
+    problem = NotReady(
+        "the storage does not contain a file of this resource; restore the storage from a backup",
+        code="file_missing",
+        headers={"Retry-After": "60"},
+    )
     return to_response(problem.problem(_request_id(request)), problem.headers)
 
 
 async def _system_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)  # noqa: S101 - registered for this class
-    if error.errno not in UNAVAILABLE_ERRNOS:
-        return await _internal_error(request, error)
-    log.error("disk.unavailable", reason=error.strerror)
-    problem = NotReady("the disk is full or unavailable; try again later", headers={"Retry-After": "30"})
-    return to_response(problem.problem(_request_id(request)), problem.headers)
+    if error.errno in UNAVAILABLE_ERRNOS:
+        return await _storage_unavailable(request, error)
+    return await _internal_error(request, error)
 
 
 async def _client_disconnected(request: Request, error: Exception) -> Response:  # noqa: ARG001

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import Header, Path, Request, Response
 from fastapi.responses import FileResponse
 
@@ -15,7 +14,8 @@ from app.http.idempotency import StreamedIdempotencyHeader
 from app.http.json_body import refuse_encoding
 from app.http.paging import PageQuery
 from app.http.schemas import ModelName, Name
-from app.http.uploads import receive
+from app.http.storage_threads import run_in_storage_thread
+from app.http.uploads import InStorageThread, receive_file
 from app.registry import service
 from app.registry.schemas import Alias, AliasPut, Model, ModelPage, ModelVersion, ModelVersionPage
 
@@ -96,9 +96,11 @@ async def import_version(
     exist, it is created. If it has no alias `live`, the alias is set to the imported version.
     """
     refuse_encoding(request)
-    key = service.artifact_key()
-    await receive(ctx.storage, key, request.stream(), limit=ctx.settings.max_artifact_bytes, what="artifact")
-    version = await to_thread.run_sync(service.import_version, ctx, name, key, idempotency)
+    # The artifact is checked in a local file first, so that the storage receives it once, and only if valid.
+    async with InStorageThread(ctx.storage.temporary_file(".covey")) as path:
+        limit = ctx.settings.max_artifact_bytes
+        sha256 = await receive_file(path, request.stream(), limit=limit, what="artifact")
+        version = await run_in_storage_thread(service.import_version, ctx, name, path, idempotency.of(sha256))
     response.headers["Location"] = f"/v1/models/{name}/versions/{version.version}"
     return version
 
@@ -150,7 +152,7 @@ def delete_version(ctx: Context, name: ModelName, version: Number) -> None:
         },
     },
 )
-def download_artifact(
+async def download_artifact(
     ctx: Context,
     name: ModelName,
     version: Number,
@@ -162,7 +164,7 @@ def download_artifact(
 
     The `ETag` is the SHA-256 of the file. To resume an interrupted download, send a `Range`.
     """
-    path, artifact = service.artifact_path(ctx, name, version)
+    path, artifact = await run_in_storage_thread(service.artifact_path, ctx, name, version)
     if range_ is not None:
         _check_range(range_, artifact.size_bytes)
     return FileResponse(

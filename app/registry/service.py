@@ -140,16 +140,39 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
     ctx.deletion.delete([key])
 
 
-def import_version(ctx: AppContext, name: str, key: str, idempotency: Idempotency) -> ModelVersion:
-    """Publish an uploaded artifact as the next version of a model.
+def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempotency) -> ModelVersion:
+    """Publish an artifact as the next version of a model.
 
-    The whole artifact is verified before the version is inserted. If the import is rejected, or repeats an
-    earlier import, the file under ``key`` is deleted.
+    The whole artifact is verified before it is stored, and stored before the version is inserted.
+
+    Args:
+        ctx: the application context.
+        name: name of the model; it is created if it does not exist.
+        path: the received artifact, in a temporary file of the storage.
+        idempotency: with the digest of the artifact in its fingerprint.
 
     Raises:
         Invalid: the file is not an artifact that this release can serve.
         Conflict: the idempotency key was used with another artifact.
     """
+    if (first := idempotency.first_response(ctx.db, ModelVersion)) is not None:
+        return first
+    try:
+        pipeline, provenance = imports.read(path, ctx.settings)
+    except ArtifactError as error:
+        raise from_learning(error) from error
+    stored = ctx.storage.put(f"artifacts/{new_id('req')}.covey", path)
+    new = NewVersion(
+        model=name,
+        pipeline=pipeline,
+        artifact=stored,
+        metrics=provenance.metrics.model_dump(exclude_none=True) if provenance.metrics else {},
+        warnings=list(pipeline.summary_.warnings),
+        dataset_id=None,
+        dataset_sha256=provenance.dataset_sha256,
+        training_job_id=None,
+        timings={},
+    )
     published = False
 
     def work(tx: Transaction) -> ModelVersion:
@@ -163,35 +186,13 @@ def import_version(ctx: AppContext, name: str, key: str, idempotency: Idempotenc
         return version
 
     try:
-        path = ctx.storage.local(key)
-        pipeline, provenance = imports.read(path, ctx.settings)
-        stored = ctx.storage.put(key, path)
-        new = NewVersion(
-            model=name,
-            pipeline=pipeline,
-            artifact=stored,
-            metrics=provenance.metrics.model_dump(exclude_none=True) if provenance.metrics else {},
-            warnings=list(pipeline.summary_.warnings),
-            dataset_id=None,
-            dataset_sha256=provenance.dataset_sha256,
-            training_job_id=None,
-            timings={},
-        )
-        version = idempotency.of(stored.sha256).run(ctx.db, ModelVersion, work)
-    except ArtifactError as error:
-        ctx.storage.delete(key)
-        raise from_learning(error) from error
+        version = idempotency.run(ctx.db, ModelVersion, work)
     except ApiError:
-        ctx.storage.delete(key)
+        ctx.deletion.delete([stored.key])
         raise
-    if not published:  # an earlier request with this idempotency key has published another copy of the file
-        ctx.storage.delete(key)
+    if not published:  # a simultaneous request with this idempotency key has published another copy
+        ctx.deletion.delete([stored.key])
     return version
-
-
-def artifact_key() -> str:
-    """Return a new storage key for an imported artifact."""
-    return f"artifacts/{new_id('req')}.covey"
 
 
 @retry_deadlocks

@@ -205,6 +205,8 @@ class Decision(ResponseModel):
     explanation: list[LabelExplanation] | None = None
     """An explanation of each predicted label in `ranking`. Absent if it was not requested, no label is
     predicted, or the learner cannot explain its scores."""
+    fallback_reason: str | None = None
+    """Why the version could not decide, so that the message went to the fallback. Absent if it decided."""
     message: MessageSummary
     """Summary of the routed message."""
 

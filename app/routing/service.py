@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -17,6 +18,7 @@ from app.db.upsert import insert_if_absent, upsert
 from app.http.errors import ApiError, Conflict, Invalid, NotFound
 from app.http.paging import Page, by_name, newest_first_up_to
 from app.ids import new_id
+from app.metrics import FALLBACKS
 from app.registry import service as registry
 from app.routing.decision_rules import RoutingOutcome, apply_rules, decision_ranking, fallback_outcome
 from app.routing.schemas import (
@@ -31,7 +33,7 @@ from app.routing.schemas import (
     ShadowDecision,
 )
 from app.serving.instances import mail_to_text
-from app.serving.loaded_models import LoadedModels
+from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
 from app.serving.prediction import label_explanations, load_version, ranked_labels
 from models.mail import MailDocument
 from models.pipeline import Pipeline, Prediction
@@ -100,6 +102,16 @@ def page(db: Database, page: Page) -> RouterPage:
         return RouterPage(items=[_router_to_response(row) for row in rows], next_cursor=cursor)
 
 
+def used_versions(db: Database) -> list[tuple[str, tables.ModelVersion]]:
+    """Return the name of each router with the version that it uses now."""
+    used = []
+    with db.read() as session:
+        for router in session.scalars(select(tables.Router).order_by(tables.Router.name)).all():
+            with suppress(NotFound):
+                used.append((router.name, registry.resolve(session, router.model, router.config["version"])))
+    return used
+
+
 def delete(db: Database, name: str) -> None:
     """Delete a router. Its decisions are kept."""
     with db.write() as tx:
@@ -128,11 +140,19 @@ def route(
     if earlier is not None:
         return earlier, False
     config = RouterPut.model_validate(router.config)
-    version, pipeline = load_version(ctx, loaded, config.model, config.version)
-    prediction = _predict(pipeline, mail, explain=config.explain if explain is None else explain)
-    readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
-    outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
-    decision = _build_decision(ctx, router.name, version, outcome, prediction, mail)
+    try:
+        version, pipeline = load_version(ctx, loaded, config.model, config.version)
+    except ArtifactUnavailable as error:
+        # Somebody must read the message, although nobody may notice the version for days.
+        log.error("routing.fallback", router=name, reason=error.detail)  # noqa: TRY400 - expected
+        FALLBACKS.labels(name).inc()
+        decision = _build_decision(ctx, name, error.version, fallback_outcome(config), None, mail)
+        decision.fallback_reason = error.detail
+    else:
+        prediction = _predict(pipeline, mail, explain=config.explain if explain is None else explain)
+        readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
+        outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
+        decision = _build_decision(ctx, name, version, outcome, prediction, mail)
     values: dict[str, Any] = {
         "id": decision.decision_id,
         "router_id": router.id,
@@ -258,12 +278,12 @@ def _build_decision(
     router: str,
     version: tables.ModelVersion,
     outcome: RoutingOutcome,
-    prediction: Prediction,
+    prediction: Prediction | None,
     mail: MailDocument,
 ) -> Decision:
-    ranking = decision_ranking(prediction, outcome, ctx.settings.decision_ranking)
+    ranking = decision_ranking(prediction, outcome, ctx.settings.decision_ranking) if prediction else []
     ranked = {item.label for item in ranking}
-    explanations = [item for item in prediction.explanation if item.label in ranked]
+    explanations = [item for item in prediction.explanation if item.label in ranked] if prediction else []
     return Decision(
         decision_id=new_id("dec"),
         router=router,

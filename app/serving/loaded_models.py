@@ -3,17 +3,55 @@
 Versions are immutable, so a cached version is never out of date. Aliases are not cached: every request reads
 the version of an alias from the database. The arrays of a version are memory maps of its artifact, so
 processes share the pages of the file.
+
+Threads of this module load the files, because a slow storage can take any length of time. Requests wait for
+them only so long and in limited number, so that requests that need no file always find a free thread.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from concurrent.futures import Future, wait
+from pathlib import Path
 
+from app.db import open_sessions
 from app.db.tables import ModelVersion
-from app.storage import Storage
+from app.http.errors import NotReady
+from app.storage import MissingFileError, Storage, StorageUnavailableError
 from models import artifact
+from models.errors import ArtifactError
 from models.pipeline import Pipeline
+
+MAX_LOADING = 4
+"""Number of versions that are loaded at the same time."""
+
+MAX_QUEUED = 16
+"""Number of versions that are loaded or wait to be loaded."""
+
+MAX_WAITING = 16
+"""Number of requests that wait for versions. The API has 40 threads for requests."""
+
+WAIT_SECONDS = 10.0
+"""How long a request waits. The version continues to load, so a later request finds it in memory."""
+
+
+class ArtifactUnavailable(NotReady):
+    """The artifact of a version is missing or damaged, until it is restored.
+
+    Args:
+        version: the version.
+        reason: what is wrong with the artifact.
+    """
+
+    def __init__(self, version: ModelVersion, reason: str) -> None:
+        super().__init__(
+            f"version {version.version} of {version.model} cannot be loaded, because its artifact {reason}; "
+            "restore the file from a backup, or use another version",
+            code="artifact_unavailable",
+            headers={"Retry-After": "60"},
+        )
+        self.version = version
 
 
 class LoadedModels:
@@ -28,36 +66,105 @@ class LoadedModels:
         self._storage = storage
         self._capacity = capacity
         self._lock = threading.Lock()
-        self._loading: dict[str, threading.Lock] = {}
+        self._waiting = 0
+        self._loading: dict[str, Future[Pipeline]] = {}
+        self._turns = threading.Semaphore(MAX_LOADING)
         self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
+        self._damaged: OrderedDict[str, tuple[_FileIdentity, str]] = OrderedDict()
 
     def get(self, version: ModelVersion) -> Pipeline:
         """Return the pipeline of a version; load and verify it if it is not in memory.
 
         Raises:
-            ArtifactError: the file is damaged.
-            FileNotFoundError: the file does not exist.
+            ArtifactUnavailable: the file is damaged.
+            MissingFileError: the file does not exist.
+            NotReady: the storage is too slow.
+            StorageUnavailableError: the storage is unavailable.
         """
         key = version.artifact_key
         with self._lock:
             if key in self._pipelines:
                 self._pipelines.move_to_end(key)
                 return self._pipelines[key]
-            loading = self._loading.setdefault(key, threading.Lock())
-        # One thread loads the file. Only threads that need the same version wait for it.
-        with loading:
+            open_sessions.refuse_if_any("loading a version")
+            loading = self._loading.get(key)
+            if self._waiting >= MAX_WAITING or (loading is None and len(self._loading) >= MAX_QUEUED):
+                raise _too_slow(version)
+            if loading is None:
+                loading = self._loading[key] = Future()
+                threading.Thread(
+                    target=self._load, args=(key, loading), name=f"load-{key}", daemon=True
+                ).start()
+            self._waiting += 1
+        try:
+            wait((loading,), WAIT_SECONDS)
+        finally:
             with self._lock:
-                if key in self._pipelines:
-                    return self._pipelines[key]
-            try:
-                pipeline = artifact.load(self._storage.local(key))
-            except BaseException:
-                with self._lock:
-                    self._loading.pop(key, None)
-                raise
+                self._waiting -= 1
+        if not loading.done():
+            raise _too_slow(version)
+        try:
+            return loading.result()
+        except ArtifactError as error:
+            raise ArtifactUnavailable(version, f"is damaged ({error})") from error
+
+    def damaged(self) -> dict[str, str]:
+        """Return what is wrong with the artifacts that could not be loaded last time, by storage key."""
+        with self._lock:
+            return {key: reason for key, (_, reason) in self._damaged.items()}
+
+    def _load(self, key: str, loading: Future[Pipeline]) -> None:
+        try:
+            with self._turns:
+                pipeline = self._read(key)
+        except BaseException as error:  # noqa: BLE001 - the requests that wait get it
             with self._lock:
-                self._pipelines[key] = pipeline
-                self._loading.pop(key, None)
-                while len(self._pipelines) > self._capacity:
-                    self._pipelines.popitem(last=False)
-            return pipeline
+                self._loading.pop(key)
+            loading.set_exception(error)
+            return
+        with self._lock:
+            self._loading.pop(key)
+            self._pipelines[key] = pipeline
+            while len(self._pipelines) > self._capacity:
+                self._pipelines.popitem(last=False)
+        loading.set_result(pipeline)
+
+    def _read(self, key: str) -> Pipeline:
+        path = self._storage.local(key)
+        try:
+            identity = _identity(path)
+            with self._lock:
+                damaged, reason = self._damaged.pop(key, (None, ""))
+            # Verifying a large file takes seconds, so the same file is not verified again for every message.
+            if damaged != identity:
+                try:
+                    return artifact.load(path)
+                except ArtifactError as error:
+                    reason = str(error)
+        except FileNotFoundError as error:
+            raise MissingFileError(key) from error
+        except OSError as error:
+            raise StorageUnavailableError(str(error), error.strerror or type(error).__name__) from error
+        with self._lock:
+            self._damaged[key] = (identity, reason)
+            while len(self._damaged) > self._capacity:
+                self._damaged.popitem(last=False)
+        raise ArtifactError(reason)
+
+
+_FileIdentity = tuple[int, int, int, int]
+
+
+def _identity(path: Path) -> _FileIdentity:
+    """Return values that change if a file is replaced or written."""
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _too_slow(version: ModelVersion) -> NotReady:
+    return NotReady(
+        f"version {version.version} of {version.model} is still being loaded, because the storage is slow or "
+        "many versions are requested; try again",
+        code="storage_unavailable",
+        headers={"Retry-After": "5"},
+    )

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from app.context import AppContext
 from app.db import tables
-from app.http.errors import NotFound, from_learning
+from app.http.errors import from_learning
 from app.registry import service as registry
 from app.serving.instances import to_documents
-from app.serving.loaded_models import LoadedModels
+from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
 from app.serving.schemas import (
     LabelExplanation,
     Prediction,
@@ -18,6 +18,7 @@ from app.serving.schemas import (
     RankedLabel,
     Term,
 )
+from app.storage import MissingFileError
 from models import pipeline as learning
 from models.errors import CoveyError
 from models.pipeline import Pipeline
@@ -57,14 +58,22 @@ def load_version(
 
     Raises:
         NotFound: there is no such model, version or alias.
+        ArtifactUnavailable: the file of the version is missing or damaged.
+        NotReady: the version is not in memory, and the storage is slow.
+        StorageUnavailableError: the version is not in memory, and the storage is unavailable.
     """
-    with ctx.db.read() as session:
-        version = registry.resolve(session, name, ref)
-    try:
-        return version, loaded.get(version)
-    except FileNotFoundError as error:
-        # Another request deleted the version after this one had read its row.
-        raise NotFound(f"version {version.version} of {name} has just been deleted") from error
+    missing: str | None = None
+    while True:
+        with ctx.db.read() as session:
+            version = registry.resolve(session, name, ref)
+        try:
+            return version, loaded.get(version)
+        except MissingFileError as error:
+            # Another request may have deleted the version after this one had read its row. Then the row is
+            # gone, or the alias names another version.
+            if missing == version.artifact_key:
+                raise ArtifactUnavailable(version, "is missing") from error
+            missing = version.artifact_key
 
 
 def to_response(prediction: learning.Prediction, *, explain: bool) -> Prediction:

@@ -11,15 +11,19 @@ from fastapi import FastAPI
 from sqlalchemy import exc
 
 from app.http import problem_handlers
-from app.storage import StorageUnavailableError
+from app.storage import MissingFileError, StorageUnavailableError
+
+STORAGE_ERRORS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.ENODEV, errno.ESTALE),
+    *(errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN),
+)
 
 UNAVAILABLE = {
     "the database does not respond": exc.OperationalError("SELECT 1", {}, OSError("connection refused")),
     "the connection is closed": exc.InterfaceError("SELECT 1", {}, OSError("connection closed")),
     "every connection is in use": exc.TimeoutError("QueuePool limit"),
-    "the disk is full": OSError(errno.ENOSPC, "No space left on device"),
-    "the quota is used up": OSError(errno.EDQUOT, "Disk quota exceeded"),
     "the bucket does not respond": StorageUnavailableError("timeout"),
+    **{f"the storage returns {errno.errorcode[number]}": OSError(number, "…") for number in STORAGE_ERRORS},
 }
 
 
@@ -45,9 +49,18 @@ def send_request(error: Exception) -> tuple[int, str, str | None]:
 @pytest.mark.parametrize("cause", UNAVAILABLE)
 def test_an_unavailable_dependency_returns_503_and_retry_after(cause: str) -> None:
     status, code, retry_after = send_request(UNAVAILABLE[cause])
-    assert (status, code) == (503, "not_ready")
+    in_database = isinstance(UNAVAILABLE[cause], exc.SQLAlchemyError)
+    assert (status, code) == (503, "not_ready" if in_database else "storage_unavailable")
     assert retry_after is not None
     assert int(retry_after) > 0
+
+
+def test_a_missing_file_has_an_error_of_its_own() -> None:
+    assert send_request(MissingFileError("experiments/exp_1.job_1.1.safetensors")) == (
+        503,
+        "file_missing",
+        "60",
+    )
 
 
 def test_other_os_errors_return_500() -> None:

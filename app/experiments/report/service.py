@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import structlog
+
 from app.context import AppContext
 from app.experiments import service
 from app.experiments.report import csv, html, markdown
@@ -11,6 +13,8 @@ from app.experiments.report.build import build_report
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
 from app.jobs.queue import FINISHED
 from app.version import __version__
+
+log = structlog.get_logger()
 
 RENDERERS: Mapping[ReportFormat, Callable[[ExperimentReport], str]] = {
     "markdown": markdown.render,
@@ -55,6 +59,9 @@ def _stored(ctx: AppContext, experiment_id: str, form: str, render: Callable[[],
         return ctx.storage.local(key).read_bytes().decode()  # bytes, because text mode changes line ends
     except FileNotFoundError:
         text = render()
-    with ctx.storage.create(key) as file:
-        file.write(text.encode())
+    try:
+        with ctx.storage.create(key) as file:
+            file.write(text.encode())
+    except OSError as error:
+        log.warning("report.not_stored", experiment_id=experiment_id, reason=error.strerror)
     return text

@@ -229,10 +229,9 @@ def test_a_missing_version_or_evaluation_is_not_found(ctx: AppContext) -> None:
 def test_the_error_for_an_imported_version_explains_how_to_evaluate_it(ctx: AppContext) -> None:
     train(ctx, in_process.dataset(ctx, departments(40)))
     path, _ = versions.artifact_path(ctx, "m", 1)
-    key = versions.artifact_key()
-    with ctx.storage.create(key) as file:
-        file.write(path.read_bytes())
-    versions.import_version(ctx, "copy", key, in_process.WITHOUT_KEY)
+    with ctx.storage.temporary_file() as copy:
+        copy.write_bytes(path.read_bytes())
+        versions.import_version(ctx, "copy", copy, in_process.WITHOUT_KEY)
     with pytest.raises(NotFound, match="to evaluate it on a data set") as rejected:
         service.get_of_training(ctx, "copy", 1, texts=False)
     assert rejected.value.code == "not_evaluated"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -224,11 +225,11 @@ def test_a_repeated_import_creates_one_version_and_keeps_one_file(
     ctx: AppContext, pipeline: Pipeline
 ) -> None:
     def send(idempotency_key: str | None, seed: int = 0) -> ModelVersion:
-        key = registry.artifact_key()
-        with ctx.storage.create(key) as file, ctx.storage.temporary_file() as path:
+        with ctx.storage.temporary_file() as path:
             artifact.save(pipeline, path, extra={"seed": seed})
-            file.write(path.read_bytes())
-        return registry.import_version(ctx, "m", key, Idempotency("key_1", idempotency_key, "path"))
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            idempotency = Idempotency("key_1", idempotency_key, "path").of(sha256)
+            return registry.import_version(ctx, "m", path, idempotency)
 
     first = send("k")
     assert send("k").model_dump_json() == first.model_dump_json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -10,10 +11,19 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from waiting import LIMIT_SECONDS, wait_for
 
 from app.db.tables import ModelVersion
-from app.serving.loaded_models import LoadedModels
-from app.storage import LocalStorage
+from app.http.errors import NotReady
+from app.serving import loaded_models
+from app.serving.loaded_models import (
+    MAX_LOADING,
+    MAX_QUEUED,
+    MAX_WAITING,
+    ArtifactUnavailable,
+    LoadedModels,
+)
+from app.storage import LocalStorage, MissingFileError, StorageUnavailableError
 from models import artifact
 from models.errors import ArtifactError
 from models.pipeline import Pipeline
@@ -32,6 +42,12 @@ class Loader:
         self.loads[path.name] += 1
         self.before_load(path.name)
         return cast("Pipeline", f"pipeline {path.name} {self.loads[path.name]}")
+
+
+@pytest.fixture(autouse=True)
+def long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a load may take long."""
+    monkeypatch.setattr(loaded_models, "WAIT_SECONDS", LIMIT_SECONDS)
 
 
 @pytest.fixture
@@ -63,7 +79,7 @@ def get_concurrently(models: LoadedModels, keys: str) -> list[Pipeline | BaseExc
         start.wait(30)
         try:
             return models.get(version(key))
-        except (ArtifactError, FileNotFoundError) as error:
+        except (ArtifactUnavailable, MissingFileError) as error:
             return error
 
     with ThreadPoolExecutor(len(keys)) as pool:
@@ -126,24 +142,120 @@ def test_a_failed_load_raises_in_every_thread_and_can_be_repeated(
 
     loader.before_load = fail
     errors = get_concurrently(models, "a" * THREADS)
-    assert [type(error) for error in errors] == [ArtifactError] * THREADS
+    assert [type(error) for error in errors] == [ArtifactUnavailable] * THREADS
     loader.before_load = lambda _name: None
     failed = loader.loads["a"]
+    assert failed == 1, "a damaged file is not verified again"
+    assert models.damaged() == {"artifacts/a": "the file is damaged"}
+    restore(storage, "a")
     pipelines = get_concurrently(models, "a" * THREADS)
     assert loader.loads["a"] == failed + 1
     assert set(map(str, pipelines)) == {f"pipeline a {failed + 1}"}
+    assert models.damaged() == {}
+
+
+def restore(storage: LocalStorage, name: str) -> None:
+    """Replace a file, as a restore from a backup does."""
+    with storage.create(f"artifacts/{name}") as file:
+        file.write(name.encode())
 
 
 def test_a_missing_file_is_reported_until_it_exists(storage: LocalStorage, loader: Loader) -> None:
     models = LoadedModels(storage, capacity=2)
-    loader.before_load = lambda name: cast("None", storage.local(f"artifacts/{name}").stat())
     errors = get_concurrently(models, "dd")
-    assert [type(error) for error in errors] == [FileNotFoundError] * 2
-    with storage.create("artifacts/d") as file:
-        file.write(b"d")
+    assert [type(error) for error in errors] == [MissingFileError] * 2
+    assert loader.loads == {}
+    restore(storage, "d")
     models.get(version("d"))
 
 
 def test_a_damaged_artifact_is_reported(storage: LocalStorage) -> None:
-    with pytest.raises(ArtifactError):
+    with pytest.raises(ArtifactUnavailable) as raised:
         LoadedModels(storage, capacity=2).get(version("a"))
+    assert (raised.value.status, raised.value.code) == (503, "artifact_unavailable")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ArtifactError("damaged"), ArtifactUnavailable),
+        (OSError(errno.EIO, "Input/output error"), StorageUnavailableError),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory"), MissingFileError),
+        (SystemExit(1), SystemExit),
+    ],
+)
+def test_a_failed_load_leaves_nothing_behind(
+    error: BaseException, expected: type[BaseException], storage: LocalStorage, loader: Loader
+) -> None:
+    def fail(_name: str) -> None:
+        raise error
+
+    models = LoadedModels(storage, capacity=2)
+    loader.before_load = fail
+    for _ in range(MAX_QUEUED + 1):
+        with pytest.raises(expected):
+            models.get(version("a"))
+    assert models._loading == {}
+    assert models._waiting == 0
+
+
+def test_a_request_waits_only_so_long_and_the_version_continues_to_load(
+    storage: LocalStorage, loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loaded_models, "WAIT_SECONDS", 0.01)
+    models = LoadedModels(storage, capacity=2)
+    proceed = threading.Event()
+    loader.before_load = lambda _name: cast("None", proceed.wait(LIMIT_SECONDS))
+    with pytest.raises(NotReady) as raised:
+        models.get(version("a"))
+    assert (raised.value.code, raised.value.headers) == ("storage_unavailable", {"Retry-After": "5"})
+    proceed.set()
+
+    def loaded() -> Pipeline | None:
+        try:
+            return models.get(version("a"))
+        except NotReady:
+            return None
+
+    wait_for(loaded, what="the version")
+    assert loader.loads == {"a": 1}
+
+
+def test_few_requests_wait_for_a_slow_storage_and_few_versions_load_at_once(
+    storage: LocalStorage, loader: Loader
+) -> None:
+    models = LoadedModels(storage, capacity=100)
+    names = [f"v{i}" for i in range(2 * MAX_WAITING)]
+    for name in names:
+        restore(storage, name)
+    models.get(version("a"))
+    proceed = threading.Event()
+    loading: list[str] = []
+
+    def hold(name: str) -> None:
+        loading.append(name)
+        assert proceed.wait(LIMIT_SECONDS)
+
+    loader.before_load = hold
+
+    def get(name: str) -> str:
+        try:
+            return str(models.get(version(name)))
+        except NotReady as error:
+            return error.code
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        try:
+            requests = [pool.submit(get, name) for name in names]
+            refused = len(names) - MAX_WAITING
+            wait_for(
+                lambda: True if sum(request.done() for request in requests) == refused else None,
+                what="the requests that cannot wait",
+            )
+            wait_for(lambda: True if len(loading) == MAX_LOADING else None, what="the first loads")
+            assert get("a") == "pipeline a 1"
+        finally:
+            proceed.set()
+        results = [request.result() for request in requests]
+    assert results.count("storage_unavailable") == refused
+    assert len(loader.loads) == 1 + MAX_WAITING
