@@ -10,6 +10,7 @@ from pathlib import Path
 import postgres
 import pytest
 import required
+from in_process_api import InProcessApi, api
 from sqlalchemy import delete, text
 
 from app.context import AppContext
@@ -114,6 +115,13 @@ def ctx(database: Database, database_url: str, tmp_path: Path) -> Iterator[AppCo
     storage.initialize()
     yield AppContext(settings, database, storage, notifier)
     notifier.close()
+
+
+@pytest.fixture
+def service(tmp_path: Path, migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessApi]:
+    """The API in this process, with a storage that the test controls."""
+    with api(tmp_path, migrated_sqlite, monkeypatch) as service:
+        yield service
 
 
 class Clock:

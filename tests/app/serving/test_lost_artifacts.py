@@ -1,0 +1,84 @@
+"""A version whose file is missing or damaged has an error of its own, and its mail goes to the fallback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from in_process_api import InProcessApi
+from waiting import wait_for
+
+from app.health import routed_versions
+
+MAIL = {"Content-Type": "message/rfc822"}
+PREDICT = {"instances": [{"text": "an invoice"}]}
+
+
+def message(number: int) -> bytes:
+    return f"Message-ID: <{number}@example.org>\r\n\r\nmy invoice is wrong\r\n".encode()
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "removed": (Path.unlink, "is missing"),
+    "truncated": (truncate, "bytes"),
+    "emptied": (lambda path: path.write_bytes(b""), "bytes"),
+    "cut in the header": (lambda path: path.write_bytes(path.read_bytes()[:20]), "bytes"),
+    "with a flipped bit": (flip_a_bit, "is damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_lost_artifact_returns_503_and_its_mail_goes_to_the_fallback(
+    damage: str, service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routed_versions, "CHECK_SECONDS", 0.0)
+    destroy, problem = DAMAGE[damage]
+    service.train(service.dataset())
+    service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk"})
+    path = next((service.storage.root / "artifacts").iterdir())
+    content = path.read_bytes()
+    destroy(path)
+
+    response = service.send("POST", "/v1/models/m/predict", json=PREDICT)
+    assert (response.status_code, response.json()["code"]) == (503, "artifact_unavailable"), response.text
+    assert int(response.headers["retry-after"]) > 0
+    assert "version 1 of m" in response.json()["detail"]
+
+    decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(1), headers=MAIL)
+    assert (decision["disposition"], decision["destinations"], decision["ranking"]) == (
+        "fallback",
+        ["desk"],
+        [],
+    )
+    assert (decision["model"], decision["version"]) == ("m", 1)
+    assert "cannot be loaded" in decision["fallback_reason"]
+    recorded = service.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
+    assert recorded["fallback_reason"] == decision["fallback_reason"]
+    metrics = service.send("GET", "/metrics").text
+    assert 'covey_routing_fallbacks_total{router="r"}' in metrics
+
+    def problems() -> list[str] | None:
+        return service.routed_versions.problems() or None
+
+    (found,) = wait_for(problems, what="the check of the routers")
+    assert found.startswith("the messages of router r go to the fallback")
+    assert problem in found
+
+    # A restored file is used at once.
+    with service.storage.create(f"artifacts/{path.name}") as file:
+        file.write(content)
+    service.call("POST", "/v1/models/m/predict", 200, json=PREDICT)
+    decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(2), headers=MAIL)
+    assert "fallback_reason" not in decision
+    wait_for(lambda: True if not service.routed_versions.problems() else None, what="the problem to end")
