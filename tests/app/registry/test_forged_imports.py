@@ -48,10 +48,9 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def submit(ctx: AppContext, content: bytes) -> ModelVersion:
-    key = service.artifact_key()
-    with ctx.storage.create(key) as file:
-        file.write(content)
-    return service.import_version(ctx, "helpdesk", key, in_process.WITHOUT_KEY)
+    with ctx.storage.temporary_file() as path:
+        path.write_bytes(content)
+        return service.import_version(ctx, "helpdesk", path, in_process.WITHOUT_KEY)
 
 
 def stored(ctx: AppContext) -> tuple[int | None, int | None, int]:
