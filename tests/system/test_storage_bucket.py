@@ -76,7 +76,7 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
         problem = stack.call(
             "PUT", f"/v1/datasets/{created['id']}/content", 503, content=b"{}\n", headers=BYTES
         )
-        assert problem["code"] == "not_ready"
+        assert problem["code"] == "storage_unavailable"
         assert stack.call("GET", f"/v1/datasets/{created['id']}", 200)["state"] == "awaiting_content"
     finally:
         assert stack.stop() == 0
