@@ -23,6 +23,7 @@ from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.storage import Storage
+from app.storage.interface import UNAVAILABLE_ERRNOS
 from app.version import software
 from models.base import State
 from models.serialization.array_file import write_arrays
@@ -72,6 +73,7 @@ class Checkpoints:
 
         Raises:
             LostClaimError: the claim is no longer valid.
+            OSError: the storage is unavailable, so a later attempt may read the checkpoint.
         """
         named = self._claim.checkpoint
         if named is None:
@@ -87,6 +89,8 @@ class Checkpoints:
             # Arrays that are read from bytes are read-only, and learners continue in these arrays.
             state = {name: array.copy() for name, array in safetensors.numpy.load(content).items()}
         except (OSError, SafetensorError) as error:
+            if isinstance(error, OSError) and error.errno in UNAVAILABLE_ERRNOS:
+                raise
             self.ignore(f"it cannot be read ({type(error).__name__})")
             return None
         queue.add_event(

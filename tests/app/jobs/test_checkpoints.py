@@ -17,6 +17,7 @@ from app.jobs import checkpoints, queue
 from app.jobs.checkpoints import Checkpoints
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim, LostClaimError
+from app.storage import StorageUnavailableError
 from models.base import State
 
 STATE: State = {
@@ -119,6 +120,19 @@ def test_a_damaged_or_missing_checkpoint_is_ignored_and_recorded(
     _, store = attempt(eager_ctx, job_id)
     assert store.load() is None
     assert rows.events(eager_ctx.db, job_id)[-1] == "checkpoint_ignored"
+
+
+def test_a_checkpoint_is_not_given_up_while_the_storage_is_absent(eager_ctx: AppContext) -> None:
+    job_id, path = interrupt_job(eager_ctx)
+    _, store = attempt(eager_ctx, job_id)
+    root = path.parents[1]
+    root.rename(root.with_name("away"))
+    with pytest.raises(StorageUnavailableError):
+        store.load()
+    root.with_name("away").rename(root)
+    checkpoint = store.load()
+    assert checkpoint is not None
+    assert checkpoint.state.keys() == STATE.keys()
 
 
 def test_a_file_with_the_right_digest_that_is_not_a_checkpoint_is_ignored(eager_ctx: AppContext) -> None:
