@@ -123,7 +123,7 @@ class RunCell:
         }
 
         def finish(tx: Transaction) -> bool:
-            queue.finish(tx, claim, "succeeded", result=result)
+            queue.finish(tx, claim, "succeeded", result=result, curve=report.unwritten_curve)
             return completion.finish_if_done(tx, experiment.id)
 
         if write_with_retry(ctx.db, finish):

@@ -88,6 +88,15 @@ class ProgressReporter:
         if stop:
             raise CancelledError(self._claim.job_id)
 
+    @property
+    def unwritten_curve(self) -> dict[int, dict[str, float]]:
+        """Measures by step that no report has written yet.
+
+        After the last step, only an outage of the database leaves such points. The transaction that finishes
+        the job then writes them.
+        """
+        return self._curve
+
     def checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Record a checkpoint of the latest progress, with the curve up to there.
 

@@ -260,14 +260,7 @@ def report_progress(
     with db.write() as tx:
         values = {} if checkpoint is None else {"checkpoint": checkpoint, "consecutive_losses": 0}
         _update_fenced(tx, claim, progress=progress, **values)
-        if curve:
-            tx.session.execute(
-                delete(CurvePoint).where(CurvePoint.job_id == claim.job_id, CurvePoint.step >= min(curve))
-            )
-            tx.session.add_all(
-                CurvePoint(job_id=claim.job_id, step=step, measures=measures)
-                for step, measures in curve.items()
-            )
+        _write_curve(tx, claim.job_id, curve)
         if event is not None:
             append_event(tx, claim.job_id, event, **progress)
         return _cancel_requested(tx.session, claim.job_id)
@@ -291,13 +284,23 @@ def finish(
     *,
     result: dict[str, Any] | None = None,
     error: dict[str, Any] | None = None,
+    curve: Mapping[int, dict[str, float]] | None = None,
 ) -> None:
     """Finish a job, in the transaction that also writes its result.
+
+    Args:
+        tx: the transaction.
+        claim: the worker's claim.
+        state: how the job ended.
+        result: what the job produced.
+        error: the problem that made the job fail.
+        curve: measures by step that no report has written, because the database was unavailable.
 
     Raises:
         LostClaimError: the claim is no longer valid; the whole transaction is rolled back.
     """
     _update_fenced(tx, claim, **_final_values(tx, state, result, error))
+    _write_curve(tx, claim.job_id, curve or {})
     append_event(tx, claim.job_id, state, **({"code": error["code"]} if error else {}))
 
 
@@ -401,6 +404,16 @@ def _final_values(
         "lease_expires_at": None,
         "checkpoint": None,
     }
+
+
+def _write_curve(tx: Transaction, job_id: str, curve: Mapping[int, dict[str, float]]) -> None:
+    """Write points of a curve. They replace the points from the first one on, of an earlier attempt."""
+    if not curve:
+        return
+    tx.session.execute(delete(CurvePoint).where(CurvePoint.job_id == job_id, CurvePoint.step >= min(curve)))
+    tx.session.add_all(
+        CurvePoint(job_id=job_id, step=step, measures=measures) for step, measures in curve.items()
+    )
 
 
 def _update_fenced(tx: Transaction, claim: Claim, **values: Any) -> None:

@@ -87,7 +87,7 @@ class TrainModel:
         def finish(tx: Transaction) -> None:
             number = publishing.publish(tx, replace(version, warnings=list(warnings)), request.promote)
             result = {"model": request.model, "version": number, "metrics": metrics}
-            queue.finish(tx, claim, "succeeded", result=result)
+            queue.finish(tx, claim, "succeeded", result=result, curve=report.unwritten_curve)
 
         write_with_retry(ctx.db, finish)
 
