@@ -45,6 +45,10 @@ _INVISIBLE_STYLE: Final = re.compile(
 )
 _REMOVED_FIRST: Final = (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
 _TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+_SPACE: Final = r"[ \t\n\f\r]"
+_VALUE: Final = rf"""={_SPACE}*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^ \t\n\f\r>]*)"""
+_ATTRIBUTE: Final = re.compile(rf"[ \t\n\f\r/]*(=?[^ \t\n\f\r/>=]*)(?:{_SPACE}*({_VALUE}))?")
+_READ_ATTRIBUTES: Final = ("hidden", "style", "class")
 
 
 def html_to_text(html: str, diagnostics: Diagnostics) -> str:
@@ -65,8 +69,9 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
     """Return markup with the same text that an HTML5 parser handles in linear time.
 
     At every tag, such a parser searches all open elements, and it can copy formatting elements (``<b>``) into
-    new blocks. Malicious input makes this quadratic in time and memory. This function replaces all inline
-    elements by ``<span>``, which the parser never copies, and stops if too many elements are open.
+    new blocks. At every attribute, it searches the attributes before it. Malicious input makes this quadratic
+    in time and memory. This function replaces all inline elements by ``<span>``, which the parser never
+    copies, keeps only the attributes that this module reads, and stops if too many elements are open.
     """
     for opening, closing in _REMOVED_FIRST:
         html = _remove_between(html, opening, closing)
@@ -78,7 +83,8 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
     pieces: list[str] = []
     open_elements: dict[str, int] = {}
     depth = end = 0
-    for tags, tag in enumerate(_TAG.finditer(html)):
+    tags = 0
+    while tag := _TAG.search(html, end):
         slash, name = tag[1], tag[2].lower()
         if name not in _KNOWN:
             name = "span"
@@ -96,8 +102,27 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
             )
             return "".join([*pieces, html[end : tag.start()]])
         pieces += [html[end : tag.start()], "<", slash, name]
-        end = tag.end()
+        attributes, end = _read_attributes(html, tag.end())
+        pieces += attributes
+        tags += 1
     return "".join([*pieces, html[end:]])
+
+
+def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
+    """Return the end of a tag with the attributes that this module reads, and the position after the tag."""
+    kept: dict[str, str] = {}
+    while position < len(html) and html[position] != ">":
+        attribute = _ATTRIBUTE.match(html, position)
+        if attribute is None or attribute.end() == position:  # cannot happen, but must not loop for ever
+            break
+        position = attribute.end()
+        name = attribute[1].lower()
+        if name in _READ_ATTRIBUTES:
+            kept.setdefault(name, f" {name}{attribute[2] or ''}")
+    if position >= len(html):
+        return [*kept.values()], len(html)  # the parser drops a tag without an end
+    end = "/>" if html[position - 1] == "/" else ">"
+    return [*kept.values(), end], position + 1
 
 
 def _remove_between(html: str, opening: str, closing: str) -> str:

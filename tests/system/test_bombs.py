@@ -25,7 +25,7 @@ from zip_quine import zip_quine
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("bombs")]
 
 MAX_API_GROWTH = 512 * MIB
-"""Limit for the additional memory of the API process: more than ten times a JSON body of 32 MiB."""
+"""Limit for the additional memory of the API process: more than ten times the largest message."""
 MAX_JOB_BYTES = 768 * MIB
 """Limit for the peak memory of a job process: the base of every job,
 and more than ten times a record of 32 MiB."""
@@ -260,8 +260,8 @@ def test_a_data_set_of_messages_that_exceed_a_limit_is_ready(stack: Stack) -> No
     assert dataset["state"] == "ready", dataset
 
 
-def test_a_million_labels_in_a_request_are_rejected(stack: Stack) -> None:
-    tree = {f"l{label}": "top" for label in range(1_000_000)}
+def test_too_many_labels_in_a_request_are_rejected(stack: Stack) -> None:
+    tree = {f"l{label}": "top" for label in range(200_000)}
     destinations = dict.fromkeys(tree, "front@example.org")
     router = {"model": "helpdesk", "fallback": "front@example.org", "destinations": destinations}
     with check_other_clients(stack):
@@ -269,7 +269,13 @@ def test_a_million_labels_in_a_request_are_rejected(stack: Stack) -> None:
         problem_of(response, 413, "too_large", "/label_tree")
         response = stack.http.put("/v1/routers/many", json=router)
         problem_of(response, 413, "too_large", "/destinations")
-        decision = stack.call("POST", "/v1/routers/helpdesk/messages", 200, content=b"Subject: x")
+        decision = stack.call(
+            "POST",
+            "/v1/routers/helpdesk/messages",
+            200,
+            content=b"Subject: x",
+            headers={"Content-Type": "message/rfc822"},
+        )
         path = f"/v1/decisions/{decision['decision_id']}/feedback"
         response = stack.http.post(path, json={"labels": [*tree]})
         problem_of(response, 413, "too_large", "/labels")

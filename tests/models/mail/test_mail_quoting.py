@@ -83,3 +83,22 @@ def test_quoted_lines_inside_quoted_text_lose_their_marks() -> None:
 )
 def test_html_gives_its_visible_text(html: str, text: str) -> None:
     assert html_to_text(html, Diagnostics()) == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ('<p title="a > b" hidden>x</p>y', "y"),
+        ('<p STYLE = "display:none" style="">x</p>y', "y"),
+        ("<p/hidden>x</p>y", "y"),
+        ("<p =hidden>x", "x"),
+        ("<div class='a gmail_quote b'>q</div>r", "> q\nr"),
+        ("<a href=foo/>t</a>", "t"),
+        ("<svg/>z", "z"),
+        ('<img alt="<p hidden>">k', "k"),
+        ("<p hidden=x", ""),
+        ("<p class='open>x</p>", ""),
+    ],
+)
+def test_only_the_attributes_that_matter_are_read(html: str, text: str) -> None:
+    assert html_to_text(html, Diagnostics()) == text
