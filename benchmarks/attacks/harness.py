@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import threading
@@ -19,7 +18,7 @@ import httpx
 import postgres
 from dependencies import Dependencies, dependencies
 from production import Production
-from stack import Stack, departments
+from stack import Stack, cpu_seconds, departments
 from waiting import LIMIT_SECONDS, wait_for
 
 MIB = 1024 * 1024
@@ -216,12 +215,6 @@ class Service:
         assert address.hostname is not None
         assert address.port is not None
         return socket.create_connection((address.hostname, address.port), timeout=LIMIT_SECONDS)
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int, which: str) -> int:

@@ -25,7 +25,7 @@ from schemathesis.core.transport import Response
 from schemathesis.engine import events, from_schema
 from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 from schemathesis.openapi.checks import EnsureResourceAvailability, UseAfterFree
-from stack import Stack
+from stack import Stack, cpu_seconds
 from waiting import LIMIT_SECONDS
 
 Case: TypeAlias = schemathesis.Case[Any]
@@ -81,6 +81,11 @@ OPERATION_OVERRIDES = [
 
 EXISTENCE_FAILURES = (EnsureResourceAvailability, UseAfterFree)
 """Failures about the existence of the resource of a request."""
+
+BASE_SECONDS = 5.0
+SECONDS_PER_BYTE = 20e-6
+"""CPU time of the API for one request: at most ``BASE_SECONDS``, which includes loading a model, plus this
+time for each byte of the request and its response."""
 
 INTERNAL_CODES = {"internal_error", "worker_lost"}
 """Error codes of jobs that failed because of the service, not because of the request."""
@@ -156,6 +161,8 @@ class Fuzz:
         self.pool = Pool(self.rng)
         self.artifact = b""
         self._changed: set[str] = set()
+        (self._api,) = stack.processes("-m app api")
+        self._cpu_before = 0.0
         key = stack.call("POST", "/v1/api-keys", 201, json={"name": "fuzz", "scopes": ["admin"]})
         self.headers = {"Authorization": f"Bearer {key['secret']}"}
         stack.http.headers.update(self.headers)
@@ -281,8 +288,10 @@ class Fuzz:
     def _hooks_registered(self) -> Iterator[None]:
         def before_call(context: schemathesis.HookContext, case: Case, kwargs: dict[str, Any]) -> None:
             self.use_existing_ids(case)
+            self._cpu_before = cpu_seconds(self._api)
 
         def after_call(context: schemathesis.HookContext, case: Case, response: Response) -> None:
+            self.check_cpu_time(case, response)
             self.count(case, response)
 
         def filter_failure(
@@ -303,6 +312,16 @@ class Fuzz:
         finally:
             for hook in hooks:
                 GLOBAL_HOOK_DISPATCHER.unregister(hook)
+
+    def check_cpu_time(self, case: Case, response: Response) -> None:
+        """Record a request that took much more CPU time than its size and the size of its response allow."""
+        body = response.request.body
+        sent = body if isinstance(body, bytes | str) else b""
+        n_bytes = len(sent) + len(response.content)
+        seconds = cpu_seconds(self._api) - self._cpu_before
+        if seconds > BASE_SECONDS + SECONDS_PER_BYTE * n_bytes:
+            fault = f"{seconds:.1f} s of CPU time for {n_bytes:,} bytes"
+            self.tally.record(case.operation.definition.raw["operationId"], fault, str(sent[:2000]))
 
     def count(self, case: Case, response: Response) -> None:
         """Count a response, and add the resources that it names to the pool."""

@@ -204,6 +204,12 @@ def descendants(pid: int) -> list[int]:
     return [descendant for child in children(pid) for descendant in (child, *descendants(child))]
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def command_of(pid: int) -> str:
     """Return the command line of a process; empty if it has ended."""
     try:
