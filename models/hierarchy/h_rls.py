@@ -264,7 +264,10 @@ def _fit_family(examples: Matrix, signs: Floats, children: Ints, ridge: float) -
         ) from error
     target = signs if dual else np.asarray(examples.T @ signs)
     solution = cho_solve((factor, lower), target, check_finite=False)
-    return Family(children, np.tril(factor), solution, examples if dual else None)
+    # LAPACK returns columns and a file stores rows. BLAS rounds products differently for the two orders, so a
+    # fitted model has the order of a loaded one.
+    factor, solution = np.ascontiguousarray(np.tril(factor)), np.ascontiguousarray(solution)
+    return Family(children, factor, solution, examples if dual else None)
 
 
 def _check_memory(orders: list[int]) -> None:
