@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
 
 import commands
 
-from benchmarks.attacks.harness import FALLBACK, QUICK, Result, Targets, at_most, attack, expect, holds
+from benchmarks.attacks.harness import FALLBACK, QUICK, Result, Targets, at_most, attack, expect
 
 LABELS = 2000
 MAX_DECISION_BYTES = 20_000
@@ -53,9 +54,8 @@ def report(targets: Targets) -> Iterator[Result]:
         time.sleep(0.1)
     for form in ("markdown", "html"):
         text = service.get(f"{path}/report?format={form}").text
-        yield holds(
-            f"the {form} report has no such element", "<img src=x" not in text and "<script>alert" not in text
-        )
+        found = re.findall(r"(?<!\\)<(?:img src=x|script>alert)", text)  # Markdown escapes with a backslash
+        yield expect(f"such elements in the {form} report", found, [])
 
 
 @attack("backups while data sets are uploaded and deleted")
