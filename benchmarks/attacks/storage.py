@@ -19,6 +19,7 @@ from benchmarks.attacks.harness import (
     MODEL,
     PREDICT,
     QUICK,
+    ROUTER,
     TEXT,
     Result,
     Service,
@@ -147,9 +148,10 @@ def lost_file(targets: Targets) -> Iterator[Result]:
             yield expect(f"status of a message, {damage}", response.status_code, 200)
             if response.status_code == 200:
                 yield expect(f"destinations, {damage}", response.json()["destinations"], [FALLBACK])
-            ready = service.get("/health/ready")
-            told = ready.status_code == 503 or MODEL in ready.text
-            yield holds(f"readiness names the version, {damage}", told, ready.text)
+            # A thread of readiness looks for the files every 10 s.
+            until(lambda: ROUTER in service.get("/health/ready").text, "readiness to name the router", 60)
+            ready = service.get("/health/ready").text
+            yield holds(f"readiness names the router, {damage}", ROUTER in ready, ready)
 
 
 @attack("15 downloads of models from slow storage")
