@@ -22,7 +22,6 @@ from app.http import docs_page, openapi, problem_handlers
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
 from app.jobs.broker import broker_url
-from app.jobs.event_streams import EventStreams
 from app.jobs.notifier import Notifier
 from app.keys import api as keys
 from app.keys.service import KeyAuthenticator, require_keys
@@ -36,6 +35,7 @@ from app.serving import api as predictions
 from app.serving.loaded_models import LoadedModels
 from app.settings import Settings, get_settings
 from app.training import api as training
+from app.training.event_streams import EventStreams
 from app.version import __version__
 
 

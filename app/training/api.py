@@ -11,9 +11,9 @@ from app.http.base_route import Context, ReadScope, TrainScope, resource, respon
 from app.http.idempotency import IdempotencyHeader, caller
 from app.http.paging import PageQuery
 from app.http.schemas import JobId
-from app.jobs.event_streams import EventStreams, parse_event_id
 from app.jobs.schemas import CurvePage, JobEventPage
 from app.training import service
+from app.training.event_streams import EventStreams, parse_event_id
 from app.training.schemas import TrainingJob, TrainingJobCreate, TrainingJobPage
 
 router = resource("training_jobs")

@@ -14,9 +14,10 @@ from sqlalchemy import delete, event
 from app.db import tables
 from app.db.session import Database
 from app.http.errors import Invalid, TooMany
-from app.jobs import event_streams, queue
-from app.jobs.event_streams import EventStreams, parse_event_id
+from app.jobs import queue
 from app.settings import Settings
+from app.training import event_streams
+from app.training.event_streams import EventStreams, parse_event_id
 
 
 def open_streams(database: Database, **settings: Any) -> EventStreams:
