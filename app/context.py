@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self
 
+from app.db import file_holds
 from app.db.session import Database
 from app.settings import Settings
 from app.storage import Storage, open_storage
@@ -49,7 +50,12 @@ class AppContext:
     @cached_property
     def deletion(self) -> FileDeletion:
         """Deletes files that no row references any more."""
-        return FileDeletion(self.storage)
+
+        def are_files_held() -> bool:
+            with self.db.read() as session:
+                return file_holds.are_files_held(session)
+
+        return FileDeletion(self.storage, are_files_held)
 
     @classmethod
     def open(cls, settings: Settings, notifier: JobNotifier) -> Self:

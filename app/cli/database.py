@@ -19,6 +19,9 @@ from app.maintenance.storage_setup import prepare_storage
 from app.settings import Settings
 from app.storage import Storage, open_storage
 
+MISSING_FILES = 2
+"""Exit status of a backup without some files, because the storage has lost them."""
+
 
 def migrate(settings: Settings, revision: str) -> str:
     """Migrate the database to a revision, prepare the storage, and describe the change.
@@ -45,9 +48,17 @@ def back_up(settings: Settings, file: Path) -> str:
     """Write a backup of database and storage to a new file and describe it.
 
     Raises:
-        CommandError: the backup cannot be written.
+        CommandError: the backup cannot be written. With the exit status 2, it is written, but files that
+            rows reference are missing from the storage.
     """
-    return _summarize(settings, lambda db, storage: backups.back_up(db, storage, file), "backed up")
+    summary = _summarize(settings, lambda db, storage: backups.back_up(db, storage, file))
+    if summary.missing:
+        raise CommandError(
+            f"{_describe(summary, 'backed up')}; {len(summary.missing):,} files are missing from the "
+            f"storage and so from the backup: {', '.join(summary.missing[:5])}",
+            MISSING_FILES,
+        )
+    return _describe(summary, "backed up")
 
 
 def restore(settings: Settings, file: Path) -> str:
@@ -57,7 +68,8 @@ def restore(settings: Settings, file: Path) -> str:
         CommandError: the file is not a backup, or the database or storage is not empty.
     """
     _create_data_folder(settings)
-    return _summarize(settings, lambda db, storage: backups.restore(db, storage, file), "restored")
+    summary = _summarize(settings, lambda db, storage: backups.restore(db, storage, file))
+    return _describe(summary, "restored")
 
 
 def create_key(settings: Settings, name: str, scopes: list[str]) -> ApiKeyCreated:
@@ -85,14 +97,9 @@ def allow_anonymous(settings: Settings) -> str:
             f"other machines can reach {settings.host}; only a service on a loopback address can accept "
             "requests without a key"
         )
-    db = Database(settings.resolved_database_url())
-    try:
+    with open_database(settings) as db:
         schema.require_head(db.engine)
         keys.allow_anonymous(db)
-    except schema.SchemaError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        db.close()
     return (
         "requests without a key are accepted on loopback after the API has restarted, until the next key is "
         "created"
@@ -104,11 +111,14 @@ def _create_data_folder(settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _summarize(settings: Settings, work: Callable[[Database, Storage], backups.Summary], verb: str) -> str:
+def _describe(summary: backups.Summary, verb: str) -> str:
+    return f"{verb}: {summary.rows:,} rows, {summary.files:,} files of {summary.bytes:,} bytes"
+
+
+def _summarize(settings: Settings, work: Callable[[Database, Storage], backups.Summary]) -> backups.Summary:
     logs.configure(settings)
     with open_database(settings) as db:
         try:
-            summary = work(db, open_storage(settings))
+            return work(db, open_storage(settings))
         except (backups.BackupError, OSError, ValueError) as error:
             raise CommandError(str(error)) from error
-    return f"{verb}: {summary.rows:,} rows, {summary.files:,} files of {summary.bytes:,} bytes"

@@ -6,7 +6,8 @@ depend on the kind of database or storage: a backup of SQLite and a folder can b
 bucket.
 
 The rows are a snapshot of one moment. Files never change, so the files that the rows reference can be copied
-after that moment, while the service is running.
+after that moment, while the service is running. Until they are copied, none is deleted; see
+``app.db.file_holds``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import zstandard
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from app.db import rows, schema
+from app.db.file_holds import hold_files
 from app.db.file_references import FILE_COLUMNS
 from app.db.session import Database
 from app.storage import Storage, StorageUnavailableError
@@ -39,19 +41,12 @@ log = structlog.get_logger()
 MANIFEST = "manifest.json"
 TABLES = "database/"
 FILES = "storage/"
-MAX_ATTEMPTS = 5
-"""Maximum number of times that a backup starts. It restarts if a file that its rows reference is deleted."""
-
 _CHUNK_BYTES = 1024 * 1024
 _MAX_MANIFEST_BYTES = 256 * 1024 * 1024
 
 
 class BackupError(RuntimeError):
     """The backup or restore failed and left no data behind. The message states the reason."""
-
-
-class _FileDeletedError(Exception):
-    """A file that a row references was deleted after the snapshot."""
 
 
 class Member(BaseModel):
@@ -84,18 +79,20 @@ class Summary:
         rows: number of rows in all tables.
         files: number of files.
         bytes: total size of the files.
+        missing: keys of files that rows reference, but that are not in the storage.
     """
 
     rows: int
     files: int
     bytes: int
+    missing: tuple[str, ...] = ()
 
 
 def back_up(db: Database, storage: Storage, target: Path) -> Summary:
     """Write all data to a new file. The file appears only when it is complete.
 
     Raises:
-        BackupError: the file already exists, or files are deleted faster than they can be copied.
+        BackupError: the file already exists.
         SchemaError: the schema of the database is not the one of this release.
     """
     schema.require_head(db.engine)
@@ -103,15 +100,8 @@ def back_up(db: Database, storage: Storage, target: Path) -> Summary:
         raise BackupError(f"{target} already exists; choose the name of a new file")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            try:
-                with _new_archive(partial) as archive:
-                    summary = _write(db, storage, archive, target.parent)
-                break
-            except _FileDeletedError as error:
-                log.info("backup.restarted", attempt=attempt, reason=str(error))
-        else:
-            raise BackupError(f"files were deleted during each of {MAX_ATTEMPTS} attempts; try again later")
+        with hold_files(db), _new_archive(partial) as archive:
+            summary = _write(db, storage, archive, target.parent)
         with suppress(FileExistsError):
             os.link(partial, target)
             return summary
@@ -207,21 +197,22 @@ def _write(db: Database, storage: Storage, archive: tarfile.TarFile, spool: Path
                     referenced.update(row[column] for column in FILE_COLUMNS.get(name, ()) if column in row)
                     file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
                 manifest.tables[name] = _add(archive, f"{TABLES}{name}.jsonl", file)
-    # Files that rows reference come first, because they must not be deleted before they are copied.
-    keys = sorted((file.key for file in storage.all_files()), key=lambda key: (key not in referenced, key))
-    for key in keys:
+    # Other files are copied too: checkpoints of jobs, for example. They can be deleted meanwhile.
+    for key in sorted(referenced | {file.key for file in storage.all_files()}):
         try:
             path = storage.local(key)
             with path.open("rb") as content:
                 manifest.files[key] = _add(archive, f"{FILES}{key}", content)
         except FileNotFoundError:
             continue
-    if missing := referenced - manifest.files.keys():
-        raise _FileDeletedError(f"{min(missing)} was deleted")
+    missing = tuple(sorted(referenced - manifest.files.keys()))
+    for key in missing:
+        log.error("backup.file_missing", key=key)
     with tempfile.TemporaryFile(dir=spool) as file:
         file.write(manifest.model_dump_json(indent=1).encode())
         _add(archive, MANIFEST, file)
-    return Summary(count, len(manifest.files), sum(member.size_bytes for member in manifest.files.values()))
+    size = sum(member.size_bytes for member in manifest.files.values())
+    return Summary(count, len(manifest.files), size, missing)
 
 
 def _extract_files(storage: Storage, source: Path) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
+from app.db.file_holds import are_files_held
 from app.db.session import database_now
 from app.experiments import completion as experiments
 from app.jobs import checkpoints
@@ -55,6 +56,9 @@ def _delete(ctx: AppContext, stop: Callable[[], bool], files: Iterable[FileInfo]
             break
         with ctx.db.read() as session:
             needed_keys = needed(session, keys)
+            if are_files_held(session):
+                log.info("retention.files_held")
+                break
         unused = [key for key in keys if key not in needed_keys]
         for key in unused:
             log.info("retention.file_deleted", key=key)

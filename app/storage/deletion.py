@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -27,10 +27,12 @@ class FileDeletion:
 
     Args:
         storage: the storage of the files.
+        are_files_held: returns whether a backup needs the files; see ``app.db.file_holds``.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, are_files_held: Callable[[], bool]) -> None:
         self._storage = storage
+        self._are_files_held = are_files_held
         self._pending: queue.Queue[tuple[Sequence[str], threading.Event]] = queue.Queue(MAX_PENDING)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -57,6 +59,13 @@ class FileDeletion:
     def _run(self) -> None:
         while True:
             keys, done = self._pending.get()
+            try:
+                if self._are_files_held():
+                    log.info("storage.files_held", keys=list(keys))
+                    keys = ()
+            except Exception as error:  # noqa: BLE001 - the thread must outlive every error
+                log.warning("storage.files_not_deleted", keys=list(keys), reason=type(error).__name__)
+                keys = ()
             for key in keys:
                 try:
                     self._storage.delete(key)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 import required
 from commands import covey
 from stack import Stack, departments
+from waiting import wait_for
 
 pytestmark = pytest.mark.system
 
@@ -81,3 +85,37 @@ def test_a_restored_service_returns_the_same_responses(
     )
     assert second_restore.returncode == 1
     assert "the database is not empty" in second_restore.stderr
+
+
+def test_backups_succeed_while_data_sets_are_uploaded_and_deleted(own_stack: Stack, tmp_path: Path) -> None:
+    stopped = threading.Event()
+    rounds = 0
+
+    def upload_and_delete() -> None:
+        nonlocal rounds
+        while not stopped.is_set():
+            kept = own_stack.dataset(departments(20))
+            deleted = own_stack.dataset(departments(20))
+            own_stack.call("DELETE", f"/v1/datasets/{deleted['id']}", 204)
+            if rounds % 2:
+                own_stack.call("DELETE", f"/v1/datasets/{kept['id']}", 204)
+            rounds += 1
+
+    with ThreadPoolExecutor() as executor:
+        busy = executor.submit(upload_and_delete)
+        for n in range(3):
+            before = rounds
+            wait_for(lambda before=before: rounds > before or busy.done() or None, what="uploads")
+            result = covey("backup", str(tmp_path / f"{n}.tar.zst"), "--data", str(own_stack.data))
+            assert result.returncode == 0, result.stderr
+        stopped.set()
+        busy.result()
+    for n in range(3):
+        restored = tmp_path / f"restored-{n}"
+        covey("restore", str(tmp_path / f"{n}.tar.zst"), "--data", str(restored), check=True)
+        with sqlite3.connect(restored / "covey.db") as connection:
+            keys = connection.execute(
+                "SELECT coalesce(storage_key, upload_key) FROM datasets WHERE state IN ('ready', 'ingesting')"
+            ).fetchall()
+        assert keys
+        assert all((restored / "storage" / key).is_file() for (key,) in keys)

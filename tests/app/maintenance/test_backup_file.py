@@ -7,19 +7,27 @@ import io
 import random
 import tarfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import in_process
 import postgres
 import pytest
 import zstandard
-from sqlalchemy import JSON, insert
+from sqlalchemy import JSON, insert, select, update
+from waiting import wait_for
 
+from app.cli import database as commands
+from app.cli.errors import CommandError
 from app.context import AppContext
-from app.db import rows, schema, tables
+from app.datasets import service as datasets
+from app.datasets.schemas import DatasetCreate
+from app.db import file_holds, rows, schema, tables
 from app.db.session import Database
-from app.maintenance import backup
+from app.maintenance import backup, retention
+from app.settings import Settings
 from app.storage import FileInfo, LocalStorage, Storage
 
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
@@ -240,44 +248,113 @@ def _check_rejected(file: Path, tmp_path: Path, reason: str) -> None:
     db.close()
 
 
-class _DeletingStorage(LocalStorage):
-    """A storage whose files are deleted during the listing, as if a client deleted a data set."""
+class _HeldStorage(LocalStorage):
+    """A storage that calls a function after the snapshot of the rows, before the first file is copied."""
 
-    def __init__(self, root: Path, to_delete: list[str], on_deleted: Callable[[str], None]) -> None:
+    def __init__(self, root: Path, before_copying: Callable[[], None]) -> None:
         super().__init__(root)
-        self.to_delete = to_delete
-        self.on_deleted = on_deleted
+        self._before_copying = before_copying
 
     def all_files(self) -> Iterator[FileInfo]:
-        yield from list(super().all_files())
-        if self.to_delete:
-            key = self.to_delete.pop()
-            self.delete(key)
-            self.on_deleted(key)
+        """List all files."""
+        self._before_copying()
+        return super().all_files()
 
 
-@ONLY_SQLITE
-def test_a_backup_restarts_if_a_referenced_file_is_deleted(
-    backup_file: Path, ctx: AppContext, tmp_path: Path
+def test_a_backup_contains_the_files_of_data_sets_that_are_deleted_meanwhile(
+    ctx: AppContext, tmp_path: Path
 ) -> None:
-    def on_deleted(key: str) -> None:
-        with ctx.db.write() as tx:
-            tx.session.get_one(tables.Dataset, "ds_2").upload_key = None
+    def create_dataset() -> str:
+        created = datasets.create(ctx, DatasetCreate(name="n"), in_process.WITHOUT_KEY)
+        key = datasets.new_upload_key(created.id)
+        with ctx.storage.create(key) as file:
+            file.write(b"{}")
+        datasets.attach_content(ctx, created.id, key, None)
+        with ctx.db.write() as tx:  # it need not wait for a worker
+            tx.session.execute(update(tables.Job).values(state="cancelled", finished_at=tx.now))
+        return created.id
 
-    storage = _DeletingStorage(tmp_path / "storage", ["uploads/ds_2.req"], on_deleted)
-    assert backup.back_up(ctx.db, storage, tmp_path / "second").files == 2
-    manifest = backup.verify(tmp_path / "second")
-    assert "uploads/ds_2.req" not in manifest.files
+    impatient = replace(ctx, settings=ctx.settings.model_copy(update={"orphan_grace_seconds": 1e-9}))
+    before = create_dataset()
+    meanwhile = []
+
+    def delete_and_upload() -> None:
+        datasets.delete(ctx, before)
+        meanwhile.append(create_dataset())
+        datasets.delete(ctx, create_dataset())
+        retention.apply_retention(impatient)
+
+    assert isinstance(ctx.storage, LocalStorage)
+    storage = _HeldStorage(ctx.storage.root, delete_and_upload)
+    summary = backup.back_up(ctx.db, storage, tmp_path / "backup")
+    assert summary.missing == ()
+    uploads = [key for key in backup.verify(tmp_path / "backup").files if key.startswith("uploads/")]
+    assert any(before in key for key in uploads)
+    # The backup has ended, so retention deletes what it held.
+    retention.apply_retention(impatient)
+    assert [meanwhile[0] in file.key for file in ctx.storage.files("uploads")] == [True]
+    restored = sqlite(tmp_path / "restored.db")
+    backup.restore(restored, LocalStorage(tmp_path / "restored"), tmp_path / "backup")
+    with restored.read() as session:
+        assert session.scalars(select(tables.Dataset.id)).all() == [before]
+    restored.close()
+
+
+def test_the_hold_of_a_backup_that_was_killed_expires(
+    ctx: AppContext, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_holds, "database_now", lambda _: clock.now)
+
+    def held() -> bool:
+        with ctx.db.read() as session:
+            return file_holds.are_files_held(session)
+
+    with file_holds.hold_files(ctx.db):
+        assert held()
+    assert not held()
+    with ctx.db.write() as tx:
+        expires_at = tx.now + timedelta(seconds=file_holds.HOLD_SECONDS)
+        tx.session.add(tables.FileHold(id="killed", expires_at=expires_at))
+    assert held()
+    clock.advance(file_holds.HOLD_SECONDS)
+    assert not held()
+    with file_holds.hold_files(ctx.db), ctx.db.read() as session:
+        assert session.get(tables.FileHold, "killed") is None
+
+
+def test_a_hold_is_renewed(ctx: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_holds, "HOLD_SECONDS", 0.5)
+
+    def expiry() -> datetime:
+        with ctx.db.read() as session:
+            return session.scalars(select(tables.FileHold.expires_at)).one()
+
+    with file_holds.hold_files(ctx.db):
+        first = expiry()
+        wait_for(lambda: expiry() > first or None, what="the hold to be renewed")
 
 
 @ONLY_SQLITE
-def test_a_backup_fails_if_a_referenced_file_stays_missing(
+def test_a_read_only_database_can_be_backed_up(backup_file: Path, ctx: AppContext, tmp_path: Path) -> None:
+    ctx.db.close()
+    read_only = Database(f"sqlite:///file:{tmp_path / 'covey.db'}?mode=ro&uri=true")
+    summary = backup.back_up(read_only, ctx.storage, tmp_path / "second")
+    assert backup.verify(tmp_path / "second").files == backup.verify(backup_file).files
+    assert summary.missing == ()
+    read_only.close()
+
+
+@ONLY_SQLITE
+def test_a_backup_names_files_that_the_storage_has_lost_and_contains_everything_else(
     backup_file: Path, ctx: AppContext, tmp_path: Path
 ) -> None:
     ctx.storage.delete("artifacts/job_1.1.covey")
-    with pytest.raises(backup.BackupError, match="files were deleted during each of 5 attempts"):
-        backup.back_up(ctx.db, ctx.storage, tmp_path / "second")
-    assert [path.name for path in tmp_path.iterdir() if "second" in path.name] == []
+    settings = Settings(data_dir=tmp_path, database_url=str(ctx.db.engine.url))
+    with pytest.raises(CommandError, match=r"the backup: artifacts/job_1\.1\.covey") as caught:
+        commands.back_up(settings, tmp_path / "second")
+    assert caught.value.exit_code == commands.MISSING_FILES
+    files = backup.verify(tmp_path / "second").files
+    assert set(files) == set(FILES) - {"artifacts/job_1.1.covey"}
 
 
 @ONLY_SQLITE

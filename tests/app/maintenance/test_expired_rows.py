@@ -61,6 +61,7 @@ def job(id_: str, finished_at: datetime | None, state: str = "succeeded") -> tab
         kind="train",
         state=state,
         spec={},
+        claim_order=0,
         created_at=created_at,
         due_at=created_at,
         finished_at=finished_at,
