@@ -101,11 +101,13 @@ def test_backups_succeed_while_data_sets_are_uploaded_and_deleted(own_stack: Sta
                 own_stack.call("DELETE", f"/v1/datasets/{kept['id']}", 204)
             rounds += 1
 
+    def wait_for_next_round(before: int) -> None:
+        wait_for(lambda: rounds > before or busy.done() or None, what="data sets to be uploaded and deleted")
+
     with ThreadPoolExecutor() as executor:
         busy = executor.submit(upload_and_delete)
         for n in range(3):
-            before = rounds
-            wait_for(lambda before=before: rounds > before or busy.done() or None, what="uploads")
+            wait_for_next_round(rounds)
             result = covey("backup", str(tmp_path / f"{n}.tar.zst"), "--data", str(own_stack.data))
             assert result.returncode == 0, result.stderr
         stopped.set()

@@ -7,13 +7,18 @@ import io
 
 from app.experiments.report.schemas import ExperimentReport
 
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""First characters of a formula."""
+
 
 def render(report: ExperimentReport) -> str:
     """Render a header row and one row for each configuration, with numbers in full precision."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     header = [
-        f"{measure.name}_{part}" for measure in report.measures for part in ("mean", "deviation", "best")
+        _escape_formula(f"{measure.name}_{part}")
+        for measure in report.measures
+        for part in ("mean", "deviation", "best")
     ]
     writer.writerow(["configuration", "name", "folds", "complete", *header, "fit_seconds"])
     for row in report.rows:
@@ -35,7 +40,9 @@ def render(report: ExperimentReport) -> str:
 def _escape_formula(name: str) -> str:
     """Put an apostrophe before a name that a spreadsheet would evaluate as a formula.
 
-    >>> _escape_formula("=1+1")
-    "'=1+1"
+    Spreadsheets ignore white space before a formula, and some accept the wide forms of its first character.
+
+    >>> _escape_formula("=1+1"), _escape_formula(" +1")
+    ("'=1+1", "' +1")
     """
-    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
+    return f"'{name}" if name.lstrip().startswith(_FORMULA) or name[:1].isspace() else name

@@ -13,8 +13,18 @@ from app.experiments.report.formatting import (
 )
 from app.experiments.report.schemas import Comparison, ExperimentReport, Summary
 
-_SPECIAL = re.compile(r"[\\|*`<>\[\]&$~]|\b_|_\b")
-"""Characters that Markdown interprets; an underscore inside a word is not one of them."""
+_SPECIAL = re.compile(r"[\\|*`\[\]$~!#]|\b_|_\b|:(?=//)|(?<=\bwww)\.|^[-+=]")
+"""Characters that Markdown interprets, also as a link or, at the beginning of a text, as a list. An underscore
+inside a word is not one of them."""
+
+_NUMBER = re.compile(r"^([0-9]{1,9})([.)])")
+"""The beginning of a numbered list."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, also those that reverse the direction of text."""
+
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
+"""Entities also work in renderers that do not know a backslash before ``<``."""
 
 
 def render(report: ExperimentReport) -> str:
@@ -57,7 +67,7 @@ def format_summary(summary: Summary) -> str:
 
 
 def _measures_table(report: ExperimentReport) -> list[str]:
-    heads = [f"{measure.name} {ARROWS[measure.better]}" for measure in report.measures]
+    heads = [f"{_escape(measure.name)} {ARROWS[measure.better]}" for measure in report.measures]
     lines = [
         "| " + " | ".join(["configuration", *heads, "training, s"]) + " |",
         "|---" + "|---:" * (len(heads) + 1) + "|",
@@ -76,7 +86,7 @@ def _measures_table(report: ExperimentReport) -> list[str]:
 
 def _comparison_line(report: ExperimentReport, comparison: Comparison) -> str:
     texts = [
-        comparison.measure,
+        _escape(comparison.measure),
         _escape(report.rows[comparison.first].name),
         _escape(report.rows[comparison.second].name),
         f"{comparison.difference:+.4g}",
@@ -89,9 +99,10 @@ def _comparison_line(report: ExperimentReport, comparison: Comparison) -> str:
 
 
 def _escape(text: str) -> str:
-    r"""Escapes text so that Markdown shows it unchanged, on one line.
+    r"""Escapes text so that Markdown shows it unchanged, on one line. Control characters are replaced.
 
     >>> _escape("a|b <i>")
-    'a\\|b \\<i\\>'
+    'a\\|b &lt;i&gt;'
     """
-    return " ".join(_SPECIAL.sub(r"\\\g<0>", text).split())
+    line = _CONTROL.sub("\ufffd", " ".join(text.split()))
+    return _NUMBER.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line)).translate(_ENTITIES)

@@ -15,6 +15,7 @@ import in_process
 import numpy as np
 import pytest
 import safetensors.numpy
+from markdown_it import MarkdownIt
 from stack import departments
 
 from app.context import AppContext
@@ -183,6 +184,44 @@ def test_csv_escapes_formulas_in_names(report: ExperimentReport) -> None:
     assert "'=HYPERLINK(1)" in csv_report.render(report)
 
 
+def test_csv_has_no_cell_that_a_spreadsheet_evaluates(report: ExperimentReport) -> None:
+    for name in ("=1+1", " =1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r\n=1", "\u00a0=1", "\uff1d1"):
+        report.rows[0].name = report.measures[0].name = name
+        header, row, *_ = csv.reader(io.StringIO(csv_report.render(report), newline=""))
+        assert row[1] == f"'{name}"
+        assert f"'{name}_mean" in header
+
+
+HOSTILE_NAMES = [
+    "<img src=x onerror=alert(1)>",
+    "a | b | c",
+    "one\n\n## two\r\n- three",
+    "`code` ``more``",
+    "[text](https://example.org) ![image](https://example.org/a.png)",
+    "<https://example.org> https://example.org www.example.org ftp://example.org",
+    "mail ann@example.org",
+    "# heading #",
+    "- item",
+    "+ item",
+    "1. item",
+    "123456789) item",
+    "*b* **b** _i_ __b__ ~~s~~ $x$",
+    "&lt;script&gt; &#60;b&#62; &amp;",
+    "\\<b\\> \\\\| \\[a\\](b)",
+    "<!-- comment --> <![CDATA[x]]> <?php ?>",
+    "escape \x1b[31m and \u202e reversed",
+    "[ref]: https://example.org",
+    "---",
+    "===",
+]
+"""Names that a renderer of Markdown could take for markup."""
+
+
+def rendered_markdown(report: ExperimentReport) -> Page:
+    """Return the report in Markdown as a renderer shows it."""
+    return Page(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown.render(report)))
+
+
 class Page(HTMLParser):
     """The tags, links and texts of a page."""
 
@@ -249,8 +288,29 @@ def test_markup_in_names_is_escaped_in_html_svg_and_markdown(report: ExperimentR
         assert any(text.startswith(MARKUP[:30]) for text in root.itertext())
 
     text = markdown.render(report)
-    assert r"\<script\>alert('1')\</script\> \& " in text
-    assert not re.search(r"(?<!\\)(</?script|[&$]|\*b)", text)
+    assert "&lt;script&gt;alert('1')&lt;/script&gt; &amp; " in text
+    assert not re.search(r"</?script|(?<!\\)(\$|\*b)", text)
+
+
+def test_markdown_shows_every_name_as_text(report: ExperimentReport) -> None:
+    harmless = set(rendered_markdown(report).tags)
+    measure = report.measures[0].name
+    comparisons = [comparison for comparison in report.comparisons if comparison.measure == measure]
+    for name in HOSTILE_NAMES:
+        report.name = report.dataset_name = report.rows[0].name = name
+        report.rows[1].failures = [FailedCell(fold=0, state="failed", detail=name)]
+        report.measures[0].name = f"covering_error.{name}"
+        for comparison in comparisons:
+            comparison.measure = report.measures[0].name
+        page = rendered_markdown(report)
+        assert set(page.tags) <= harmless | {"ul", "li"}, name
+        shown = re.sub("[\x1b\u202e]", "\ufffd", " ".join(name.split()))
+        # Heading, data set, measure, row and failure.
+        assert " ".join(" ".join(page.texts).split()).count(shown) >= 5, name
+        source = markdown.render(report)
+        assert not re.search(r"(?<!\\)://|www\.", source), "no renderer makes a link of it"
+        rows = [line for line in source.splitlines() if line.startswith("|")]
+        assert len({row.replace("\\|", "").count("|") for row in rows}) <= 2, name
 
 
 def test_curves_are_means_over_folds(report: ExperimentReport) -> None:
