@@ -14,8 +14,8 @@ from app.experiments.report.formatting import (
 from app.experiments.report.schemas import Comparison, ExperimentReport, Summary
 
 _SPECIAL = re.compile(r"[\\|*`\[\]$~!#]|\b_|_\b|:(?=//)|(?<=\bwww)\.|^[-+=]")
-"""Characters that Markdown interprets, also as a link or, at the beginning of a text, as a list. An underscore
-inside a word is not one of them."""
+"""Characters that Markdown interprets, also as a link or, at the beginning of a text, as a list.
+An underscore inside a word is not one of them."""
 
 _NUMBER = re.compile(r"^([0-9]{1,9})([.)])")
 """The beginning of a numbered list."""
