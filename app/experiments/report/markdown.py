@@ -13,7 +13,7 @@ from app.experiments.report.formatting import (
 )
 from app.experiments.report.schemas import Comparison, ExperimentReport, Summary
 
-_SPECIAL = re.compile(r"[\\|*`\[\]$~!#]|\b_|_\b|:(?=//)|(?<=\bwww)\.|^[-+=]")
+_SPECIAL = re.compile(r"[\\|*`\[\]$~!#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.|^[-+=]")
 """Characters that Markdown interprets, also as a link or, at the beginning of a text, as a list.
 An underscore inside a word is not one of them."""
 
