@@ -46,6 +46,8 @@ _NON_STARTERS: Final = (
     character_class(c for c in map(chr, PLANES_WITH_MARKS) if unicodedata.combining(c)) + _STARTS_WITH_MARK
 )
 _LONG_RUN: Final = re.compile(rf"([{_NON_STARTERS}]{{{MAX_MARKS}}})[{_NON_STARTERS}]+")
+_FIRST_MARKS: Final = re.compile(rf"[{_NON_STARTERS}]*")
+_LAST_MARKS: Final = re.compile(rf"[{_NON_STARTERS}]*\Z")
 
 _JOINS_PREVIOUS: Final = (
     "\u09be\u09d7\u0b3e\u0b56\u0b57\u0bbe\u0bd7\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dcf\u0ddf\u102e\u1b35"
@@ -70,13 +72,35 @@ def normalize(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
         return text
     left = max(_MIN_LIMIT, _MAX_EXPANSION * len(text))
     results: list[str] = []
+    run = ""
     for piece in _pieces(text):
-        result = unicodedata.normalize(form, _LONG_RUN.sub(r"\1", piece))[:left]
+        kept = _without_long_runs(piece, run)
+        run = _run_at_end(run, kept)
+        result = unicodedata.normalize(form, kept)[:left]
         results.append(result)
         left -= len(result)
         if not left:
             break
     return "".join(results)
+
+
+def _without_long_runs(piece: str, run: str) -> str:
+    """Return a piece without the marks after the first 30 of a run that may begin in an earlier piece."""
+    if run:
+        marks = _matched(_FIRST_MARKS.match(piece))
+        piece = marks[: MAX_MARKS - len(run)] + piece[len(marks) :]
+    return _LONG_RUN.sub(r"\1", piece)
+
+
+def _run_at_end(run: str, piece: str) -> str:
+    """Return the marks at the end of the text, if a piece without long runs follows a text that ends in a run."""
+    marks = _matched(_LAST_MARKS.search(piece[-MAX_MARKS:]))
+    return run + marks if len(marks) == len(piece) else marks
+
+
+def _matched(match: re.Match[str] | None) -> str:
+    assert match is not None, "the expression matches no character, too"  # noqa: S101
+    return match.group()
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -52,6 +52,12 @@ def test_marks_after_the_thirtieth_of_a_run_are_removed() -> None:
     assert normalize("x" + "\u0316" * 31 + "y" + "\u0316" * 30) == "x" + "\u0316" * 30 + "y" + "\u0316" * 30
 
 
+@pytest.mark.parametrize("before", [0, 10, 30, 40])
+def test_a_run_that_is_longer_than_a_piece_is_cut_like_a_short_one(before: int) -> None:
+    text = "x" * (_PIECE_CHARS - before) + "\u0316" * (5 * _PIECE_CHARS) + "y\u0316"
+    assert normalize(text) == "x" * (_PIECE_CHARS - before) + "\u0316" * MAX_MARKS + "y\u0316"
+
+
 def test_the_result_is_at_most_twice_as_long_as_a_long_text() -> None:
     assert len(normalize("\ufdfa" * 100_000)) == 200_000
 
