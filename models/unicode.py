@@ -93,7 +93,7 @@ def _without_long_runs(piece: str, run: str) -> str:
 
 
 def _run_at_end(run: str, piece: str) -> str:
-    """Return the marks at the end of the text, if a piece without long runs follows a text that ends in a run."""
+    """Return the marks at the end of a text that ends in a run, after a piece without long runs is added."""
     marks = _matched(_LAST_MARKS.search(piece[-MAX_MARKS:]))
     return run + marks if len(marks) == len(piece) else marks
 
