@@ -34,8 +34,11 @@ DOCUMENT_PARTS = frozenset({"text", "subject", "from", "to", "html"})
 LARGE_BYTES = 64 * 1024
 """A larger body is parsed and validated in a thread, so that other requests continue meanwhile."""
 
-MAX_CONTAINERS: Final = 500_000
+MAX_CONTAINERS: Final = 200_000
 """Objects and lists in one body. Python's garbage collector visits all of them at once."""
+
+MAX_FIELDS: Final = 100_000
+"""Fields of one object."""
 
 _FAST_VALUES: Final = 100_000
 """Values that the decoder in C reads at once."""
@@ -96,7 +99,8 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
 
     Raises:
         BadRequest: the text is not JSON, or is nested too deeply.
-        TooLarge: the text has more than ``MAX_CONTAINERS`` objects and lists.
+        TooLarge: the text has more than ``MAX_CONTAINERS`` objects and lists, or an object has more than
+            ``MAX_FIELDS`` fields.
         Invalid: an object contains a field twice, or a string or the name of a field contains an unpaired
             surrogate or a control character other than a tab or a line break.
 
@@ -118,6 +122,9 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
 
     def fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         count_container()
+        if len(pairs) > MAX_FIELDS:
+            message = f"has an object with more than {MAX_FIELDS:,} fields; send a smaller body"
+            raise TooLarge(f"the body {message}", errors=[("", message)])
         given = dict(pairs)
         if len(given) < len(pairs) and not repeated:
             names = Counter(name for name, _ in pairs)

@@ -134,6 +134,13 @@ def test_too_many_objects_and_lists_are_rejected(monkeypatch: pytest.MonkeyPatch
             parse(b"[" + b",".join([part] * 100) + b"]")
 
 
+def test_an_object_with_too_many_fields_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_body, "MAX_FIELDS", 100)
+    parse(json.dumps({f"f{i}": 1 for i in range(100)}).encode())
+    with pytest.raises(TooLarge, match="more than 100 fields"):
+        parse(json.dumps({f"f{i}": 1 for i in range(101)}).encode())
+
+
 def test_the_first_repeated_name_is_found_among_many() -> None:
     """The search takes linear time: it compares each object with one object."""
     objects = ['{"a": 1}'] * 20_000 + ['{"b": 1, "b": 1}'] * 20_000
