@@ -219,7 +219,8 @@ class Settings(BaseSettings):
     """Maximum simultaneous requests of one API key. 0: no limit."""
 
     jobs_in_flight: NonNegativeInt = 0
-    """Maximum unfinished jobs of one API key. Each cell of an experiment counts as a job. 0: no limit."""
+    """Maximum unfinished jobs of one API key. Each cell of an experiment and each ingestion counts. 0: no
+    limit."""
 
     max_event_streams: PositiveInt = 1000
     """Maximum number of event streams of one API process. If it is reached, the response is 429."""

@@ -49,7 +49,7 @@ def run(
         requeue_lost_jobs(ctx, worker_id, heartbeat)
 
     def apply_retention(ctx: AppContext) -> None:
-        retention.apply_retention(ctx)
+        retention.apply_retention(ctx, stop=stopping.requested)
 
     beats, collects = settings.heartbeat_seconds, settings.collect_seconds
     _start_thread("lost jobs", _repeat, settings, wakeups, requeue, 0.0, beats)

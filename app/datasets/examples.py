@@ -10,7 +10,7 @@ import structlog
 from app.context import AppContext
 from app.datasets import service
 from app.datasets.schemas import ExampleItem, ExamplePage
-from app.http.errors import NotReady
+from app.http.errors import FileDamaged
 from app.http.paging import Page, encode_cursor
 from models.data.examples import Documents, Examples, FeatureRows
 from models.data.store import StoredExamples
@@ -28,11 +28,7 @@ def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
         stored = StoredExamples(path)
     except BadDataError as error:
         log.error("storage.file_damaged", key=row.storage_key)  # noqa: TRY400 - a traceback adds nothing
-        raise NotReady(
-            f"the file of data set {dataset_id} is damaged; restore the storage from a backup",
-            code="file_damaged",
-            headers={"Retry-After": "60"},
-        ) from error
+        raise FileDamaged(f"data set {dataset_id}") from error
     first = page.after_number() + 1
     items = _to_items(stored.page(first, page.limit))
     more = first + page.limit < stored.n_examples

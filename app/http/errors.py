@@ -273,6 +273,21 @@ class DatabaseDamaged(NotReady):
     status, default_code = 503, "database_damaged"
 
 
+class FileDamaged(NotReady):
+    """A file in the storage cannot be read.
+
+    Args:
+        name: what the file belongs to.
+    """
+
+    status, default_code = 503, "file_damaged"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the file of {name} is damaged; restore the storage from a backup", headers={"Retry-After": "60"}
+        )
+
+
 ERRORS: Mapping[int, type[ApiError]] = {error.status: error for error in ApiError.__subclasses__()}
 """Error class by HTTP status."""
 

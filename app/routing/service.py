@@ -140,19 +140,8 @@ def route(
     if earlier is not None:
         return earlier, False
     config = RouterPut.model_validate(router.config)
-    try:
-        version, pipeline = load_version(ctx, loaded, config.model, config.version)
-    except ArtifactUnavailable as error:
-        # Somebody must read the message, although nobody may notice the version for days.
-        log.error("routing.fallback", router=name, reason=error.detail)  # noqa: TRY400 - expected
-        FALLBACKS.labels(name).inc()
-        decision = _build_decision(ctx, name, error.version, fallback_outcome(config), None, mail)
-        decision.fallback_reason = error.detail
-    else:
-        prediction = _predict(pipeline, mail, explain=config.explain if explain is None else explain)
-        readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
-        outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
-        decision = _build_decision(ctx, name, version, outcome, prediction, mail)
+    explain = config.explain if explain is None else explain
+    decision = _decide(ctx, loaded, name, config, mail, explain=explain)
     values: dict[str, Any] = {
         "id": decision.decision_id,
         "router_id": router.id,
@@ -166,6 +155,38 @@ def route(
         ),
     }
     return _record(ctx.db, decision, values)
+
+
+def _decide(
+    ctx: AppContext, loaded: LoadedModels, name: str, config: RouterPut, mail: MailDocument, *, explain: bool
+) -> Decision:
+    """Return the decision on a message: the fallback if the version cannot be loaded or cannot read mail."""
+    try:
+        version, pipeline = load_version(ctx, loaded, config.model, config.version)
+        prediction = _predict(version, pipeline, mail, explain=explain)
+    except ArtifactUnavailable as error:
+        return _decide_without_model(ctx, name, config, error.version, mail, error.detail)
+    except _CannotReadMailError as error:
+        return _decide_without_model(ctx, name, config, version, mail, str(error))
+    readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
+    outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
+    return _build_decision(ctx, name, version, outcome, prediction, mail)
+
+
+def _decide_without_model(
+    ctx: AppContext,
+    name: str,
+    config: RouterPut,
+    version: tables.ModelVersion,
+    mail: MailDocument,
+    reason: str,
+) -> Decision:
+    # Somebody must read the message, although nobody may notice the version for days.
+    log.error("routing.fallback", router=name, reason=reason)
+    FALLBACKS.labels(name).inc()
+    decision = _build_decision(ctx, name, version, fallback_outcome(config), None, mail)
+    decision.fallback_reason = reason
+    return decision
 
 
 def _record(db: Database, decision: Decision, values: dict[str, Any]) -> tuple[Decision, bool]:
@@ -197,11 +218,11 @@ def record_shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail:
         if config.shadow is None:
             return
         version, pipeline = load_version(ctx, loaded, config.model, config.shadow)
-    except ApiError as error:
+        prediction = _predict(version, pipeline, mail, explain=False)
+    except (ApiError, _CannotReadMailError) as error:
         # The routing must not depend on the shadow version, which is for comparison only.
-        log.warning("shadow.unavailable", decision_id=decision_id, reason=error.detail)
+        log.warning("shadow.unavailable", decision_id=decision_id, reason=str(error))
         return
-    prediction = _predict(pipeline, mail, explain=False)
     shadow = ShadowDecision(
         version=version.version,
         labels=prediction.labels,
@@ -253,24 +274,32 @@ def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDec
         return _decision_to_response(row)
 
 
-def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
-    if version.description["features"]["kind"] == "numeric":
-        message = (
+class _CannotReadMailError(Exception):
+    """A version cannot read mail, because it was trained on numeric features."""
+
+    def __init__(self, version: tables.ModelVersion) -> None:
+        super().__init__(
             f"version {version.version} of {version.model} was trained on numeric features and cannot read "
             "e-mail; use a version trained on text or e-mail"
         )
+
+
+def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
+    if version.description["features"]["kind"] == "numeric":
+        message = str(_CannotReadMailError(version))
         raise Invalid(message, errors=[(pointer, message)])
 
 
-def _predict(pipeline: Pipeline, mail: MailDocument, *, explain: bool) -> Prediction:
+def _predict(
+    version: tables.ModelVersion, pipeline: Pipeline, mail: MailDocument, *, explain: bool
+) -> Prediction:
     explain = explain and pipeline.learner.can_explain  # a message is routed even without an explanation
     if pipeline.kind_ == "email":
         return pipeline.predict([mail], explain=explain)[0]
     if pipeline.kind_ == "text":
         return pipeline.predict([mail_to_text(mail)], explain=explain)[0]
-    raise Invalid(
-        "the model of this router was trained on numeric features and cannot read e-mail; change the router"
-    )
+    # An alias that the router uses was moved to this version.
+    raise _CannotReadMailError(version)
 
 
 def _build_decision(

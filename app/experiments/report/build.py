@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import safetensors.numpy
+import structlog
+from safetensors import SafetensorError
 
 from app.context import AppContext
 from app.db import tables
@@ -17,10 +19,13 @@ from app.experiments.report.comparisons import compare_configurations
 from app.experiments.report.curves import mean_curves
 from app.experiments.report.schemas import ExperimentReport, FailedCell, ReportMeasure, ReportRow, Summary
 from app.experiments.schemas import ExperimentCreate
+from app.http.errors import FileDamaged
 from app.jobs.events import curves_of
 from app.jobs.queue import FINISHED
 from models.measures.directions import DIRECTIONS, Direction
 from models.measures.examples import COVERING_PREFIX
+
+log = structlog.get_logger()
 
 MAX_COMPARED = 20
 """The largest number of configurations that are compared in pairs; more pairs than that are unreadable."""
@@ -31,6 +36,7 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
 
     Raises:
         NotFound: the experiment does not exist.
+        FileDamaged: the held-out examples of a cell cannot be read.
     """
     with ctx.db.read() as session:
         experiment = service.get_or_404(session, experiment_id)
@@ -44,9 +50,8 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
     for row, job in rows:
         if job.state == "succeeded":
             assert job.result is not None, "a cell succeeds with its result"  # noqa: S101
-            examples = safetensors.numpy.load_file(ctx.storage.local(job.result["examples"]))
             results.setdefault(row.configuration, {})[row.fold] = CellResult(
-                job.result, curves.get(job.id, {}), examples
+                job.result, curves.get(job.id, {}), _load_examples(ctx, job.result["examples"])
             )
         elif job.state in FINISHED:
             detail = job.error["detail"] if job.error is not None else "the cell was cancelled"
@@ -86,6 +91,15 @@ def report_measures(request: ExperimentCreate) -> list[ReportMeasure]:
 
 def _direction(measure: str) -> Direction:
     return "lower" if measure.startswith(COVERING_PREFIX) else DIRECTIONS[measure]
+
+
+def _load_examples(ctx: AppContext, key: str) -> dict[str, Any]:
+    """Return the measures of the held-out examples of a cell."""
+    try:
+        return safetensors.numpy.load_file(ctx.storage.local(key))
+    except SafetensorError as error:
+        log.error("storage.file_damaged", key=key)  # noqa: TRY400 - a traceback adds nothing
+        raise FileDamaged("an experiment's held-out examples") from error
 
 
 def _rows(

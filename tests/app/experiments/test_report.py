@@ -8,6 +8,7 @@ import json
 import re
 import statistics
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -16,18 +17,21 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from markdown_it import MarkdownIt
+from sqlalchemy import select
 from stack import departments
 
 from app.context import AppContext
+from app.db import tables
 from app.experiments import service
 from app.experiments.api import negotiate_format
 from app.experiments.report import csv as csv_report
 from app.experiments.report import html, markdown
 from app.experiments.report import service as reports
+from app.experiments.report.build import build_report
 from app.experiments.report.formatting import find_test
 from app.experiments.report.schemas import ExperimentReport, FailedCell
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import NotAcceptable
+from app.http.errors import FileDamaged, NotAcceptable
 from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
 MARKUP = """<script>alert('1')</script> & "$x_1$" | *b* =1"""
@@ -343,3 +347,14 @@ def test_the_format_is_the_one_that_the_client_prefers(accept: str, form: str) -
 def test_an_unknown_format_is_rejected(accept: str) -> None:
     with pytest.raises(NotAcceptable):
         negotiate_format(accept)
+
+
+def test_a_damaged_file_of_held_out_examples_is_reported_as_damaged(ctx: AppContext) -> None:
+    experiment_id = run_experiment(ctx)
+    with ctx.db.read() as session:
+        job = session.scalars(select(tables.Job).where(tables.Job.kind == "cell")).first()
+    assert job is not None
+    assert job.result is not None
+    Path(ctx.storage.local(job.result["examples"])).write_bytes(b"no arrays")
+    with pytest.raises(FileDamaged):
+        build_report(ctx, experiment_id)

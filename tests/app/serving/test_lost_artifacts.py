@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import in_process
 import pytest
 from in_process_api import InProcessApi
 from waiting import wait_for
@@ -82,3 +83,23 @@ def test_a_lost_artifact_returns_503_and_its_mail_goes_to_the_fallback(
     decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(2), headers=MAIL)
     assert "fallback_reason" not in decision
     wait_for(lambda: True if not service.routed_versions.problems() else None, what="the problem to end")
+
+
+def test_mail_goes_to_the_fallback_if_the_alias_moves_to_a_version_that_cannot_read_it(
+    service: InProcessApi,
+) -> None:
+    service.train(service.dataset())
+    service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk"})
+    rows = [{"features": {"x": n % 2}, "labels": [["a", "b"][n % 2]]} for n in range(8)]
+    numbers = service.call("POST", "/v1/datasets", 201, json={"name": "numbers", "examples": rows})["id"]
+    in_process.work(service.ctx)
+    service.train(numbers)
+    service.call("PUT", "/v1/models/m/aliases/live", 200, json={"version": 2})
+
+    decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(1), headers=MAIL)
+    assert (decision["disposition"], decision["destinations"], decision["version"]) == (
+        "fallback",
+        ["desk"],
+        2,
+    )
+    assert "was trained on numeric features" in decision["fallback_reason"]
