@@ -37,6 +37,8 @@ QUICK = {
     "COVEY_CHECKPOINT_SECONDS": "0.3",
     "COVEY_COLLECT_SECONDS": "5",
     "COVEY_ORPHAN_GRACE_SECONDS": "20",
+    # With a lower priority, jobs make little progress on a busy machine.
+    "COVEY_JOB_NICENESS": "0",
     "COVEY_LOG_LEVEL": "warning",
 }
 """Settings with short intervals, so that many leases, checkpoints and cleanups fall into a short run."""
