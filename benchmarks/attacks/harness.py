@@ -26,6 +26,8 @@ MODEL, ROUTER = "attacked", "attacked"
 PREDICT, MESSAGES = f"/v1/models/{MODEL}/predict", f"/v1/routers/{ROUTER}/messages"
 TEXT = "the invoice is wrong and the card was charged twice"
 FALLBACK = "front@example.org"
+SETTINGS = {"COVEY_LOG_LEVEL": "warning", "COVEY_JOB_NICENESS": "0"}
+"""Settings of all services. With a lower priority, jobs make little progress on a busy machine."""
 QUICK = {"algorithm": "mp_boost", "rounds": 3}
 """A learner that trains in a moment."""
 
@@ -266,7 +268,7 @@ class Targets:
     def shared(self) -> Service:
         """A service with the default settings, without keys, with a data set, a model and a router."""
         if self._shared is None:
-            stack = Stack(self.folder / "shared", {"COVEY_LOG_LEVEL": "warning"}).start()
+            stack = Stack(self.folder / "shared", SETTINGS).start()
             self._opened.callback(stack.stop)
             self._shared = Service(stack).prepare()
         return self._shared
@@ -275,7 +277,7 @@ class Targets:
     def new(self, settings: Mapping[str, str] | None = None, data: Path | None = None) -> Iterator[Service]:
         """Run another ``covey serve`` while the block lasts, on a data folder or on a new one."""
         folder = data or self.new_folder() / "data"
-        stack = Stack(folder, {"COVEY_LOG_LEVEL": "warning", **(settings or {})}).start()
+        stack = Stack(folder, SETTINGS | dict(settings or {})).start()
         try:
             yield Service(stack)
         finally:
@@ -288,9 +290,7 @@ class Targets:
         """Run an API and workers with PostgreSQL, a broker and a bucket behind proxies."""
         folder = self.new_folder()
         with dependencies(folder) as servers:
-            stack = Production(
-                folder, {"COVEY_LOG_LEVEL": "warning", **servers.settings, **(settings or {})}, workers
-            ).start()
+            stack = Production(folder, SETTINGS | servers.settings | dict(settings or {}), workers).start()
             try:
                 yield Service(stack), servers
             finally:
