@@ -11,6 +11,7 @@ from pathlib import Path
 import postgres
 import production
 import pytest
+import required
 from fault_proxy import proxy
 from production import Production
 from sqlalchemy import select
@@ -107,7 +108,7 @@ def postgres_server() -> Iterator[postgres.PostgresServer]:
         with postgres.server() as server:
             yield server
     except postgres.UnavailableError as error:
-        pytest.skip(f"no PostgreSQL: {error}")
+        required.missing(f"no PostgreSQL: {error}")
 
 
 @pytest.fixture(scope="module")
