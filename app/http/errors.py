@@ -23,6 +23,7 @@ The class tree, with status and default code:
         DatabaseFull      503 database_full
         DatabaseReadOnly  503 database_read_only
         DatabaseDamaged   503 database_damaged
+        FileDamaged       503 file_damaged
 
 Each class is the one place for its status, its code and its description in the OpenAPI document.
 """
