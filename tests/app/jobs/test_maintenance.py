@@ -22,7 +22,7 @@ from workers.wakeups import Wakeups
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 
-def wait_forever(*_: object) -> None:
+def wait_forever(*_: object, **__: object) -> None:
     threading.Event().wait()
 
 
