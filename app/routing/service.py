@@ -33,7 +33,7 @@ from app.routing.schemas import (
     ShadowDecision,
 )
 from app.serving.instances import mail_to_text
-from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
+from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.prediction import label_explanations, load_version, ranked_labels
 from models.mail import MailDocument
 from models.pipeline import Pipeline, Prediction
@@ -162,14 +162,14 @@ def _decide(
 ) -> Decision:
     """Return the decision on a message: the fallback if the version cannot be loaded or cannot read mail."""
     try:
-        version, pipeline = load_version(ctx, loaded, config.model, config.version)
-        prediction = _predict(version, pipeline, mail, explain=explain)
+        version, found = load_version(ctx, loaded, config.model, config.version)
+        prediction = _predict(version, found.pipeline, mail, explain=explain)
     except ArtifactUnavailable as error:
         return _decide_without_model(ctx, name, config, error.version, mail, error.detail)
     except _CannotReadMailError as error:
         return _decide_without_model(ctx, name, config, version, mail, str(error))
     readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
-    outcome = apply_rules(config, pipeline, prediction) if readable else fallback_outcome(config)
+    outcome = apply_rules(config, found.pipeline, prediction) if readable else fallback_outcome(config)
     return _build_decision(ctx, name, version, outcome, prediction, mail)
 
 
@@ -177,7 +177,7 @@ def _decide_without_model(
     ctx: AppContext,
     name: str,
     config: RouterPut,
-    version: tables.ModelVersion,
+    version: VersionReference,
     mail: MailDocument,
     reason: str,
 ) -> Decision:
@@ -217,8 +217,8 @@ def record_shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail:
         config = RouterPut.model_validate(router.config)
         if config.shadow is None:
             return
-        version, pipeline = load_version(ctx, loaded, config.model, config.shadow)
-        prediction = _predict(version, pipeline, mail, explain=False)
+        version, found = load_version(ctx, loaded, config.model, config.shadow)
+        prediction = _predict(version, found.pipeline, mail, explain=False)
     except (ApiError, _CannotReadMailError) as error:
         # The routing must not depend on the shadow version, which is for comparison only.
         log.warning("shadow.unavailable", decision_id=decision_id, reason=str(error))
@@ -305,7 +305,7 @@ def _predict(
 def _build_decision(
     ctx: AppContext,
     router: str,
-    version: tables.ModelVersion,
+    version: VersionReference,
     outcome: RoutingOutcome,
     prediction: Prediction | None,
     mail: MailDocument,

@@ -1,8 +1,7 @@
 """An LRU cache of model versions in memory, shared by the threads of one process.
 
-Versions are immutable, so a cached version is never out of date. Aliases are not cached: every request reads
-the version of an alias from the database. The arrays of a version are memory maps of its artifact, so
-processes share the pages of the file.
+Versions are immutable, so a cached version is never out of date. The arrays of a version are memory maps of
+its artifact, so processes share the pages of the file.
 
 Threads of this module load the files, because a slow storage can take any length of time. Requests wait for
 them only so long and in limited number, so that requests that need no file always find a free thread.
@@ -10,18 +9,20 @@ them only so long and in limited number, so that requests that need no file alwa
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from app.db import open_sessions
-from app.db.tables import ModelVersion
 from app.http.errors import NotReady
+from app.serving import loaded_version
+from app.serving.loaded_version import LoadedVersion
 from app.storage import MissingFileError, Storage, StorageUnavailableError
-from models import artifact
 from models.errors import ArtifactError
-from models.pipeline import Pipeline
 
 MAX_LOADING = 4
 """Number of versions that are loaded at the same time."""
@@ -36,6 +37,25 @@ WAIT_SECONDS = 10.0
 """How long a request waits. The version continues to load, so a later request finds it in memory."""
 
 
+class VersionReference(Protocol):
+    """What identifies a version: a row of the database has it, and an entry of a snapshot."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        ...
+
+    @property
+    def artifact_key(self) -> str:
+        """Key of the artifact in the storage."""
+        ...
+
+
 class ArtifactUnavailable(NotReady):
     """The artifact of a version is missing or damaged, until it is restored.
 
@@ -44,7 +64,7 @@ class ArtifactUnavailable(NotReady):
         reason: what is wrong with the artifact.
     """
 
-    def __init__(self, version: ModelVersion, reason: str) -> None:
+    def __init__(self, version: VersionReference, reason: str) -> None:
         super().__init__(
             f"version {version.version} of {version.model} cannot be loaded, because its artifact {reason}; "
             "restore the file from a backup, or use another version",
@@ -52,6 +72,19 @@ class ArtifactUnavailable(NotReady):
             headers={"Retry-After": "60"},
         )
         self.version = version
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A version in memory.
+
+    Attributes:
+        version: the version.
+        last_use: the number of its last use, counted over all versions.
+    """
+
+    version: LoadedVersion
+    last_use: int
 
 
 class LoadedModels:
@@ -67,13 +100,22 @@ class LoadedModels:
         self._capacity = capacity
         self._lock = threading.Lock()
         self._waiting = 0
-        self._loading: dict[str, Future[Pipeline]] = {}
+        self._loading: dict[str, Future[LoadedVersion]] = {}
         self._turns = threading.Semaphore(MAX_LOADING)
-        self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
+        self._entries: dict[str, _Entry] = {}
+        self._uses = itertools.count()
         self._damaged: OrderedDict[str, tuple[_FileIdentity, str]] = OrderedDict()
 
-    def get(self, version: ModelVersion) -> Pipeline:
-        """Return the pipeline of a version; load and verify it if it is not in memory.
+    def loaded(self, version: VersionReference) -> LoadedVersion | None:
+        """Return a version if it is in memory. Neither waits nor takes a lock."""
+        entry = self._entries.get(version.artifact_key)
+        if entry is None:
+            return None
+        entry.last_use = next(self._uses)
+        return entry.version
+
+    def get(self, version: VersionReference) -> LoadedVersion:
+        """Return a version; load and verify it, and wait for it, if it is not in memory.
 
         Raises:
             ArtifactUnavailable: the file is damaged.
@@ -81,20 +123,13 @@ class LoadedModels:
             NotReady: the storage is too slow.
             StorageUnavailableError: the storage is unavailable.
         """
-        key = version.artifact_key
+        if (found := self.loaded(version)) is not None:
+            return found
+        open_sessions.refuse_if_any("loading a version")
         with self._lock:
-            if key in self._pipelines:
-                self._pipelines.move_to_end(key)
-                return self._pipelines[key]
-            open_sessions.refuse_if_any("loading a version")
-            loading = self._loading.get(key)
-            if self._waiting >= MAX_WAITING or (loading is None and len(self._loading) >= MAX_QUEUED):
+            if self._waiting >= MAX_WAITING:
                 raise _too_slow(version)
-            if loading is None:
-                loading = self._loading[key] = Future()
-                threading.Thread(
-                    target=self._load, args=(key, loading), name=f"load-{key}", daemon=True
-                ).start()
+            loading = self._start(version)
             self._waiting += 1
         try:
             wait((loading,), WAIT_SECONDS)
@@ -108,15 +143,35 @@ class LoadedModels:
         except ArtifactError as error:
             raise ArtifactUnavailable(version, f"is damaged ({error})") from error
 
+    def _start(self, version: VersionReference) -> Future[LoadedVersion]:
+        """Start to load a version, unless it is loading. The caller holds the lock.
+
+        Raises:
+            NotReady: too many versions are loading.
+        """
+        key = version.artifact_key
+        loading: Future[LoadedVersion] | None = self._loading.get(key)
+        if loading is not None:
+            return loading
+        loading = Future()
+        if (found := self.loaded(version)) is not None:  # loaded since the caller looked
+            loading.set_result(found)
+            return loading
+        if len(self._loading) >= MAX_QUEUED:
+            raise _too_slow(version)
+        self._loading[key] = loading
+        threading.Thread(target=self._load, args=(key, loading), name=f"load-{key}", daemon=True).start()
+        return loading
+
     def damaged(self) -> dict[str, str]:
         """Return what is wrong with the artifacts that could not be loaded last time, by storage key."""
         with self._lock:
             return {key: reason for key, (_, reason) in self._damaged.items()}
 
-    def _load(self, key: str, loading: Future[Pipeline]) -> None:
+    def _load(self, key: str, loading: Future[LoadedVersion]) -> None:
         try:
             with self._turns:
-                pipeline = self._read(key)
+                version = self._read(key)
         except BaseException as error:  # noqa: BLE001 - the requests that wait get it
             with self._lock:
                 self._loading.pop(key)
@@ -124,12 +179,12 @@ class LoadedModels:
             return
         with self._lock:
             self._loading.pop(key)
-            self._pipelines[key] = pipeline
-            while len(self._pipelines) > self._capacity:
-                self._pipelines.popitem(last=False)
-        loading.set_result(pipeline)
+            self._entries[key] = _Entry(version, next(self._uses))
+            while len(self._entries) > self._capacity:
+                del self._entries[min(self._entries, key=lambda key: self._entries[key].last_use)]
+        loading.set_result(version)
 
-    def _read(self, key: str) -> Pipeline:
+    def _read(self, key: str) -> LoadedVersion:
         path = self._storage.local(key)
         try:
             identity = _identity(path)
@@ -138,7 +193,7 @@ class LoadedModels:
             # Verifying a large file takes seconds, so the same file is not verified again for every message.
             if damaged != identity:
                 try:
-                    return artifact.load(path)
+                    return loaded_version.load(path)
                 except ArtifactError as error:
                     reason = str(error)
         except FileNotFoundError as error:
@@ -161,7 +216,7 @@ def _identity(path: Path) -> _FileIdentity:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _too_slow(version: ModelVersion) -> NotReady:
+def _too_slow(version: VersionReference) -> NotReady:
     return NotReady(
         f"version {version.version} of {version.model} is still being loaded, because the storage is slow or "
         "many versions are requested; try again",

@@ -10,6 +10,7 @@ from app.http.errors import from_learning
 from app.registry import service as registry
 from app.serving.instances import to_documents
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
+from app.serving.loaded_version import LoadedVersion
 from app.serving.schemas import (
     LabelExplanation,
     Prediction,
@@ -21,7 +22,6 @@ from app.serving.schemas import (
 from app.storage import MissingFileError
 from models import pipeline as learning
 from models.errors import CoveyError
-from models.pipeline import Pipeline
 
 
 def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictRequest) -> PredictResponse:
@@ -32,7 +32,8 @@ def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictReque
         TooLarge: an instance exceeds a limit.
         Invalid: the version cannot predict for the instances, or does not support the options.
     """
-    version, pipeline = load_version(ctx, loaded, name, body.version)
+    version, found = load_version(ctx, loaded, name, body.version)
+    pipeline = found.pipeline
     documents = to_documents(pipeline, body.instances, ctx.settings)
     try:
         predictions = pipeline.predict(
@@ -53,8 +54,8 @@ def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictReque
 
 def load_version(
     ctx: AppContext, loaded: LoadedModels, name: str, ref: int | str
-) -> tuple[tables.ModelVersion, Pipeline]:
-    """Return the version with a number or alias, and its pipeline.
+) -> tuple[tables.ModelVersion, LoadedVersion]:
+    """Return the version with a number or alias, as row and in memory.
 
     Raises:
         NotFound: there is no such model, version or alias.

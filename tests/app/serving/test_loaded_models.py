@@ -15,7 +15,7 @@ from waiting import LIMIT_SECONDS, wait_for
 
 from app.db.tables import ModelVersion
 from app.http.errors import NotReady
-from app.serving import loaded_models
+from app.serving import loaded_models, loaded_version
 from app.serving.loaded_models import (
     MAX_LOADING,
     MAX_QUEUED,
@@ -23,25 +23,24 @@ from app.serving.loaded_models import (
     ArtifactUnavailable,
     LoadedModels,
 )
+from app.serving.loaded_version import LoadedVersion
 from app.storage import LocalStorage, MissingFileError, StorageUnavailableError
-from models import artifact
 from models.errors import ArtifactError
-from models.pipeline import Pipeline
 
 THREADS = 8
 
 
 class Loader:
-    """Replaces ``artifact.load``: counts the loads of each file and can hold them up."""
+    """Replaces ``loaded_version.load``: counts the loads of each file and can hold them up."""
 
     def __init__(self) -> None:
         self.loads: Counter[str] = Counter()
         self.before_load: Callable[[str], None] = lambda _name: None
 
-    def load(self, path: Path) -> Pipeline:
+    def load(self, path: Path) -> LoadedVersion:
         self.loads[path.name] += 1
         self.before_load(path.name)
-        return cast("Pipeline", f"pipeline {path.name} {self.loads[path.name]}")
+        return cast("LoadedVersion", f"pipeline {path.name} {self.loads[path.name]}")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +52,7 @@ def long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def loader(monkeypatch: pytest.MonkeyPatch) -> Loader:
     loader = Loader()
-    monkeypatch.setattr(artifact, "load", loader.load)
+    monkeypatch.setattr(loaded_version, "load", loader.load)
     return loader
 
 
@@ -71,11 +70,11 @@ def version(key: str) -> ModelVersion:
     return ModelVersion(model="m", version=1, artifact_key=f"artifacts/{key}")
 
 
-def get_concurrently(models: LoadedModels, keys: str) -> list[Pipeline | BaseException]:
+def get_concurrently(models: LoadedModels, keys: str) -> list[LoadedVersion | BaseException]:
     """Get versions in one thread each; all threads start together."""
     start = threading.Barrier(len(keys))
 
-    def get(key: str) -> Pipeline | BaseException:
+    def get(key: str) -> LoadedVersion | BaseException:
         start.wait(30)
         try:
             return models.get(version(key))
@@ -130,6 +129,19 @@ def test_the_least_recently_used_version_is_evicted(storage: LocalStorage, loade
     assert loader.loads == {"a": 1, "b": 1, "c": 1}
     models.get(version("b"))
     assert loader.loads == {"a": 1, "b": 2, "c": 1}
+
+
+def test_a_look_into_memory_loads_nothing_and_counts_as_a_use(storage: LocalStorage, loader: Loader) -> None:
+    models = LoadedModels(storage, capacity=2)
+    assert models.loaded(version("a")) is None
+    assert loader.loads == {}
+    models.get(version("a"))
+    models.get(version("b"))
+    assert models.loaded(version("a")) is models.get(version("a"))
+    models.loaded(version("a"))
+    models.get(version("c"))  # replaces b
+    assert models.loaded(version("b")) is None
+    assert str(models.loaded(version("a"))) == "pipeline a 1"
 
 
 def test_a_failed_load_raises_in_every_thread_and_can_be_repeated(
@@ -211,7 +223,7 @@ def test_a_request_waits_only_so_long_and_the_version_continues_to_load(
     assert (raised.value.code, raised.value.headers) == ("storage_unavailable", {"Retry-After": "5"})
     proceed.set()
 
-    def loaded() -> Pipeline | None:
+    def loaded() -> LoadedVersion | None:
         try:
             return models.get(version("a"))
         except NotReady:

@@ -1,0 +1,71 @@
+"""A model version in memory, with everything that its predictions need."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from models import artifact
+from models.data.examples import FeatureRows
+from models.errors import CoveyError
+from models.mail import MailDocument, read_message
+from models.pipeline import Pipeline
+
+SAMPLE_FEATURES = 50
+"""Number of features of the document that is predicted for when a version is loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedVersion:
+    """A version in memory. It is immutable, and all requests share it.
+
+    Attributes:
+        pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
+        thresholds: for each label, the score above which it is predicted.
+    """
+
+    pipeline: Pipeline
+    thresholds: dict[str, float]
+
+
+def load(path: Path) -> LoadedVersion:
+    """Load a version, verify it, and predict for a document.
+
+    The prediction builds what is built on first use, so that no request waits for it.
+
+    Raises:
+        ArtifactError: the file is damaged, or this release cannot use it.
+    """
+    pipeline = artifact.load(path)
+    thresholds = dict(zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True))
+    version = LoadedVersion(pipeline, thresholds)
+    warm_up(version)
+    return version
+
+
+def warm_up(version: LoadedVersion) -> None:
+    """Predict for a document in each way that a request can ask for."""
+    pipeline = version.pipeline
+    documents = sample_documents(pipeline)
+    ways: list[dict[str, Any]] = [{}, {"top": 1}, {"top": 1, "quick": True}, {"top": 1, "explain": True}]
+    for options in ways:
+        # Not every learner supports quick voting and explanations, and a version may refuse the document.
+        with suppress(CoveyError):
+            pipeline.predict(documents, **options)
+
+
+def sample_documents(pipeline: Pipeline) -> list[str] | list[MailDocument] | FeatureRows:
+    """Return a document of the kind that a pipeline was trained on, with some of its features."""
+    names = pipeline.features.names_
+    names = names[:: max(1, len(names) // SAMPLE_FEATURES)]
+    if pipeline.kind_ == "features":
+        return FeatureRows(names, csr_array(np.ones((1, len(names)))))
+    text = " ".join(names)
+    if pipeline.kind_ == "email":
+        return [read_message(f"Subject: {names[0] if names else ''}\r\n\r\n{text}\r\n".encode())]
+    return [text]
