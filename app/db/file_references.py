@@ -7,7 +7,11 @@ from sqlalchemy import select
 from app.db import tables
 from app.db.session import Database
 
-FILE_COLUMNS = {"datasets": ("upload_key", "storage_key"), "model_versions": ("artifact_key",)}
+FILE_COLUMNS = {
+    "datasets": ("upload_key", "storage_key"),
+    "model_versions": ("artifact_key",),
+    "batch_predictions": ("result_key",),
+}
 """Columns by table. (A job can continue without its checkpoint, and an experiment without its folds.)"""
 
 

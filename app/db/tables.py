@@ -258,6 +258,26 @@ class Evaluation(Base):
     created_at: Mapped[datetime]
 
 
+class BatchPrediction(Base):
+    """The predictions of a version for all examples of a data set. Its state is that of its job.
+
+    It stays when its model or its data set is deleted, because its result does not depend on them any more.
+    """
+
+    __tablename__ = "batch_predictions"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int] = mapped_column(Integer)
+    dataset_id: Mapped[str] = mapped_column(String(40))
+    request: Mapped[dict[str, Any]]
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
+    result_key: Mapped[str | None] = mapped_column(String(200), index=True)
+    result: Mapped[dict[str, Any] | None]
+    """Digest, size and number of documents of the file; set with ``result_key`` when the job succeeds."""
+    created_at: Mapped[datetime]
+
+
 class Experiment(Base):
     """A comparison of learners on the same splits of a data set."""
 
