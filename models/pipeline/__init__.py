@@ -5,6 +5,7 @@ from models.pipeline.fitting import Features
 from models.pipeline.pipeline import Pipeline
 from models.pipeline.prediction import Explanation, Prediction
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
+from models.pipeline.ranking import Ranking
 
 __all__ = [
     "Explanation",
@@ -14,5 +15,6 @@ __all__ = [
     "PipelineMonitor",
     "Prediction",
     "Progress",
+    "Ranking",
     "read_documents",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -26,6 +25,7 @@ from models.pipeline.documents import read_documents
 from models.pipeline.fitting import Features, Fitting, TrainingSet
 from models.pipeline.prediction import Explanation, Prediction, full_scores, quick_scores, strongest_terms
 from models.pipeline.progress import Phase, PipelineMonitor
+from models.pipeline.ranking import LabelBudget, Ranking, rows_of
 from models.pipeline.snapshot import add_prefix, select_prefix
 from models.serialization.state import read_array
 
@@ -167,6 +167,28 @@ class Pipeline:
         self._check_fitted()
         return decide(self.decision_, scores, self.thresholds_)
 
+    def rank(
+        self,
+        documents: Documents | Sequence[MailDocument],
+        *,
+        top: int | None = None,
+        max_labels: int | None = None,
+    ) -> Ranking:
+        """Predict label sets and rankings as arrays.
+
+        Args:
+            documents: n documents of the kind of the training documents.
+            top: length of the rankings; None includes every label.
+            max_labels: maximum number of labels in all rankings and label sets; None for no limit.
+
+        Raises:
+            ParameterError: the documents are of another kind, or the rankings and label sets exceed
+                ``max_labels``.
+            UnsuitableDataError: a score is not finite because the values of a document are too large.
+        """
+        X = self._feature_matrix(documents)
+        return self._rank(X, top, quick=False, budget=LabelBudget(max_labels))[0]
+
     def predict(
         self,
         documents: Documents | Sequence[MailDocument],
@@ -195,51 +217,24 @@ class Pipeline:
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
         X = self._feature_matrix(documents)
-        n, k = X.shape[0], len(self.labels_)
-        n_ranked = k if top is None else min(top, k)
-        left = math.inf if max_labels is None else max_labels - n * n_ranked
-        if left < 0:
-            raise ParameterError(
-                f"the rankings of {n:,} instances with {n_ranked:,} labels each would have more than "
-                f"{max_labels:,} labels; set top to a smaller number, or send fewer instances",
-                "/top",
+        weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
+        ranking, dot_products = self._rank(
+            X,
+            top,
+            quick=quick,
+            budget=LabelBudget(max_labels, weight, "or omit explain" if explain else None),
+        )
+        return [
+            Prediction(
+                labels=[self.labels_[j] for j in predicted],
+                ranking=[(self.labels_[j], score) for j, score in zip(order, scores, strict=True)],
+                explanation=self._explanations(X, i, predicted, terms) if explain else [],
+                dot_products=dot_products[i] if dot_products else None,
             )
-        predictions: list[Prediction] = []
-        size = max(1, _BLOCK_SCORES // max(1, k))
-        for first in range(0, n, size):
-            block = X if n <= size else X[first : first + size]
-            dot_products: Sequence[int | None] = [None] * block.shape[0]
-            if quick:
-                scores, order, dot_products = quick_scores(self.learner, block, top)
-            else:
-                scores = full_scores(self.learner, block)
-                order = ranking(scores)[:, :top]
-            label_sets = self.decide(scores)
-            left -= label_sets.nnz * (1 + explain * (1 + terms))
-            if left < 0:
-                raise ParameterError(
-                    f"the predictions would have more than {max_labels:,} labels and terms; "
-                    f"send fewer instances{', or omit explain' if explain else ''}",
-                    "/instances",
-                )
-            descending = np.take_along_axis(scores, order, axis=1)
-            for i in range(block.shape[0]):
-                predicted = label_sets.indices[label_sets.indptr[i] : label_sets.indptr[i + 1]].tolist()
-                if quick:
-                    predicted = [j for j in predicted if scores[i, j] > -np.inf]
-                x = block[[i]] if explain and predicted else block
-                predictions.append(
-                    Prediction(
-                        labels=[self.labels_[j] for j in predicted],
-                        ranking=[
-                            (self.labels_[j], score)
-                            for j, score in zip(order[i].tolist(), descending[i].tolist(), strict=True)
-                        ],
-                        explanation=[self._explanation(x, j, terms) for j in predicted] if explain else [],
-                        dot_products=dot_products[i],
-                    )
-                )
-        return predictions
+            for i, (order, scores, predicted) in enumerate(
+                zip(ranking.order.tolist(), ranking.scores.tolist(), ranking.label_sets, strict=True)
+            )
+        ]
 
     def explain(
         self, documents: Documents | Sequence[MailDocument], label: str, *, terms: int = 10
@@ -335,6 +330,41 @@ class Pipeline:
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; pass documents of that kind")
         return self.features.transform(read_documents(documents))
+
+    def _rank(
+        self, X: Matrix, top: int | None, *, quick: bool, budget: LabelBudget
+    ) -> tuple[Ranking, list[int]]:
+        """Return the ranking of each row of features, and with ``quick`` the dot products of each."""
+        n, k = X.shape[0], len(self.labels_)
+        n_ranked = k if top is None else min(top, k)
+        budget.spend_on_rankings(n, n_ranked)
+        blocks: list[Ranking] = []
+        dot_products: list[int] = []
+        size = max(1, _BLOCK_SCORES // max(1, k))
+        for first in range(0, n, size):
+            block = X if n <= size else X[first : first + size]
+            if quick:
+                scores, order, products = quick_scores(self.learner, block, top)
+                dot_products += products
+            else:
+                scores = full_scores(self.learner, block)
+                order = ranking(scores)[:, :top]
+            label_sets = self.decide(scores)
+            budget.spend_on_label_sets(label_sets.nnz)
+            predicted = rows_of(label_sets)
+            if quick:  # labels that were not counted can be in no label set
+                predicted = [
+                    [j for j in labels if row[j] > -np.inf]
+                    for labels, row in zip(predicted, scores, strict=True)
+                ]
+            blocks.append(Ranking(np.take_along_axis(scores, order, axis=1), order, predicted))
+        return Ranking.concatenate(blocks, n_ranked), dot_products
+
+    def _explanations(self, X: Matrix, i: int, labels: list[int], n_terms: int) -> list[Explanation]:
+        if not labels:
+            return []
+        x = X[[i]]
+        return [self._explanation(x, j, n_terms) for j in labels]
 
     def _explanation(self, x: Matrix, label: int, n_terms: int) -> Explanation:
         features, contributions = strongest_terms(self.learner, x, label, n_terms)

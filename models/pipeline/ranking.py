@@ -1,0 +1,96 @@
+"""Rankings and label sets of documents as arrays, without the names of the labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from models.arrays import Floats, Ints, Labels
+from models.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best labels and the predicted label sets of n documents.
+
+    Labels are numbers: indices into ``Pipeline.labels_``, in label order.
+
+    Attributes:
+        scores: (n, t) scores of the best labels of each document, descending.
+        order: (n, t) these labels. Labels with equal scores are in label order.
+        label_sets: for each document its predicted labels, ascending.
+    """
+
+    scores: Floats
+    order: Ints
+    label_sets: list[list[int]]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ranking], n_ranked: int) -> Ranking:
+        """Join the rankings of several blocks of documents; t is ``n_ranked`` if there are no blocks."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            scores=np.concatenate([np.empty((0, n_ranked)), *(part.scores for part in parts)]),
+            order=np.concatenate([np.empty((0, n_ranked), dtype=np.int64), *(part.order for part in parts)]),
+            label_sets=[labels for part in parts for labels in part.label_sets],
+        )
+
+
+def rows_of(labels: Labels) -> list[list[int]]:
+    """Return the columns of the ones in each row.
+
+    >>> from scipy.sparse import csr_array
+    >>> rows_of(csr_array(np.array([[0, 1, 1], [0, 0, 0]])))
+    [[1, 2], []]
+    """
+    columns = labels.indices.tolist()
+    return [columns[start:end] for start, end in pairwise(labels.indptr.tolist())]
+
+
+class LabelBudget:
+    """The labels that a prediction may still return.
+
+    Args:
+        max_labels: the limit; None for no limit.
+        weight: what a predicted label counts, with the terms of its explanation.
+        remedy: what the caller can do besides sending fewer instances.
+    """
+
+    def __init__(self, max_labels: int | None, weight: int = 1, remedy: str | None = None) -> None:
+        self._max_labels = max_labels
+        self._left: float = math.inf if max_labels is None else max_labels
+        self._weight = weight
+        self._remedy = remedy
+
+    def spend_on_rankings(self, n: int, length: int) -> None:
+        """Count the labels of n rankings.
+
+        Raises:
+            ParameterError: the limit is exceeded.
+        """
+        self._left -= n * length
+        if self._left < 0:
+            raise ParameterError(
+                f"the rankings of {n:,} instances with {length:,} labels each would have more than "
+                f"{self._max_labels:,} labels; set top to a smaller number, or send fewer instances",
+                "/top",
+            )
+
+    def spend_on_label_sets(self, n_labels: int) -> None:
+        """Count predicted labels.
+
+        Raises:
+            ParameterError: the limit is exceeded.
+        """
+        self._left -= n_labels * self._weight
+        if self._left < 0:
+            raise ParameterError(
+                f"the predictions would have more than {self._max_labels:,} labels and terms; "
+                f"send fewer instances{', ' + self._remedy if self._remedy else ''}",
+                "/instances",
+            )
