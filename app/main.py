@@ -19,6 +19,7 @@ from app.experiments import api as experiments
 from app.health import api as health
 from app.health.routed_versions import RoutedVersions
 from app.http import docs_page, openapi, problem_handlers
+from app.http.direct_routes import DirectRoutes
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
 from app.jobs.broker import broker_url
@@ -33,6 +34,7 @@ from app.routing import api as routing
 from app.routing.schemas import MessageJson
 from app.serving import api as predictions
 from app.serving.loaded_models import LoadedModels
+from app.serving.schemas import PredictRequest
 from app.settings import Settings, get_settings
 from app.training import api as training
 from app.training.event_streams import EventStreams
@@ -77,6 +79,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.draining = False
+    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT])  # the innermost
     if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,
@@ -108,5 +111,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(router)
     docs_page.install(app)
-    openapi.install(app, manual_bodies=[MessageJson])
+    openapi.install(app, manual_bodies=[MessageJson, PredictRequest])
     return app

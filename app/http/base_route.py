@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, TypeAlias
 
-from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from app.context import AppContext
-from app.http.errors import ERRORS, PROBLEM_JSON, Problem, TooLarge, Unsupported
-from app.http.guards import Scope, check_before_body, require
-from app.http.json_body import LARGE_BYTES, JsonRequest, check_text, escape, refuse_encoding
-from app.http.schemas import MaxItems
+from app.http.errors import ERRORS, PROBLEM_JSON, Problem
+from app.http.guards import Scope, authorize, require
+from app.http.json_body import check_text, escape
+from app.http.request_head import check_media_type, head_of, refuse_encoding
 from app.http.validation import BodyValidator
 
 
@@ -43,6 +43,19 @@ Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 
 
+class _ValidatedRequest(Request):
+    """A request with a body that is parsed and validated already. FastAPI accepts the value as it is."""
+
+    value: Any
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request.scope, request.receive)
+
+    async def json(self) -> Any:
+        """Return the validated body."""
+        return self.value
+
+
 class StrictJSONRoute(APIRoute):
     """A route that reads JSON bodies strictly and leaves out response fields without a value."""
 
@@ -63,8 +76,8 @@ class StrictJSONRoute(APIRoute):
                 for dependency in self.dependencies:
                     guard = dependency.dependency
                     if guard is not None and guard in SCOPES:
-                        await check_before_body(request, guard)
-                _check_media_type(request, media_types)
+                        await authorize(request.scope, head_of(request).bearer, SCOPES[guard])
+                check_media_type(head_of(request), media_types)
             return await handler(request)
 
         return handle
@@ -73,22 +86,14 @@ class StrictJSONRoute(APIRoute):
         """Return a handler that parses the body strictly; the same handler if FastAPI reads no body."""
         if self.body_field is None:
             return handler
-        body_type: Any = self.body_field.field_info.annotation
-        max_items: MaxItems = getattr(body_type, "max_items", {})
-        documents: frozenset[str] = getattr(body_type, "documents", frozenset())
-        validator = BodyValidator(body_type)
+        validator = BodyValidator(self.body_field.field_info.annotation)
 
         async def strict(request: Request) -> Response:
-            refuse_encoding(request)
-            parsed = JsonRequest(request, documents)
-            if body := await parsed.body():
-                given = await parsed.json()
-                _check_lengths(given, max_items, request)
-                if len(body) > LARGE_BYTES:
-                    parsed.replace(await to_thread.run_sync(validator.validate, given))
-                else:
-                    parsed.replace(validator.validate(given, body))
-            return await handler(parsed)  # reports a missing body
+            refuse_encoding(head_of(request))
+            validated = _ValidatedRequest(request)
+            if body := await validated.body():
+                validated.value = await validator.read(body, _context(request).settings)
+            return await handler(validated)  # reports a missing body
 
         return strict
 
@@ -110,36 +115,6 @@ def _check_parameters(request: Request) -> None:
         check_text(name + value, f"/query/{escape(name)}")
 
 
-def _check_media_type(request: Request, media_types: frozenset[str]) -> None:
-    """Reject bodies of other media types than the documented ones.
-
-    A missing Content-Type is rejected too: a web page can send such a request, or a form, to any service
-    without the consent of the user. For an operation without a body, JSON is ignored, because some clients
-    always send it.
-
-    Raises:
-        Unsupported: the media type is missing or not documented.
-    """
-    given = request.headers.get("content-type")
-    kind = (given or "").split(";")[0].strip().lower()
-    if kind in media_types or (not media_types and kind == "application/json"):
-        return
-    headers = request.headers
-    if given is None and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
-        return
-    remedy = f"send {' or '.join(sorted(media_types))}" if media_types else "send no body"
-    raise Unsupported(f"{kind or 'a body without Content-Type'} is not supported here; {remedy}")
-
-
-def _check_lengths(body: Any, max_items: MaxItems, request: Request) -> None:
-    for field, limit in max_items.items():
-        given = body.get(field) if isinstance(body, dict) else None
-        most = limit(_context(request).settings)
-        if isinstance(given, list | dict) and len(given) > most:
-            message = f"{field} has {len(given):,} entries; the limit is {most:,}"
-            raise TooLarge(message, errors=[(f"/{field}", message)])
-
-
 def resource(tag: str) -> APIRouter:
     """Create the router of one resource. Its operation ids are ``<tag>_<function>``."""
     return APIRouter(
@@ -149,6 +124,12 @@ def resource(tag: str) -> APIRouter:
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
         responses=responses(400, 401, 403, 408, 413, 415, 422, 429, 431, 500, 503),
     )
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Document the JSON body of an operation that reads its body itself, for ``openapi_extra``."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

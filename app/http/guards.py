@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from anyio import to_thread
 from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
+from starlette.types import Scope as AsgiScope
 from typing_extensions import TypeAliasType
 
 from app.http.errors import Forbidden, Unauthorized
@@ -70,25 +71,47 @@ def require(scope: Scope) -> Callable[..., None]:
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
     ) -> None:
-        if getattr(request.state, "authorized_scope", None) == scope:
-            return
-        authenticator: Authenticator = request.app.state.authenticator
-        if credentials is None:
-            if authenticator.allows_anonymous():
-                request.state.authorized_scope = scope
-                return
-            raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
-        caller = authenticator.authenticate(credentials.credentials)
-        if caller is None:
-            raise _unauthorized("this API key is unknown or has expired")
-        if scope not in caller.scopes and "admin" not in caller.scopes:
-            raise Forbidden(f"this API key lacks the scope {scope}; it has {', '.join(caller.scopes)}")
-        request.state.release_rate_limit = request.app.state.rates.acquire(caller.key_id)
-        request.state.key_id = caller.key_id
-        request.state.scopes = caller.scopes
-        request.state.authorized_scope = scope
+        _authorize(request.scope, credentials.credentials if credentials else None, scope)
 
     return guard
+
+
+async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> None:
+    """Accept a request if its key has a scope, or ``admin``. A guard then accepts the request too.
+
+    Args:
+        scope: the ASGI scope of the request.
+        secret: the API key of the request; None if it has none.
+        required: the scope.
+
+    Raises:
+        Unauthorized: the key is missing, unknown or expired.
+        Forbidden: the key lacks the scope.
+        TooMany: the key exceeds a rate limit.
+    """
+    await to_thread.run_sync(_authorize, scope, secret, required)
+
+
+def _authorize(scope: AsgiScope, secret: str | None, required: Scope) -> None:
+    state: dict[str, Any] = scope["state"]
+    if state.get("authorized_scope") == required:
+        return
+    app_state = scope["app"].state
+    authenticator: Authenticator = app_state.authenticator
+    if secret is None:
+        if authenticator.allows_anonymous():
+            state["authorized_scope"] = required
+            return
+        raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
+    caller = authenticator.authenticate(secret)
+    if caller is None:
+        raise _unauthorized("this API key is unknown or has expired")
+    if required not in caller.scopes and "admin" not in caller.scopes:
+        raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
+    state["release_rate_limit"] = app_state.rates.acquire(caller.key_id)
+    state["key_id"] = caller.key_id
+    state["scopes"] = caller.scopes
+    state["authorized_scope"] = required
 
 
 def _unauthorized(detail: str) -> Unauthorized:
@@ -99,13 +122,3 @@ def has_scope(request: Request, scope: Scope) -> bool:
     """Return whether a request that one guard has accepted also has another scope."""
     scopes = getattr(request.state, "scopes", None)  # None: the request is anonymous
     return scopes is None or scope in scopes or "admin" in scopes
-
-
-async def check_before_body(request: Request, guard: Callable[..., None]) -> None:
-    """Run a guard before the request's body is read; when FastAPI calls it again, it accepts the request.
-
-    Raises:
-        Unauthorized: the key is missing, unknown or expired.
-        Forbidden: the key lacks the scope.
-    """
-    await to_thread.run_sync(guard, request, await bearer(request))

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, Final
 
-from anyio import to_thread
-from fastapi import Request
-
-from app.http.errors import BadRequest, Invalid, TooLarge, Unsupported
+from app.http.errors import BadRequest, Invalid, TooLarge
 
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """Unpaired surrogates, which are no characters, and control characters other than tab and line breaks."""
@@ -31,9 +28,6 @@ _ESCAPE = re.compile(
 DOCUMENT_PARTS = frozenset({"text", "subject", "from", "to", "html"})
 """Fields of documents. Their text comes from elsewhere and can contain control characters."""
 
-LARGE_BYTES = 64 * 1024
-"""A larger body is parsed and validated in a thread, so that other requests continue meanwhile."""
-
 MAX_CONTAINERS: Final = 200_000
 """Objects and lists in one body. Python's garbage collector visits all of them at once."""
 
@@ -42,49 +36,6 @@ MAX_FIELDS: Final = 100_000
 
 _FAST_VALUES: Final = 100_000
 """Values that the decoder in C reads at once."""
-
-
-class JsonRequest(Request):
-    """A request whose body :func:`parse` parses once.
-
-    Args:
-        request: the request as FastAPI received it.
-        documents: fields of the body that contain documents, see :func:`parse`.
-    """
-
-    def __init__(self, request: Request, documents: frozenset[str] = frozenset()) -> None:
-        super().__init__(request.scope, request.receive)
-        self._documents = documents
-
-    async def json(self) -> Any:
-        """Return the body as Python values.
-
-        Raises:
-            BadRequest: the body is not JSON.
-            Invalid: an object contains a field twice, or a string contains characters that are not allowed.
-        """
-        if not hasattr(self, "_parsed"):
-            body = await self.body()
-            if len(body) > LARGE_BYTES:
-                self._parsed = await to_thread.run_sync(lambda: parse(body, documents=self._documents))
-            else:
-                self._parsed = parse(body, documents=self._documents)
-        return self._parsed
-
-    def replace(self, validated: Any) -> None:
-        """Replace the body by its validated form, which FastAPI accepts as it is."""
-        self._parsed = validated
-
-
-def refuse_encoding(request: Request) -> None:
-    """Reject compressed bodies; only the content of a data set can be compressed.
-
-    Raises:
-        Unsupported: the body has a Content-Encoding.
-    """
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        raise Unsupported(f"Content-Encoding {encoding} is not supported here; send the body uncompressed")
 
 
 def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset[str] = frozenset()) -> Any:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
 from app.http.guards import Authenticator
+from app.http.request_head import RequestHead
 from app.http.web_pages import WebPageFilter
 from app.ids import new_id
 from app.metrics import REQUESTS, SECONDS
@@ -119,7 +120,9 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         request_id = new_id("req")
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        state["head"] = head = RequestHead(scope)
         started = time.perf_counter()
         status = 0
         limit = self._limit(scope["path"])
@@ -155,7 +158,7 @@ class RequestMiddleware:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                error = await self._reason_to_refuse(scope, limit)
+                error = await self._reason_to_refuse(scope, head, limit)
                 if error is not None:
                     await _send_problem(error, request_id, send_with_headers)
                 else:
@@ -180,19 +183,18 @@ class RequestMiddleware:
                     milliseconds=round(seconds * 1000, 1),
                 )
 
-    async def _reason_to_refuse(self, scope: Scope, limit: int) -> ApiError | None:
+    async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
         """Return the error if the head of a request is reason enough to refuse it."""
-        if _header_bytes(scope) > self._max_header_bytes:
+        if head.n_bytes > self._max_header_bytes:
             return HeadersTooLarge(
                 f"the head of the request is larger than the limit of {self._max_header_bytes:,} bytes"
             )
-        headers = Headers(scope=scope)
-        if scope["http_version"] == "1.1" and len(headers.getlist("host")) != 1:
+        if scope["http_version"] == "1.1" and head.n_hosts != 1:
             return BadRequest("the request must have exactly one Host header")
-        error = self._web_pages.reason_to_refuse(scope["method"], headers)
+        error = self._web_pages.reason_to_refuse(scope["method"], Headers(scope=scope))
         if error is not None and await _is_open(scope):
             return error
-        return _too_large(limit) if _content_length(scope) > limit else None
+        return _too_large(limit) if head.content_length > limit else None
 
 
 async def _is_open(scope: Scope) -> bool:
@@ -204,16 +206,6 @@ async def _is_open(scope: Scope) -> bool:
         return await to_thread.run_sync(authenticator.allows_anonymous)
     except DATABASE_UNAVAILABLE:
         return True
-
-
-def _content_length(scope: Scope) -> int:
-    length = Headers(scope=scope).get("content-length", "0")
-    return int(length) if length.isdecimal() else 0
-
-
-def _header_bytes(scope: Scope) -> int:
-    target = len(scope.get("raw_path", b"")) + len(scope["query_string"])
-    return target + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
 def _too_large(limit: int) -> TooLarge:

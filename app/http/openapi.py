@@ -99,8 +99,8 @@ def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, 
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for model in manual_bodies:
-        schemas[model.__name__] = model.model_json_schema(ref_template=_COMPONENTS + "{model}")
-        schemas[model.__name__].pop("$defs", None)
+        schema = model.model_json_schema(ref_template=_COMPONENTS + "{model}")
+        schemas.update({**schema.pop("$defs", {}), **schemas, model.__name__: schema})
     for schema in _walk(document):
         _tidy(schema)
     in_requests = _request_schemas(document)

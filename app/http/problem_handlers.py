@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
@@ -57,19 +57,21 @@ _FAILURES: Mapping[type[DatabaseStateError], type[NotReady]] = {
 
 def install(app: FastAPI) -> None:
     """Register the handlers."""
-    app.add_exception_handler(ApiError, _api_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(HTTPException, _http_exception)
-    for error in DATABASE_UNAVAILABLE:
-        app.add_exception_handler(error, _database_unavailable)
-    app.add_exception_handler(OSError, _system_error)
-    app.add_exception_handler(DataError, _invalid_data)
-    app.add_exception_handler(IntegrityError, _integrity_error)
-    app.add_exception_handler(StaleDataError, _stale_data)
-    app.add_exception_handler(StorageUnavailableError, _storage_unavailable)
-    app.add_exception_handler(MissingFileError, _missing_file)
-    app.add_exception_handler(ClientDisconnect, _client_disconnected)
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
     app.add_exception_handler(Exception, _internal_error)
+
+
+async def respond(request: Request, error: Exception) -> Response:
+    """Return the response to a request that FastAPI does not handle, and that raised an error.
+
+    Raises:
+        Exception: the error is unexpected; the application reports it.
+    """
+    for kind in type(error).__mro__:
+        if (handler := _HANDLERS.get(kind)) is not None:
+            return await handler(request, error)
+    raise error
 
 
 def to_response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
@@ -211,6 +213,21 @@ async def _internal_error(request: Request, error: Exception) -> Response:
     log.error("request.internal_error", exc_info=error)
     failure = InternalError("internal error; the service's log contains the cause under this request_id")
     return to_response(failure.problem(_request_id(request)))
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+    ApiError: _api_error,
+    RequestValidationError: _validation_error,
+    HTTPException: _http_exception,
+    **dict.fromkeys(DATABASE_UNAVAILABLE, _database_unavailable),
+    OSError: _system_error,
+    DataError: _invalid_data,
+    IntegrityError: _integrity_error,
+    StaleDataError: _stale_data,
+    StorageUnavailableError: _storage_unavailable,
+    MissingFileError: _missing_file,
+    ClientDisconnect: _client_disconnected,
+}
 
 
 def pointer(item: Mapping[str, Any], body: Any) -> str:

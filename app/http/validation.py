@@ -8,17 +8,23 @@ at the 50th error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
+from anyio import to_thread
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
 from app.http.errors import MAX_ERRORS, TooLarge
+from app.http.json_body import parse
+from app.settings import Settings
 
 MAX_VALUES: Final = 50_000
 """Values that are validated at once: those of one document, or those of the body without its documents."""
+
+LARGE_BYTES: Final = 64 * 1024
+"""A larger body is parsed and validated in a thread, so that other requests continue meanwhile."""
 
 _PIECE_VALUES: Final = 2_000
 """Values of a list's entries that are usually validated at once."""
@@ -35,7 +41,8 @@ class BodyValidator:
     """Validates the bodies of one operation.
 
     Args:
-        body_type: the schema. Its attribute ``large_fields`` names the fields that can have many entries.
+        body_type: the schema. Its attributes are those of ``app.http.schemas.RequestModel``: the fields that
+            can have many entries, their maximum numbers of entries, and the fields that contain documents.
 
     >>> BodyValidator(dict[str, int]).validate({"a": 5.0})
     {'a': 5}
@@ -43,10 +50,43 @@ class BodyValidator:
 
     def __init__(self, body_type: Any) -> None:
         self._adapter = TypeAdapter[Any](body_type)
+        self._max_items: Mapping[str, Callable[[Settings], int]] = getattr(body_type, "max_items", {})
+        self._documents: frozenset[str] = getattr(body_type, "documents", frozenset())
         names = getattr(body_type, "large_fields", ())
         self._large = {
             name: TypeAdapter[Any](_entries_type(body_type.model_fields[name].annotation)) for name in names
         }
+
+    async def read(self, body: bytes, settings: Settings) -> Any:
+        """Parse and validate a body; a large one in a thread.
+
+        Args:
+            body: the body; must not be empty.
+            settings: limit the number of entries.
+
+        Raises:
+            BadRequest: the body is not JSON.
+            Invalid: an object contains a field twice, or a string contains characters that are not allowed.
+            RequestValidationError: the body is invalid; has at most 50 errors.
+            TooLarge: the body has too many values or entries.
+        """
+        if len(body) > LARGE_BYTES:
+            return await to_thread.run_sync(self.read_now, body, settings)
+        return self.read_now(body, settings)
+
+    def read_now(self, body: bytes, settings: Settings) -> Any:
+        """Parse and validate a body in this thread; see ``read``."""
+        given = parse(body, documents=self._documents)
+        self._check_lengths(given, settings)
+        return self.validate(given, body if len(body) <= LARGE_BYTES else None)
+
+    def _check_lengths(self, given: Any, settings: Settings) -> None:
+        for field, limit in self._max_items.items():
+            entries = given.get(field) if isinstance(given, dict) else None
+            most = limit(settings)
+            if isinstance(entries, list | dict) and len(entries) > most:
+                message = f"{field} has {len(entries):,} entries; the limit is {most:,}"
+                raise TooLarge(message, errors=[(f"/{field}", message)])
 
     def validate(self, given: Any, body: bytes | None = None) -> Any:
         """Return the validated value.
@@ -86,6 +126,13 @@ class BodyValidator:
         if errors:
             raise RequestValidationError(errors[:MAX_ERRORS], body=given)
         return value
+
+
+def missing_body() -> RequestValidationError:
+    """Return the error for a request without a body."""
+    return RequestValidationError(
+        [{"type": "missing", "loc": ("body",), "msg": "Field required", "input": None}], body=None
+    )
 
 
 def _entries_type(annotation: Any) -> Any:

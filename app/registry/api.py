@@ -11,8 +11,8 @@ from fastapi.responses import FileResponse
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.errors import RangeNotSatisfiable
 from app.http.idempotency import StreamedIdempotencyHeader
-from app.http.json_body import refuse_encoding
 from app.http.paging import PageQuery
+from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import ModelName, Name
 from app.http.storage_threads import run_in_storage_thread
 from app.http.uploads import InStorageThread, receive_file
@@ -95,7 +95,7 @@ async def import_version(
     Send the bytes of an artifact that was downloaded from this or another service. If the model does not
     exist, it is created. If it has no alias `live`, the alias is set to the imported version.
     """
-    refuse_encoding(request)
+    refuse_encoding(head_of(request))
     # The artifact is checked in a local file first, so that the storage receives it once, and only if valid.
     async with InStorageThread(ctx.storage.temporary_file(".covey")) as path:
         limit = ctx.settings.max_artifact_bytes

@@ -10,8 +10,9 @@ from fastapi import BackgroundTasks, Query, Request
 
 from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, resource, responses
 from app.http.errors import TooLarge
-from app.http.json_body import parse, refuse_encoding
+from app.http.json_body import parse
 from app.http.paging import PageQuery
+from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import DecisionId, RouterName
 from app.http.validation import BodyValidator
 from app.routing import service
@@ -118,7 +119,7 @@ async def route_message(
     defects. If you send the same message again (same Message-ID and body), the API returns the first
     decision.
     """
-    refuse_encoding(request)
+    refuse_encoding(head_of(request))
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     limit = ctx.settings.max_message_bytes
     if media_type == "application/json":

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from app.http.base_route import Context, PredictScope, resource, responses
+from anyio import to_thread
+from fastapi import Response
+
+from app.http.base_route import PredictScope, json_body, resource, responses
+from app.http.direct_routes import Direct, DirectRoute, JsonResponse
+from app.http.request_head import refuse_encoding
 from app.http.schemas import ModelName
+from app.http.validation import BodyValidator, missing_body
 from app.serving import prediction
-from app.serving.dependencies import Loaded
 from app.serving.schemas import PredictRequest, PredictResponse
 
 router = resource("models")
+
+_BODY = BodyValidator(PredictRequest)
 
 
 @router.post(
     "/models/{name}/predict",
     dependencies=[PredictScope],
+    response_model=PredictResponse,
     responses=responses(404),
     response_description="The predictions, in the order of the instances.",
+    openapi_extra=json_body(PredictRequest),
 )
-def predict(ctx: Context, loaded: Loaded, name: ModelName, body: PredictRequest) -> PredictResponse:
+async def predict(request: Direct, name: ModelName) -> Response:
     """Predict label sets and rankings of documents with a version of a model.
 
     Settings limit the number of instances (`COVEY_MAX_INSTANCES`), the length of a text
     (`COVEY_MAX_TEXT_CHARS`) and the number of labels in the response (`COVEY_MAX_PREDICTED_LABELS`).
     """
-    return prediction.predict(ctx, loaded, name, body)
+    refuse_encoding(request.head)
+    raw = await request.body()
+    if not raw:
+        raise missing_body()
+    body = await _BODY.read(raw, request.context.settings)
+    response = await to_thread.run_sync(prediction.predict, request.context, request.state.loaded, name, body)
+    return JsonResponse(response.model_dump_json(exclude_none=True).encode())
+
+
+DIRECT = DirectRoute(
+    "models", "predict", "models_predict", "predict", frozenset({"application/json"}), predict
+)
