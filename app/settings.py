@@ -48,6 +48,10 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=0, le=65535)
     """Port to listen on. 0: any free port."""
 
+    processes: PositiveInt = 1
+    """Number of API processes of `covey serve` and `covey api`. Use at most one for each core. Limits of one
+    API process and its database connections exist once for each."""
+
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Minimum severity of logged events."""
 

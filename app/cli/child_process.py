@@ -8,7 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from dataclasses import replace as copy_with
+from typing import Protocol
 
 import structlog
 
@@ -27,6 +30,18 @@ POLL_SECONDS = 0.2
 """Interval at which children are checked."""
 
 
+class ProcessNumbers(Protocol):
+    """Gives each running process of a group a number of its own."""
+
+    def take(self) -> int:
+        """Return a number that no running process has."""
+        ...
+
+    def release(self, number: int) -> None:
+        """Release the number of a process that has ended."""
+        ...
+
+
 @dataclass(eq=False)
 class ChildProcess:
     """A child process that is restarted if it dies.
@@ -35,6 +50,8 @@ class ChildProcess:
         name: name in log events.
         command: the command line.
         inherited_fds: file descriptors that the child inherits.
+        numbers: gives the process its number, the value of the option ``--number``; None if it has none.
+        number: number of the running process.
         process: the running process; None if the child does not run.
         delay: the delay before the next start.
     """
@@ -42,18 +59,24 @@ class ChildProcess:
     name: str
     command: list[str]
     inherited_fds: tuple[int, ...] = ()
+    numbers: ProcessNumbers | None = None
+    number: int | None = None
     process: subprocess.Popen[bytes] | None = None
     delay: RestartDelay = field(default_factory=RestartDelay)
 
     def restart_if_dead(self) -> None:
         """Start the process if it does not run and its delay has passed."""
         if self.process is not None and (status := self.process.poll()) is not None:
-            self.process = None
+            self._ended()
             self.delay.died()
             log.warning("child.died", child=self.name, status=status, restart_in=self.delay.seconds)
         if self.process is None and self.delay.is_over():
+            command = self.command
+            if self.numbers is not None:
+                self.number = self.numbers.take()
+                command = [*command, "--number", str(self.number)]
             self.process = subprocess.Popen(
-                self.command,
+                command,
                 pass_fds=self.inherited_fds,
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr.fileno(),
@@ -70,18 +93,32 @@ class ChildProcess:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
 
-    def stop(self) -> None:
-        """Terminate the process and wait until it ends; kill it if it takes too long."""
-        if self.process is None or self.process.poll() is not None:
+    def stop(self, while_waiting: Callable[[], bool] = lambda: True) -> None:
+        """Terminate the process and wait until it ends; kill it if it takes too long.
+
+        Args:
+            while_waiting: called repeatedly until the process has ended.
+        """
+        if self.process is None:
             return
-        self.process.terminate()
-        try:
-            self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            log.warning("child.killed", child=self.name)
-            self.process.kill()
-            self.process.wait()
-        log.info("child.stopped", child=self.name, status=self.process.returncode)
+        if self.process.poll() is None:
+            self.process.terminate()
+            deadline = time.monotonic() + STOP_SECONDS
+            while self.process.poll() is None and time.monotonic() < deadline:
+                while_waiting()
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(POLL_SECONDS)
+            if self.process.poll() is None:
+                log.warning("child.killed", child=self.name)
+                self.process.kill()
+            log.info("child.stopped", child=self.name, status=self.process.wait())
+        self._ended()
+
+    def _ended(self) -> None:
+        self.process = None
+        if self.numbers is not None and self.number is not None:
+            self.numbers.release(self.number)
+            self.number = None
 
 
 def replace(child: ChildProcess, while_waiting: Callable[[], bool]) -> None:
@@ -96,10 +133,14 @@ def replace(child: ChildProcess, while_waiting: Callable[[], bool]) -> None:
             returns false.
     """
     ready_fd, child_ready_fd = os.pipe()
-    new = ChildProcess(
-        f"new {child.name}",
-        [*child.command, "--ready-fd", str(child_ready_fd)],
+    new = copy_with(
+        child,
+        name=f"new {child.name}",
+        command=[*child.command, "--ready-fd", str(child_ready_fd)],
         inherited_fds=(*child.inherited_fds, child_ready_fd),
+        process=None,
+        number=None,
+        delay=RestartDelay(),
     )
     new.restart_if_dead()
     os.close(child_ready_fd)
@@ -114,6 +155,7 @@ def replace(child: ChildProcess, while_waiting: Callable[[], bool]) -> None:
         log.error("child.not_replaced", child=child.name)
         new.stop()
         return
-    old, child.process, child.delay = child.process, new.process, new.delay
+    old = copy_with(child, name=f"old {child.name}")
+    child.process, child.number, child.delay = new.process, new.number, new.delay
     log.info("child.replaced", child=child.name, pid=new.process.pid if new.process else None)
-    ChildProcess(f"old {child.name}", child.command, process=old).stop()
+    old.stop(while_waiting)

@@ -2,29 +2,29 @@
 
 The supervisor holds the lock of the data folder and the listening socket. It starts the children and restarts
 them if they die. On SIGTERM, it stops the API, which finishes its requests, and the worker, which releases
-its jobs, then the broker. On SIGHUP, it replaces first the API, then the worker: the old process stops when
-the new one is ready, so no request and no job is lost.
+its jobs, then the broker. On SIGHUP, it replaces first the processes of the API one by one, then the worker:
+the old process stops when the new one is ready, so no request and no job is lost.
 """
 
 from __future__ import annotations
 
 import fcntl
-import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import structlog
 
+from app.cli.api_processes import ApiProcesses
 from app.cli.child_process import POLL_SECONDS, ChildProcess, replace
 from app.cli.errors import CommandError
+from app.cli.listening import listen, url_of
 from app.cli.open_database import open_database
 from app.cli.open_files import raise_limit
+from app.cli.signals import signal_flags
 from app.db import schema
 from app.jobs.broker import broker_command
 from app.keys.service import AuthenticationRequiredError, require_keys
@@ -47,23 +47,18 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         on_ready: called once with the URL of the service when it is ready.
 
     Raises:
-        ServeError: another service uses the data folder, the address cannot be used, or the service needs
-            API keys.
-        CommandError: the database is damaged or unavailable, or cannot be migrated.
+        ServeError: another service uses the data folder, or the service needs API keys.
+        CommandError: the address cannot be used, or the database is damaged or unavailable, or cannot be
+            migrated.
     """
     raise_limit()
-    with _lock(settings.data_dir), _signal_flags() as flags:
+    with _lock(settings.data_dir), signal_flags() as flags:
         _prepare_database_and_storage(settings)
-        with _listen(settings) as listener:
-            url = _url(listener)
+        with listen(settings) as listener, ApiProcesses(settings, listener) as api:
+            url = url_of(listener)
             broker = ChildProcess("broker", broker_command(settings.data_dir))
             worker = ChildProcess("worker", [sys.executable, "-m", "workers"])
-            api = ChildProcess(
-                "api",
-                [sys.executable, "-m", "app", "api", "--fd", str(listener.fileno())],
-                inherited_fds=(listener.fileno(),),
-            )
-            children = [worker, api] if settings.broker_url else [broker, worker, api]
+            children = [worker, *api.children] if settings.broker_url else [broker, worker, *api.children]
 
             def supervise() -> bool:
                 """Restart dead children; return false if the service must stop."""
@@ -78,9 +73,9 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
                 while supervise():
                     if flags.replace_requested:
                         flags.replace_requested = False
-                        for child in (api, worker):
+                        for child in (*api.children, worker):
                             replace(child, supervise)
-                    if not ready and _is_ready(url):
+                    if not ready and api.all_accept() and _is_ready(url):
                         ready = True
                         on_ready(url)
                     time.sleep(POLL_SECONDS)
@@ -107,38 +102,6 @@ def _lock(data_dir: Path) -> Iterator[None]:
         yield
 
 
-@dataclass
-class SignalFlags:
-    """Requests that have arrived as signals."""
-
-    stop_requested: bool = False
-    replace_requested: bool = False
-
-
-@contextmanager
-def _signal_flags() -> Iterator[SignalFlags]:
-    """Set flags on SIGTERM, SIGINT and SIGHUP; restore the previous handlers afterwards."""
-    flags = SignalFlags()
-
-    def request_stop(_number: int, _frame: object) -> None:
-        flags.stop_requested = True
-
-    def request_replacement(_number: int, _frame: object) -> None:
-        flags.replace_requested = True
-
-    handlers = {
-        signal.SIGTERM: request_stop,
-        signal.SIGINT: request_stop,
-        signal.SIGHUP: request_replacement,
-    }
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield flags
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
 def _prepare_database_and_storage(settings: Settings) -> None:
     with open_database(settings) as db:
         schema.migrate(db.engine)
@@ -157,28 +120,6 @@ def _truncate_wal(settings: Settings) -> None:
             db.truncate_wal()
     except CommandError as error:
         log.warning("database.wal_not_truncated", reason=str(error))
-
-
-@contextmanager
-def _listen(settings: Settings) -> Iterator[socket.socket]:
-    """Open the listening socket. It stays open if an API process dies, so that clients only wait a little."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((settings.host, settings.port))
-        except OSError as error:
-            raise ServeError(
-                f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port"
-            ) from error
-        listener.listen(512)
-        yield listener
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - shown, not listened on
-    return f"http://[{host}]:{port}" if ":" in host and "[" not in host else f"http://{host}:{port}"
 
 
 def _is_ready(url: str) -> bool:

@@ -49,6 +49,9 @@ Port = Annotated[
     int | None,
     typer.Option(help="Port to listen on; 0 selects a free port. Default: 8000.", show_default=False),
 ]
+Processes = Annotated[
+    int | None, typer.Option(help="Number of API processes. Default: 1.", min=1, show_default=False)
+]
 BackupFile = Annotated[Path, typer.Argument(help="The backup file, by convention *.tar.zst.")]
 
 
@@ -84,7 +87,9 @@ def _root(
 
 
 @cli.command("serve")
-def serve_command(data: Data = None, host: Host = None, port: Port = None) -> None:
+def serve_command(
+    data: Data = None, host: Host = None, port: Port = None, processes: Processes = None
+) -> None:
     """Run everything in one command: database, broker, worker and API.
 
     The first line on standard output is `Covey is ready at http://…`; it appears as soon as the service
@@ -93,7 +98,9 @@ def serve_command(data: Data = None, host: Host = None, port: Port = None) -> No
     """
     from app.cli.embedded import serve
 
-    settings = settings_with(data_dir=data.resolve() if data else None, host=host, port=port)
+    settings = settings_with(
+        data_dir=data.resolve() if data else None, host=host, port=port, processes=processes
+    )
     logs.configure(settings)
     with _reported_errors():
         serve(settings, lambda url: typer.echo(f"Covey is ready at {url}"))
@@ -103,18 +110,33 @@ def serve_command(data: Data = None, host: Host = None, port: Port = None) -> No
 def api(
     host: Host = None,
     port: Port = None,
+    processes: Processes = None,
     fd: Annotated[
         int | None, typer.Option(help="Serve on an inherited listening socket instead.", hidden=True)
     ] = None,
     ready_fd: Annotated[
         int | None, typer.Option(help="Write to this descriptor when the API is ready.", hidden=True)
     ] = None,
+    shared_dir: Annotated[
+        Path | None, typer.Option(help="Folder that the API processes share.", hidden=True)
+    ] = None,
+    number: Annotated[int, typer.Option(help="Number of this process among them.", hidden=True)] = 0,
 ) -> None:
     """Run only the HTTP API, for production. The database must be migrated."""
-    from app.cli.serve_api import serve_api
-
+    settings = settings_with(host=host, port=port, processes=processes)
     with _reported_errors():
-        serve_api(settings_with(host=host, port=port), fd=fd, ready_fd=ready_fd)
+        if settings.processes > 1 and fd is None:
+            from app.cli.serve_processes import serve_processes
+
+            serve_processes(settings)
+            return
+        if shared_dir is not None:
+            from app.cli.shared_metrics import share_metrics
+
+            share_metrics(shared_dir, number)
+        from app.cli.serve_api import serve_api
+
+        serve_api(settings, fd=fd, ready_fd=ready_fd, shared_dir=shared_dir, number=number)
 
 
 @cli.command()

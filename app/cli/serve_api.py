@@ -1,36 +1,46 @@
-"""``covey api``: the HTTP API in one process, for production."""
+"""``covey api``: one process of the HTTP API, for production."""
 
 from __future__ import annotations
 
 import socket
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import uvicorn
 
 from app import logs
+from app.cli.api_processes import COUNTS
 from app.cli.errors import CommandError
+from app.cli.listening import NOT_STARTED
 from app.cli.open_database import open_database
 from app.cli.open_files import backlog, max_connections, raise_limit
 from app.http.protocol import ConnectionLimits, HttpProtocol
 from app.http.server import Server
+from app.http.shared_listener import ConnectionCounts, SharedListener
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
 from app.settings import Settings
 
-NOT_STARTED = 3
-"""Exit status if the server cannot start, for example because the address is in use."""
-
 _NEVER = 10**8
 
 
-def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None = None) -> None:
+def serve_api(
+    settings: Settings,
+    *,
+    fd: int | None = None,
+    ready_fd: int | None = None,
+    shared_dir: Path | None = None,
+    number: int = 0,
+) -> None:
     """Serve the API until a signal stops the process.
 
     Args:
         settings: settings of the service.
         fd: descriptor of an inherited listening socket; by default, the server binds host and port.
         ready_fd: descriptor to write one byte to as soon as the server accepts requests.
+        shared_dir: folder that the processes of the service share; None if there is only this process.
+        number: number of this process among them.
 
     Raises:
         CommandError: the database is damaged, unavailable or not migrated, or the service needs API keys.
@@ -59,7 +69,10 @@ def serve_api(settings: Settings, *, fd: int | None = None, ready_fd: int | None
         timeout_graceful_shutdown=20,
     )
     sockets = [socket.socket(fileno=fd)] if fd is not None else None
-    server = Server(config, app, drain_seconds=settings.drain_seconds, ready_fd=ready_fd)
+    shared = None
+    if sockets is not None and shared_dir is not None:
+        shared = SharedListener(sockets.pop(), ConnectionCounts(shared_dir / COUNTS), number)
+    server = Server(config, app, drain_seconds=settings.drain_seconds, ready_fd=ready_fd, shared=shared)
     server.run(sockets=sockets)
     if not server.started:
         raise CommandError(f"cannot listen on {settings.host}:{settings.port}", NOT_STARTED)

@@ -1,12 +1,14 @@
-"""Prometheus metrics: the counters of this process and gauges of the job queue."""
+"""Prometheus metrics: the counters of the API and gauges of the job queue."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 
@@ -46,6 +48,14 @@ class _JobQueueCollector(Collector):
 
 @lru_cache(maxsize=1)
 def metrics_registry(ctx: AppContext) -> CollectorRegistry:
-    """Return the registry of this process. Its gauges read the job queue at every collection."""
-    PROCESS.register(_JobQueueCollector(ctx))
-    return PROCESS
+    """Return the registry. Its gauges read the job queue at every collection.
+
+    If several API processes share their metrics (see ``app/cli/shared_metrics.py``), counters are sums over
+    all processes, including those that have ended.
+    """
+    registry = PROCESS
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(_JobQueueCollector(ctx))
+    return registry

@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.http.protocol import HttpProtocol
+from app.http.shared_listener import SharedListener
 
 LINGER_SECONDS = 0.5
 """How long idle connections stay open after the server stops accepting new ones."""
@@ -36,19 +37,29 @@ class Server(uvicorn.Server):
         app: the application; ``app.state.draining`` is set when draining begins.
         drain_seconds: how long the server still accepts new connections.
         ready_fd: descriptor to write one byte to as soon as the server accepts requests.
+        shared: the listening socket, if other processes accept connections on it too.
     """
 
     def __init__(
-        self, config: uvicorn.Config, app: FastAPI, *, drain_seconds: float, ready_fd: int | None = None
+        self,
+        config: uvicorn.Config,
+        app: FastAPI,
+        *,
+        drain_seconds: float,
+        ready_fd: int | None = None,
+        shared: SharedListener | None = None,
     ) -> None:
         super().__init__(config)
         self._app = app
         self._drain_seconds = drain_seconds
         self._ready_fd = ready_fd
+        self._shared = shared
         self._limits_checked_at = 0.0
 
     async def on_tick(self, counter: int) -> bool:
         """Check the limits of all connections about twice a second."""
+        if self._shared is not None:
+            self._shared.publish()
         if counter % LIMITS_TICKS == 0:
             now = asyncio.get_running_loop().time()
             # If the process did not run for a while, its clients are not to blame.
@@ -62,9 +73,17 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept requests, and report it on ``ready_fd``."""
         await super().startup(sockets)
+        if self._shared is not None and self.started:
+            self._shared.start(self._create_protocol, lambda: len(self.server_state.connections))
         if self._ready_fd is not None and self.started:
             os.write(self._ready_fd, b"\n")
             os.close(self._ready_fd)
+
+    def _create_protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a stop signal: begin to drain."""
@@ -77,6 +96,8 @@ class Server(uvicorn.Server):
             await asyncio.sleep(self._drain_seconds)
         for server in self.servers:
             server.close()
+        if self._shared is not None:
+            self._shared.close()
         clock = asyncio.get_running_loop().time
         deadline = clock() + LINGER_SECONDS
         while self.server_state.connections and clock() < deadline and not self.force_exit:

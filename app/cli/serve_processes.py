@@ -1,0 +1,64 @@
+"""``covey api`` with several processes: a supervisor without threads and connections.
+
+It holds the listening socket. It starts the processes, and restarts them if they die. On SIGHUP, it replaces
+them one by one: the old process stops when the new one is ready, so no request is lost. On SIGTERM, it stops
+all of them.
+"""
+
+from __future__ import annotations
+
+import time
+
+from app import logs
+from app.cli.api_processes import ApiProcesses
+from app.cli.child_process import POLL_SECONDS, replace
+from app.cli.errors import CommandError
+from app.cli.listening import listen
+from app.cli.open_database import open_database
+from app.cli.open_files import raise_limit
+from app.cli.signals import signal_flags
+from app.db import schema
+from app.keys.service import AuthenticationRequiredError, require_keys
+from app.settings import Settings
+
+
+def serve_processes(settings: Settings) -> None:
+    """Serve the API with several processes until a signal stops them.
+
+    Args:
+        settings: settings of the service; the processes read the same settings from the environment.
+
+    Raises:
+        CommandError: the database is damaged, unavailable or not migrated, the service needs API keys, or the
+            address cannot be used.
+    """
+    logs.configure(settings)
+    raise_limit()
+    with open_database(settings) as db:
+        schema.require_head(db.engine)
+        try:
+            require_keys(settings, db)
+        except AuthenticationRequiredError as error:
+            raise CommandError(str(error)) from error
+    with signal_flags() as flags, listen(settings) as listener, ApiProcesses(settings, listener) as api:
+
+        def supervise() -> bool:
+            """Restart dead processes; return false if the service must stop."""
+            if flags.stop_requested:
+                return False
+            for child in api.children:
+                child.restart_if_dead()
+            return True
+
+        try:
+            while supervise():
+                if flags.replace_requested:
+                    flags.replace_requested = False
+                    for child in api.children:
+                        replace(child, supervise)
+                time.sleep(POLL_SECONDS)
+        finally:
+            for child in api.children:
+                child.terminate()
+            for child in api.children:
+                child.stop()
