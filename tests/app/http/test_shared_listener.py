@@ -15,7 +15,6 @@ from waiting import LIMIT_SECONDS
 from app.http import shared_listener
 from app.http.shared_listener import ABSENT, ConnectionCounts, SharedListener
 
-
 pytestmark = pytest.mark.anyio
 
 
