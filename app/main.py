@@ -33,6 +33,7 @@ from app.registry import api as registry
 from app.routing import api as routing
 from app.routing.schemas import MessageJson
 from app.serving import api as predictions
+from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
 from app.serving.schemas import PredictRequest
 from app.settings import Settings, get_settings
@@ -69,10 +70,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.authenticator.allows_anonymous()
         app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
+        app.state.decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
+        app.state.decision_writer.start()
         app.state.event_streams = EventStreams(context.db, settings, lambda: bool(app.state.draining))
         app.state.routed_versions = RoutedVersions(context, app.state.loaded)
         yield
         await app.state.event_streams.close()
+        await app.state.decision_writer.stop()
         app.state.rates.close()
         await to_thread.run_sync(uses.stop)
         context.close()

@@ -11,6 +11,12 @@ FALLBACKS = Counter(
     ["router"],
     registry=PROCESS,
 )
+DECISION_GROUPS = Histogram(
+    "covey_decision_group_size",
+    "Decisions that are committed together.",
+    registry=PROCESS,
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128),
+)
 REQUESTS = Counter("covey_requests", "Number of requests.", ["operation", "status"], registry=PROCESS)
 SECONDS = Histogram(
     "covey_request_seconds", "Time from request to response.", ["operation"], registry=PROCESS

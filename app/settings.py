@@ -118,6 +118,10 @@ class Settings(BaseSettings):
     """Number of labels in the ranking of a decision, in the response and in the database. Labels that were
     decided on are always included."""
 
+    max_waiting_decisions: PositiveInt = 2000
+    """Maximum number of decisions of one API process that wait for the database to record them. Beyond it,
+    messages get 503."""
+
     lease_seconds: PositiveFloat = 8.0
     """Time after which a worker that sends no heartbeat loses its jobs."""
 

@@ -37,6 +37,7 @@ MORE_SQL_FILES = {
     "app/keys/uses.py",
     "app/maintenance/expired_rows.py",
     "app/maintenance/unused_files.py",
+    "app/serving/decision_writer.py",
     "workers/heartbeat.py",
     "workers/lost_jobs.py",
 }

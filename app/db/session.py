@@ -1,7 +1,9 @@
 """Transactions.
 
-``Database.write`` is the only place in Covey that commits. It is also the only place that notifies the
-workers about queued jobs, always after the commit: a worker that looks for the job can see its row.
+``Database.write`` is the only place in Covey that commits, except for ``Database.autocommit``, on whose
+connections the database commits each statement itself. ``Database.write`` is also the only place that
+notifies the workers about queued jobs, always after the commit: a worker that looks for the job can see its
+row.
 """
 
 from __future__ import annotations
@@ -87,6 +89,24 @@ class Database:
         if transaction.queued_job_id is not None:
             self._notify(transaction.queued_job_id)
 
+    @contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """Open a connection on which each statement is a transaction of its own."""
+        self._damage.require_undamaged()
+        with open_sessions.counted(), self.engine.connect() as connection:
+            if self.engine.dialect.name == "sqlite":
+                yield connection.execution_options(covey_autocommit=True)
+            else:
+                yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    def require_undamaged(self) -> None:
+        """Check that no damage of a SQLite file was found before.
+
+        Raises:
+            DatabaseDamagedError: the file is damaged.
+        """
+        self._damage.require_undamaged()
+
     def check_file(self, seconds: float, *, every: float = 0.0) -> None:
         """Look for damage in a SQLite file. Do nothing for other databases.
 
@@ -168,5 +188,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     # SQLite fails a transaction that reads first and writes later, instead of letting it wait for other
     # writers. A transaction that will write therefore begins with IMMEDIATE.
-    write = connection.get_execution_options().get("covey_write", False)
+    options = connection.get_execution_options()
+    if options.get("covey_autocommit", False):
+        return
+    write = options.get("covey_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,0 +1,286 @@
+"""Group commit: concurrent requests share one transaction for their decisions.
+
+A commit waits for the disk, and costs a round trip to the database. One transaction for each message would
+limit the messages per second to the commits per second. A thread therefore writes all decisions that wait as
+one INSERT, which is a transaction of its own. If the thread is idle, it writes a decision at once; the
+decisions that arrive during a commit form the next group. ``write`` returns after the commit.
+
+The statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
+beside a busy event loop it takes up to the switch interval (5 ms) to get it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from anyio import to_thread
+from sqlalchemy import Connection, select, tuple_
+from sqlalchemy.exc import DBAPIError
+
+from app.db.deadlocks import retry_deadlocks
+from app.db.session import DATABASE_UNAVAILABLE, Database
+from app.db.tables import Decision
+from app.http.errors import Conflict, NotReady
+from app.metrics import DECISION_GROUPS
+
+MAX_GROUP = 128
+"""Maximum number of decisions in one transaction."""
+
+MAX_GROUP_CHARS = 4 * 1024 * 1024
+"""Maximum size of the decisions in one transaction, if it has more than one."""
+
+MAX_WAITING_CHARS = 64 * 1024 * 1024
+"""Maximum size of all decisions that wait."""
+
+RECORD_ATTEMPTS = 5
+"""How often to record a decision. Each attempt but the first follows the deletion of another decision."""
+
+IDLE_SECONDS = 1.0
+"""Time after the last group at which the connection returns to the pool."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """A decision to record.
+
+    Attributes:
+        id: id of the decision.
+        router_id: id of the router.
+        router: name of the router.
+        message_key: identifies the message; a router has one decision for each key.
+        response: the decision, a JSON text.
+    """
+
+    id: str
+    router_id: str
+    router: str
+    message_key: str
+    response: str
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A decision that waits for its commit, and what became of it."""
+
+    row: DecisionRow
+    future: asyncio.Future[tuple[dict[str, Any] | None, bool]]
+    stored: dict[str, Any] | None = None
+    error: Exception | None = None
+
+
+class DecisionWriter:
+    """Records decisions in groups.
+
+    Args:
+        db: the database.
+        max_waiting: maximum number of decisions that wait for their commit.
+    """
+
+    def __init__(self, db: Database, max_waiting: int) -> None:
+        self._db = db
+        self._max_waiting = max_waiting
+        self._stopping = False
+        # Only the event loop changes these two.
+        self._n_waiting = 0
+        self._chars_waiting = 0
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="decision-writer", daemon=True)
+        # Only the thread uses these.
+        self._connection: Connection | None = None
+        self._exit = ExitStack()
+        self._ended = False
+
+    def start(self) -> None:
+        """Start the thread. ``write`` can then be called in the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Refuse further decisions, write those that wait, and stop the thread."""
+        self._stopping = True
+        self._queue.put(None)
+        await to_thread.run_sync(self._thread.join)
+
+    async def write(self, row: DecisionRow) -> tuple[dict[str, Any] | None, bool]:
+        """Record a decision, unless the router has one for the same message. Returns after the commit.
+
+        If the caller is cancelled, the decision is still recorded.
+
+        Returns:
+            The stored decision of another request and False; or None and True if this one was recorded.
+
+        Raises:
+            NotReady: too many decisions wait, or the process is stopping.
+            Conflict: the other decision was deleted again and again.
+            SQLAlchemyError: the transaction failed.
+        """
+        if self._stopping:
+            raise NotReady("this process is stopping; try again", headers={"Retry-After": "1"})
+        size = len(row.response)
+        if self._n_waiting >= self._max_waiting or self._chars_waiting + size > MAX_WAITING_CHARS:
+            raise NotReady(
+                f"{self._n_waiting:,} decisions wait for the database; try again",
+                headers={"Retry-After": "2"},
+            )
+        self._n_waiting += 1
+        self._chars_waiting += size
+        future: asyncio.Future[tuple[dict[str, Any] | None, bool]] = self._loop.create_future()
+        self._queue.put(_Waiting(row, future))
+        return await future
+
+    # The rest, except for _resolve, runs in the thread.
+
+    def _run(self) -> None:
+        while not self._ended:
+            if group := self._gather():
+                self._record(group)
+                with suppress(RuntimeError):  # the event loop is closed, so that nobody waits
+                    self._loop.call_soon_threadsafe(self._resolve, group)
+            else:
+                self._disconnect()
+        self._disconnect()
+
+    def _gather(self) -> list[_Waiting]:
+        """Wait for a decision. Return it with the others that wait; nothing if none arrives."""
+        group: list[_Waiting] = []
+        chars = 0
+        try:
+            item = self._queue.get(timeout=None if self._connection is None else IDLE_SECONDS)
+            while item is not None:
+                group.append(item)
+                chars += len(item.row.response)
+                if len(group) == MAX_GROUP or chars > MAX_GROUP_CHARS:
+                    return group
+                item = self._queue.get_nowait()
+            self._ended = True
+        except queue.Empty:
+            pass
+        return group
+
+    def _record(self, group: list[_Waiting]) -> None:
+        """Record a group, and note what became of each decision."""
+        DECISION_GROUPS.observe(len(group))
+        try:
+            self._insert_or_find(group)
+        except DATABASE_UNAVAILABLE as error:
+            _fail(group, error)
+        except Exception as error:  # noqa: BLE001 - the requests get it
+            if len(group) == 1:
+                _fail(group, error)
+                return
+            # One row can be the reason. The others must not fail with it.
+            for item in group:
+                self._record([item])
+
+    def _insert_or_find(self, group: Sequence[_Waiting]) -> None:
+        # Processes that insert the same rows in different orders would wait for each other.
+        left = sorted(group, key=lambda item: (item.row.router_id, item.row.message_key))
+        for _ in range(RECORD_ATTEMPTS):
+            rows = [item.row for item in left]
+            if self._insert(rows) == len(rows):
+                return
+            found = self._find(rows)
+            deleted = []
+            for item in left:
+                id_, stored = found.get((item.row.router_id, item.row.message_key), (None, None))
+                if id_ is None:  # deleted after the INSERT had found it
+                    deleted.append(item)
+                elif id_ != item.row.id:
+                    item.stored = stored
+            if not deleted:
+                return
+            left = deleted
+        for item in left:
+            item.error = Conflict(
+                f"the decision on this message by router {item.row.router} was deleted at the same time; "
+                "send the message again",
+                code="conflict",
+            )
+
+    @retry_deadlocks
+    def _insert(self, rows: Sequence[DecisionRow]) -> int:
+        """Insert the rows whose message has no decision. Return the number of inserted rows."""
+
+        def run(connection: Connection) -> int:
+            statement = _insert_statement(connection.dialect.name, len(rows))
+            values = [
+                value
+                for row in rows
+                for value in (row.id, row.router_id, row.router, row.message_key, row.response)
+            ]
+            return connection.exec_driver_sql(statement, tuple(values)).rowcount
+
+        return self._on_connection(run)
+
+    def _find(self, rows: Sequence[DecisionRow]) -> dict[tuple[str, str], tuple[str, dict[str, Any]]]:
+        """Return id and content of the decisions that exist, by router and message."""
+        statement = select(Decision.router_id, Decision.message_key, Decision.id, Decision.response).where(
+            tuple_(Decision.router_id, Decision.message_key).in_(
+                [(row.router_id, row.message_key) for row in rows]
+            )
+        )
+        found = self._on_connection(lambda connection: connection.execute(statement).all())
+        return {(router_id, key): (id_, response) for router_id, key, id_, response in found}
+
+    def _on_connection(self, run: Callable[[Connection], Result]) -> Result:
+        """Run a statement that can be repeated.
+
+        A connection can have broken since its last use. Then the statement is repeated on a new one. If it
+        was executed before, the INSERT finds its own rows.
+        """
+        was_kept = self._connection is not None
+        try:
+            return run(self._connect())
+        except DBAPIError as error:
+            self._disconnect()
+            if not (was_kept and error.connection_invalidated):
+                raise
+        return run(self._connect())
+
+    def _connect(self) -> Connection:
+        self._db.require_undamaged()
+        if self._connection is None:
+            self._connection = self._exit.enter_context(self._db.autocommit())
+        return self._connection
+
+    def _disconnect(self) -> None:
+        self._connection = None
+        self._exit.close()
+
+    def _resolve(self, group: Sequence[_Waiting]) -> None:
+        """Wake the requests of a group. Runs in the event loop."""
+        self._n_waiting -= len(group)
+        for item in group:
+            self._chars_waiting -= len(item.row.response)
+            if item.future.done():  # the request was cancelled
+                continue
+            if item.error is not None:
+                item.future.set_exception(item.error)
+            else:
+                item.future.set_result((item.stored, item.stored is None))
+
+
+def _fail(group: Sequence[_Waiting], error: Exception) -> None:
+    for item in group:
+        item.error = error
+
+
+@lru_cache(maxsize=2 * MAX_GROUP)
+def _insert_statement(dialect: str, n_rows: int) -> str:
+    """Return the INSERT of a number of rows. The database's clock gives the time of the decisions."""
+    if dialect == "postgresql":
+        row = "(%s, %s, %s, %s, %s, clock_timestamp())"
+    else:
+        row = "(?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f000', 'now'))"
+    columns = "id, router_id, router, message_key, response, created_at"
+    values = ", ".join([row] * n_rows)
+    return f"INSERT INTO decisions ({columns}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608 - constants
