@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from app import logs
+from app.batch_predictions import api as batch_predictions
 from app.context import AppContext
 from app.datasets import api as datasets
 from app.db import schema
@@ -107,6 +108,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         registry.router,
         predictions.router,
         evaluations.router,
+        batch_predictions.router,
         routing.router,
         routing.decisions,
         learners.router,

@@ -99,12 +99,16 @@ class Settings(BaseSettings):
 
     keep_jobs_days: NonNegativeFloat = 90.0
     """Age in days at which a finished job is deleted, with its events and its learning curve. The default
-    leaves a quarter to find out why a job failed. Jobs of existing versions, evaluations and experiments are
-    kept. 0: never."""
+    leaves a quarter to find out why a job failed. Jobs of existing versions, evaluations, batch
+    predictions and experiments are kept. 0: never."""
 
     keep_experiments_days: NonNegativeFloat = 0.0
     """Age in days at which a finished experiment is deleted, with its cells and its report. By default
     experiments are kept, because their reports are results that somebody may cite. 0: never."""
+
+    keep_batch_predictions_days: NonNegativeFloat = 30.0
+    """Age in days at which a finished batch prediction is deleted, with its result. The default leaves a
+    month to download it. 0: never."""
 
     keep_idempotency_days: NonNegativeFloat = 1.0
     """Age in days at which the stored response to an ``Idempotency-Key`` is deleted. The default is much
@@ -200,8 +204,13 @@ class Settings(BaseSettings):
     """Maximum number of labels in all rankings, label sets and explanations of one prediction response,
     together with the terms in its explanations."""
 
+    max_batch_ranked_labels: PositiveInt = 200_000_000
+    """Maximum number of labels in all rankings of a batch prediction (documents times ``top``, or times the
+    labels of the version), and in all its label sets. A ranked label takes about 50 bytes as NDJSON."""
+
     max_products: PositiveInt = 5_000_000
-    """Maximum number of products of two features (``interactions: 2``) in one prediction request."""
+    """Maximum number of products of two features (``interactions: 2``) in one prediction request, and of one
+    document of a batch prediction."""
 
     max_experiment_cells: PositiveInt = 1000
     """Maximum number of cells in one experiment (configurations times folds)."""

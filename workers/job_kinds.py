@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
 from app.datasets.work import Ingestion
 from app.db.session import Transaction
@@ -40,6 +41,7 @@ KINDS: dict[str, Work] = {
     "ingest": Ingestion(),
     "train": TrainModel(),
     "evaluate": EvaluateVersion(),
+    "batch_prediction": PredictBatch(),
     "experiment": PlanExperiment(),
     "cell": RunCell(),
 }

@@ -25,6 +25,7 @@ from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits
 from app.registry import service as versions
+from app.registry.compatibility import check_kind
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.errors import BadDataError
@@ -56,7 +57,7 @@ def create(
     def work(tx: Transaction) -> Evaluation:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         versions.lock_model(tx, name, shared=True)
-        _check_kind(versions.resolve(tx.session, name, version), dataset)
+        check_kind(versions.resolve(tx.session, name, version), dataset, pointer="/dataset_id")
         job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name, priority=body.priority)
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
@@ -148,15 +149,6 @@ def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
         }
         items = [to_response(row, jobs[row.job_id], with_result=False) for row in rows]
         return EvaluationPage(items=items, next_cursor=cursor)
-
-
-def _check_kind(version: tables.ModelVersion, dataset: tables.Dataset) -> None:
-    numeric = version.description["features"]["kind"] == "numeric"
-    kind = (dataset.report or {})["kind"]
-    if numeric != (kind == "features"):
-        required = "features" if numeric else "text or e-mail"
-        message = f"the version was trained on {required}, but the data set has {kind}"
-        raise Invalid(message, errors=[("/dataset_id", message)])
 
 
 def _of_version(name: str, version: int, *, of_training: bool) -> Any:

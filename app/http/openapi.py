@@ -38,6 +38,7 @@ TAGS = {
     "experiments": "Comparisons of several configurations on the same splits of a data set.",
     "models": "Models, their immutable versions, the aliases of versions, and predictions.",
     "evaluations": "Evaluations of versions: measures by label, by score and by document.",
+    "batch_predictions": "Predictions of a version for all examples of a data set, as one file.",
     "routers": "Routers, which map the labels of a model to departments with destinations.",
     "decisions": "Recorded decisions about messages, and their corrections.",
     "learners": "The available learners with their parameters.",

@@ -26,14 +26,21 @@ from app.db.session import Database, Transaction, database_now
 from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
 
-Kind: TypeAlias = Literal["ingest", "train", "evaluate", "experiment", "cell"]
+Kind: TypeAlias = Literal["ingest", "train", "evaluate", "batch_prediction", "experiment", "cell"]
 FinalState: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 FINISHED = ("succeeded", "failed", "cancelled")
 UNFINISHED = ("queued", "running")
 """All other states. Conditions use this list, because indexes do not serve ``NOT IN``."""
 
-CLAIM_CLASS: dict[str, int] = {"ingest": 0, "evaluate": 1, "train": 2, "experiment": 2, "cell": 3}
+CLAIM_CLASS: dict[str, int] = {
+    "ingest": 0,
+    "evaluate": 1,
+    "batch_prediction": 1,
+    "train": 2,
+    "experiment": 2,
+    "cell": 3,
+}
 """Jobs of a lower class are claimed first, whatever their priority."""
 
 MIN_PRIORITY = -100

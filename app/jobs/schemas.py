@@ -27,9 +27,9 @@ JobPriority = TypeAliasType(
             le=MAX_PRIORITY,
             description=(
                 "Workers start jobs of a higher priority first, among jobs of the same class: ingestions, "
-                "then evaluations, then trainings and planning of experiments, then cells of experiments. "
-                "With equal priority, the API key with the fewest running jobs goes first, then the oldest "
-                "job."
+                "then evaluations and batch predictions, then trainings and planning of experiments, then "
+                "cells of experiments. With equal priority, the API key with the fewest running jobs goes "
+                "first, then the oldest job."
             ),
         ),
     ],

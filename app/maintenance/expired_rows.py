@@ -41,8 +41,11 @@ def delete_expired(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
     settings = ctx.settings
     return {
         "decisions": _delete_in_batches(ctx, stop, settings.keep_decisions_days, _delete_decisions),
-        # Experiments come before jobs, because they keep their jobs.
+        # Experiments and batch predictions come before jobs, because they keep their jobs.
         "experiments": _delete_in_batches(ctx, stop, settings.keep_experiments_days, _delete_experiments),
+        "batch_predictions": _delete_in_batches(
+            ctx, stop, settings.keep_batch_predictions_days, _delete_batch_predictions
+        ),
         "jobs": _delete_in_batches(ctx, stop, settings.keep_jobs_days, _delete_jobs),
         "idempotency_records": _delete_in_batches(
             ctx, stop, settings.keep_idempotency_days, _delete_idempotency_records
@@ -105,6 +108,26 @@ def _delete_experiments(tx: Transaction, before: datetime, after: str) -> Batch:
     return 1, id_
 
 
+def _delete_batch_predictions(tx: Transaction, before: datetime, after: str) -> Batch:
+    """Delete finished batch predictions. Their jobs then expire like others, and their files are orphans."""
+    predictions, jobs = tables.BatchPrediction, tables.Job
+    ids = tx.session.scalars(
+        select(predictions.id)
+        .join(jobs, jobs.id == predictions.job_id)
+        .where(
+            predictions.id > after,
+            predictions.id < first_id("bp", before),
+            jobs.state.in_(FINISHED),
+            jobs.finished_at < before,
+        )
+        .order_by(predictions.id)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True, of=predictions)
+    ).all()
+    tx.session.execute(delete(predictions).where(predictions.id.in_(ids)))
+    return len(ids), ids[-1] if len(ids) == BATCH_SIZE else None
+
+
 def _delete_jobs(tx: Transaction, before: datetime, after: str) -> Batch:
     """Delete finished jobs that nothing refers to, with their events and curves.
 
@@ -142,6 +165,7 @@ def _delete_jobs(tx: Transaction, before: datetime, after: str) -> Batch:
 _JOB_REFERENCES: tuple[InstrumentedAttribute[str] | InstrumentedAttribute[str | None], ...] = (
     tables.ModelVersion.training_job_id,
     tables.Evaluation.job_id,
+    tables.BatchPrediction.job_id,
     tables.Experiment.job_id,
     tables.ExperimentCell.job_id,
 )

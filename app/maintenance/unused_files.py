@@ -108,6 +108,17 @@ def _needed_datasets(session: Session, keys: Collection[str]) -> set[str]:
 def _needed_artifacts(session: Session, keys: Collection[str]) -> set[str]:
     versions = tables.ModelVersion
     referenced = select(versions.artifact_key).where(versions.artifact_key.in_(keys))
+    return {*session.scalars(referenced), *_of_unfinished_jobs(session, keys)}
+
+
+def _needed_predictions(session: Session, keys: Collection[str]) -> set[str]:
+    predictions = tables.BatchPrediction
+    referenced = select(predictions.result_key).where(predictions.result_key.in_(keys))
+    return {*session.scalars(referenced), *_of_unfinished_jobs(session, keys)}
+
+
+def _of_unfinished_jobs(session: Session, keys: Collection[str]) -> set[str]:
+    """Return the files whose names begin with the id of an unfinished job."""
     unfinished = set(
         session.scalars(
             select(tables.Job.id).where(
@@ -115,7 +126,7 @@ def _needed_artifacts(session: Session, keys: Collection[str]) -> set[str]:
             )
         )
     )
-    return {*session.scalars(referenced), *(key for key in keys if _owner(key) in unfinished)}
+    return {key for key in keys if _owner(key) in unfinished}
 
 
 def _needed_experiments(session: Session, keys: Collection[str]) -> set[str]:
@@ -132,6 +143,7 @@ _FOLDERS: dict[str, Needed] = {
     "uploads": _needed_uploads,
     "datasets": _needed_datasets,
     "artifacts": _needed_artifacts,
+    "predictions": _needed_predictions,
     "experiments": _needed_experiments,
     "tmp": _none_needed,
 }

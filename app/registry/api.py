@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from fastapi import Header, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.errors import RangeNotSatisfiable
+from app.http.downloads import RangeHeader, download, download_responses
 from app.http.idempotency import StreamedIdempotencyHeader
 from app.http.paging import PageQuery
 from app.http.request_head import head_of, refuse_encoding
@@ -129,7 +128,8 @@ def get_version(ctx: Context, name: ModelName, version: Number) -> ModelVersion:
 def delete_version(ctx: Context, name: ModelName, version: Number) -> None:
     """Delete a version and its artifact.
 
-    The request is rejected with 409 while an alias, a router or an unfinished evaluation uses the version.
+    The request is rejected with 409 while an alias, a router, or an unfinished evaluation or batch prediction
+    uses the version.
     """
     service.delete_version(ctx, name, version)
 
@@ -138,50 +138,24 @@ def delete_version(ctx: Context, name: ModelName, version: Number) -> None:
     "/models/{name}/versions/{version}/artifact",
     dependencies=[ReadScope],
     response_class=FileResponse,
-    responses={
-        **responses(404, 416),
-        200: {
-            "headers": {"ETag": {}},
-            "description": "The bytes of the artifact.",
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        },
-        206: {
-            "description": "The requested range of the bytes.",
-            "headers": {"ETag": {}},
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        },
-    },
+    responses={**responses(404, 416), **download_responses("artifact", "application/octet-stream")},
 )
 async def download_artifact(
-    ctx: Context,
-    name: ModelName,
-    version: Number,
-    range_: Annotated[
-        str | None, Header(alias="range", description="One range of bytes, such as `bytes=1000-`.")
-    ] = None,
+    ctx: Context, name: ModelName, version: Number, range_: RangeHeader = None
 ) -> FileResponse:
     """Download the artifact of a version.
 
     The `ETag` is the SHA-256 of the file. To resume an interrupted download, send a `Range`.
     """
     path, artifact = await run_in_storage_thread(service.artifact_path, ctx, name, version)
-    if range_ is not None:
-        _check_range(range_, artifact.size_bytes)
-    return FileResponse(
+    return download(
         path,
+        sha256=artifact.sha256,
+        size=artifact.size_bytes,
         media_type="application/octet-stream",
         filename=f"{name}-{version}.covey",
-        headers={"ETag": f'"{artifact.sha256}"'},
+        range_=range_,
     )
-
-
-def _check_range(value: str, size: int) -> None:
-    match = re.fullmatch(r"bytes=(\d{1,18})-(\d{0,18})", value.strip())
-    if match is None or int(match[1]) >= size or (match[2] and int(match[2]) < int(match[1])):
-        raise RangeNotSatisfiable(
-            f"Range: {value[:100]} is not a range of the {size} bytes; send one such as bytes=1000-",
-            headers={"Content-Range": f"bytes */{size}"},
-        )
 
 
 @router.put(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
@@ -104,7 +104,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
 
     Raises:
         NotFound: there is no such version.
-        Conflict: an alias, a router or an unfinished evaluation uses the version.
+        Conflict: an alias, a router, or an unfinished evaluation or batch prediction uses the version.
     """
     with ctx.db.write() as tx:
         lock_model(tx, name)
@@ -121,18 +121,9 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
                 f"version {version} of {name} is used by router {router}; change the router first",
                 code="version_in_use",
             )
-        evaluation_job = tx.session.scalars(
-            select(tables.Job.id)
-            .join(tables.Evaluation, tables.Evaluation.job_id == tables.Job.id)
-            .where(
-                tables.Evaluation.model == name,
-                tables.Evaluation.version == version,
-                tables.Job.state.in_(UNFINISHED),
-            )
-        ).first()
-        if evaluation_job is not None:
+        if (job := _find_unfinished_job(tx, name, version)) is not None:
             raise Conflict(
-                f"version {version} of {name} is being evaluated by job {evaluation_job}; wait until it ends",
+                f"version {version} of {name} is used by job {job}; cancel the job or wait until it ends",
                 code="version_in_use",
             )
         key = row.artifact_key
@@ -295,6 +286,17 @@ def _find_router(tx: Transaction, name: str, *conditions: ColumnElement[bool]) -
         .order_by(tables.Router.name)
         .limit(1)
     ).first()
+
+
+def _find_unfinished_job(tx: Transaction, name: str, version: int) -> str | None:
+    """Return the id of an unfinished evaluation or batch prediction job of a version."""
+    job = tables.Job
+    for user in (tables.Evaluation, tables.BatchPrediction):
+        used_by = exists().where(user.job_id == job.id, user.model == name, user.version == version)
+        unfinished = select(job.id).where(job.model == name, job.state.in_(UNFINISHED), used_by)
+        if (job_id := tx.session.scalars(unfinished.limit(1)).first()) is not None:
+            return job_id
+    return None
 
 
 def _check_revision(tx: Transaction, name: str, alias: str, if_match: str | None) -> None:

@@ -18,6 +18,7 @@ RESOURCES = (
     "/v1/datasets/{dataset_id}",
     "/v1/training-jobs/{job_id}",
     "/v1/experiments/{experiment_id}",
+    "/v1/batch-predictions/{batch_prediction_id}",
     "/v1/decisions/{decision_id}",
     "/v1/api-keys/{key_id}",
 )
@@ -27,6 +28,7 @@ _BY_PREFIX = {
     "ds": ("/v1/datasets/{dataset_id}", "dataset_id"),
     "job": ("/v1/training-jobs/{job_id}", "job_id"),
     "exp": ("/v1/experiments/{experiment_id}", "experiment_id"),
+    "bp": ("/v1/batch-predictions/{batch_prediction_id}", "batch_prediction_id"),
     "dec": ("/v1/decisions/{decision_id}", "decision_id"),
     "key": ("/v1/api-keys/{key_id}", "key_id"),
     "evl": (RESOURCES[0], "evaluation_id"),

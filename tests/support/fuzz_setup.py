@@ -19,6 +19,7 @@ def call_every_operation(fuzz: Fuzz) -> None:
     _trainings(fuzz, dataset_id)
     _versions(fuzz)
     _evaluations(fuzz, dataset_id)
+    _batch_predictions(fuzz, dataset_id)
     _experiments(fuzz, dataset_id)
     _routers(fuzz)
     _keys(fuzz)
@@ -106,6 +107,19 @@ def _evaluations(fuzz: Fuzz, dataset_id: str) -> None:
     fuzz.send("evaluations_list", 200, **one)
     path = "/v1/models/{name}/versions/{version}/evaluations/{evaluation_id}"
     fuzz.pool.protect(path, evaluation_id=created["id"], **one)
+
+
+def _batch_predictions(fuzz: Fuzz, dataset_id: str) -> None:
+    request = {"model": "fuzz", "dataset_id": dataset_id, "top": 2}
+    for kind in ("ndjson", "parquet"):
+        created = fuzz.send("batch_predictions_create", 202, {**request, "format": kind})
+        names = {"batch_prediction_id": created["id"]}
+        _wait_until_ended(fuzz, "batch_predictions_get", **names)
+        fuzz.send("batch_predictions_download_result", 200, **names)
+        fuzz.pool.protect("/v1/batch-predictions/{batch_prediction_id}", **names)
+    fuzz.send("batch_predictions_list", 200)
+    stopped = fuzz.send("batch_predictions_create", 202, request)
+    fuzz.send("batch_predictions_cancel", 202, batch_prediction_id=stopped["id"])
 
 
 def _experiments(fuzz: Fuzz, dataset_id: str) -> None:

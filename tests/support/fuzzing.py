@@ -247,8 +247,8 @@ class Fuzz:
         self._consume(stream, n)
 
     def find_internal_failures(self) -> None:
-        """Record every data set, job and evaluation that failed because of the service."""
-        paths = ["/v1/datasets", "/v1/training-jobs", "/v1/experiments"]
+        """Record every data set, job, evaluation and batch prediction that failed because of the service."""
+        paths = ["/v1/datasets", "/v1/training-jobs", "/v1/experiments", "/v1/batch-predictions"]
         paths += [f"/v1/models/fuzz/versions/{version}/evaluations" for version in (1, 2)]
         for path in paths:
             cursor: dict[str, str] = {}

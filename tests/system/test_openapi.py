@@ -14,6 +14,7 @@ from openapi_python_client.schema import OpenAPI as GeneratorsOpenAPI
 from pydantic import BaseModel, TypeAdapter
 from stack import Stack
 
+from app.batch_predictions.schemas import BatchPredictionCreate
 from app.datasets.schemas import DatasetCreate, DatasetPatch
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments.schemas import ExperimentCreate
@@ -35,6 +36,11 @@ OPERATIONS = {
     "api_keys_delete": "DELETE /v1/api-keys/{key_id}",
     "api_keys_list": "GET /v1/api-keys",
     "api_keys_rotate": "POST /v1/api-keys/{key_id}/rotate",
+    "batch_predictions_cancel": "POST /v1/batch-predictions/{batch_prediction_id}/cancel",
+    "batch_predictions_create": "POST /v1/batch-predictions",
+    "batch_predictions_download_result": "GET /v1/batch-predictions/{batch_prediction_id}/result",
+    "batch_predictions_get": "GET /v1/batch-predictions/{batch_prediction_id}",
+    "batch_predictions_list": "GET /v1/batch-predictions",
     "datasets_create": "POST /v1/datasets",
     "datasets_delete": "DELETE /v1/datasets/{dataset_id}",
     "datasets_get": "GET /v1/datasets/{dataset_id}",
@@ -89,6 +95,7 @@ REQUESTS: list[type[BaseModel]] = [
     AliasPut,
     ApiKeyCreate,
     ApiKeyRotate,
+    BatchPredictionCreate,
     DatasetCreate,
     DatasetPatch,
     EvaluationCreate,
@@ -322,9 +329,12 @@ def test_responses_document_their_headers() -> None:
     }
     assert location == {
         *("api_keys_create", "datasets_create", "models_import_version"),
-        *("evaluations_create", "experiments_create", "training_jobs_create"),
+        *("evaluations_create", "experiments_create", "training_jobs_create", "batch_predictions_create"),
     }
-    for operation_id in ("models_put_alias", "models_download_artifact"):
+    for operation_id in (
+        *("models_put_alias", "models_download_artifact"),
+        "batch_predictions_download_result",
+    ):
         _, operation = next(pair for pair in operations() if pair[1]["operationId"] == operation_id)
         assert "ETag" in response(operation, "200")["headers"]
     assert set(DOCUMENT["components"]["headers"]) == set(HEADERS)
@@ -339,6 +349,7 @@ def test_operations_that_create_accept_an_idempotency_key() -> None:
     assert accepting == {
         "api_keys_create",
         "api_keys_rotate",
+        "batch_predictions_create",
         "datasets_create",
         "evaluations_create",
         "experiments_create",

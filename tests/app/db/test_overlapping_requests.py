@@ -15,6 +15,8 @@ import pytest
 from overlap import overlap
 from sqlalchemy import func, select
 
+from app.batch_predictions import service as batch_predictions
+from app.batch_predictions.schemas import BatchPredictionCreate
 from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
@@ -239,7 +241,14 @@ def create_evaluation(dataset: str) -> Request:
     return lambda ctx: evaluations.create(ctx, "m", 2, body, in_process.WITHOUT_KEY).state
 
 
-CREATE = pytest.mark.parametrize("create", [create_training, create_experiment, create_evaluation])
+def create_batch_prediction(dataset: str) -> Request:
+    body = BatchPredictionCreate(model="m", version=2, dataset_id=dataset)
+    return lambda ctx: batch_predictions.create(ctx, body, in_process.WITHOUT_KEY).state
+
+
+CREATE = pytest.mark.parametrize(
+    "create", [create_training, create_experiment, create_evaluation, create_batch_prediction]
+)
 
 
 def jobs(ctx: AppContext) -> int:
@@ -282,16 +291,22 @@ def test_jobs_on_one_data_set_do_not_wait_for_each_other(
 ) -> None:
     assert overlapping(create_training(dataset), create_evaluation(dataset)) == ("queued", "queued")
     assert overlapping(create_evaluation(dataset), create_evaluation(dataset)) == ("queued", "queued")
+    assert overlapping(create_evaluation(dataset), create_batch_prediction(dataset)) == ("queued", "queued")
 
 
 @pytest.mark.parametrize("delete", [delete_model, delete_version])
-def test_a_version_that_is_deleted_is_not_evaluated_and_the_other_way_round(
-    model: AppContext, overlapping: Callable[..., tuple[Any, Any]], dataset: str, delete: Request
+@pytest.mark.parametrize("create", [create_evaluation, create_batch_prediction])
+def test_a_version_that_is_deleted_is_not_used_by_a_new_job_and_the_other_way_round(
+    model: AppContext,
+    overlapping: Callable[..., tuple[Any, Any]],
+    dataset: str,
+    create: Callable[[str], Request],
+    delete: Request,
 ) -> None:
     code = "model_in_use" if delete is delete_model else "version_in_use"
-    assert overlapping(create_evaluation(dataset), delete) == ("queued", code)
+    assert overlapping(create(dataset), delete) == ("queued", code)
     in_process_cancel_all(model)
-    assert overlapping(delete, create_evaluation(dataset)) == (None, "not_found")
+    assert overlapping(delete, create(dataset)) == (None, "not_found")
     assert jobs(model) == 0
 
 

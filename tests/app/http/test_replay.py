@@ -42,6 +42,10 @@ def prepare(service: InProcessApi) -> Mapping[str, tuple[str, dict[str, Any]]]:
             "/v1/models/m/versions/1/evaluations",
             {"json": {"dataset_id": dataset}},
         ),
+        "POST /v1/batch-predictions": (
+            "/v1/batch-predictions",
+            {"json": {"dataset_id": dataset, "model": "m"}},
+        ),
         "POST /v1/api-keys": ("/v1/api-keys", {"json": {"name": "new", "scopes": ["read"]}}),
         "POST /v1/api-keys/{key_id}/rotate": (f"/v1/api-keys/{key}/rotate", {"json": {}}),
     }

@@ -69,11 +69,11 @@ def insert(db: Database, n: int, first: int = 0) -> dict[str, str]:
                     created_at=NOW,
                     **CLAIM_ORDER,
                 )
-                for kind in ("train", "evaluate", "experiment")
+                for kind in ("train", "evaluate", "experiment", "batch_prediction")
             ]
             tx.session.add_all(jobs)
             tx.session.flush()
-            train, evaluate, plan = jobs
+            train, evaluate, plan, predict = jobs
             ids.setdefault("dataset_id", dataset.id)
             ids.setdefault("job_id", train.id)
             add(tables.Model(name=f"m{number:03}", last_version=1, created_at=NOW))
@@ -123,6 +123,19 @@ def insert(db: Database, n: int, first: int = 0) -> dict[str, str]:
             )
             tx.session.add_all([evaluation, own])
             ids.setdefault("evaluation_id", evaluation.id)
+            batch_prediction = tables.BatchPrediction(
+                id=new_id("bp"),
+                model="m",
+                version=1,
+                dataset_id=dataset.id,
+                request={"model": "m", "dataset_id": dataset.id, "format": "ndjson"},
+                job_id=predict.id,
+                result_key="artifacts/m-1.covey",
+                result={"documents": 1, "failed_documents": 0, "sha256": "0" * 64, "size_bytes": 3},
+                created_at=NOW,
+            )
+            add(batch_prediction)
+            ids.setdefault("batch_prediction_id", batch_prediction.id)
             experiment = tables.Experiment(
                 id=new_id("exp"),
                 dataset_id=dataset.id,

@@ -64,6 +64,15 @@ def use_everything(service: InProcessApi) -> None:
     for part in ("evaluation?texts=true", "evaluations", f"evaluations/{evaluation}?texts=true"):
         call("GET", f"{version}/{part}", 200)
 
+    request = {"model": "m", "dataset_id": dataset}
+    batch = f"/v1/batch-predictions/{call('POST', '/v1/batch-predictions', 202, json=request)['id']}"
+    call("GET", f"{batch}/result", 409)
+    in_process.work(ctx)
+    for read in ("/v1/batch-predictions", batch):
+        call("GET", read, 200)
+    assert service.send("GET", f"{batch}/result").status_code == 200
+    call("POST", f"{batch}/cancel", 202)
+
     call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk", "shadow": 1})
     decision = call("POST", "/v1/routers/r/messages", 200, content=MESSAGE, headers=MAIL)["decision_id"]
     for read in ("/v1/routers", "/v1/routers/r", "/v1/routers/r/decisions", f"/v1/decisions/{decision}"):

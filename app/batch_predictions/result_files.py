@@ -1,0 +1,168 @@
+"""Writes predictions to a file: NDJSON or Parquet. Memory does not depend on the number of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic_core import to_json
+
+from app.batch_predictions.rank_examples import FailedDocument, RankedBlock
+from app.batch_predictions.schemas import ResultFormat
+from models.arrays import AnyArray
+
+GROUP_ROWS = 2**16
+"""Number of documents after which a row group of a Parquet file ends."""
+
+GROUP_RANKED_LABELS = 2**20
+"""Number of ranked labels after which a row group of a Parquet file ends."""
+
+
+def open_result(path: Path, form: ResultFormat, labels: Sequence[str]) -> NdjsonWriter | ParquetWriter:
+    """Create a file for predictions.
+
+    Args:
+        path: the file.
+        form: its format.
+        labels: labels of the version, in label order.
+
+    Raises:
+        OSError: the disk is full or unavailable; also in every later call.
+    """
+    file = path.open("xb")
+    return NdjsonWriter(file, labels) if form == "ndjson" else ParquetWriter(file, labels)
+
+
+class NdjsonWriter(AbstractContextManager["NdjsonWriter"]):
+    """Writes one JSON object per line.
+
+    Args:
+        file: the file, which the writer closes.
+        labels: labels of the version, in label order.
+    """
+
+    def __init__(self, file: BinaryIO, labels: Sequence[str]) -> None:
+        self._file = file
+        self._labels = [to_json(label) for label in labels]
+        self._ranked = np.array([b'{"label":%b,"score":' % label for label in self._labels], dtype=object)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write(self, part: RankedBlock | FailedDocument) -> None:
+        """Append documents."""
+        if isinstance(part, FailedDocument):
+            error = {"code": part.code, "detail": part.detail}
+            self._file.write(to_json({"id": part.id, "error": error}) + b"\n")
+            return
+        n, t = part.ranking.order.shape
+        # The pieces of all lines, which one call joins: much faster than an object for each label.
+        pieces = np.empty((n, 3 * t + 2), dtype=object)
+        pieces[:, 0] = [
+            b'{"id":%b,"labels":[%b],"ranking":['
+            % (to_json(id_), b",".join([self._labels[j] for j in label_set]))
+            for id_, label_set in zip(part.ids, part.ranking.label_sets, strict=True)
+        ]
+        pieces[:, 1:-1:3] = self._ranked[part.ranking.order]
+        scores = to_json(part.ranking.scores.ravel().tolist())[1:-1].split(b",")
+        pieces[:, 2:-1:3] = np.array(scores, dtype=object).reshape(n, t)
+        pieces[:, 3:-1:3] = [b',"rank":%d}%b' % (rank, b"," * (rank < t)) for rank in range(1, t + 1)]
+        pieces[:, -1] = b"]}\n"
+        self._file.write(b"".join(pieces.ravel().tolist()))
+
+
+class ParquetWriter(AbstractContextManager["ParquetWriter"]):
+    """Writes one row per document, in row groups of limited size.
+
+    Args:
+        file: the file, which the writer closes.
+        labels: labels of the version, in label order.
+    """
+
+    def __init__(self, file: BinaryIO, labels: Sequence[str]) -> None:
+        self._file = file
+        self._labels: Any = pa.array(labels, pa.string())
+        self._writer = pq.ParquetWriter(
+            file,
+            SCHEMA,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["labels.list.element", "ranking.list.element.label"],  # type: ignore[arg-type] # a list of columns
+        )
+        self._group: list[pa.Table] = []
+        self._n_ranked = 0
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._write_group()
+            self._writer.close()
+        finally:
+            self._file.close()
+
+    def write(self, part: RankedBlock | FailedDocument) -> None:
+        """Append documents."""
+        if isinstance(part, FailedDocument):
+            error = {"code": part.code, "detail": part.detail}
+            self._group.append(pa.Table.from_pylist([{"id": part.id, "error": error}], schema=SCHEMA))
+        else:
+            self._group.append(self._to_table(part))
+            self._n_ranked += part.ranking.order.size
+        if self._n_ranked >= GROUP_RANKED_LABELS or sum(map(len, self._group)) >= GROUP_ROWS:
+            self._write_group()
+
+    def _to_table(self, part: RankedBlock) -> pa.Table:
+        n, t = part.ranking.order.shape
+        ranked = pa.StructArray.from_arrays(
+            [
+                self._labels.take(pa.array(part.ranking.order.ravel())),
+                pa.array(part.ranking.scores.ravel()),
+                pa.array(np.tile(np.arange(1, t + 1, dtype=np.int32), n)),
+            ],
+            fields=list(RANKED_LABEL),
+        )
+        label_sets = part.ranking.label_sets
+        predicted = np.fromiter(chain.from_iterable(label_sets), dtype=np.int64)
+        columns = [
+            pa.array(part.ids, pa.string()),
+            _lists(np.cumsum([0, *map(len, label_sets)]), self._labels.take(pa.array(predicted)), LABEL_SET),
+            _lists(np.arange(n + 1) * t, ranked, RANKING),
+            pa.nulls(n, ERROR),
+        ]
+        return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+    def _write_group(self) -> None:
+        if self._group:
+            self._writer.write_table(pa.concat_tables(self._group).combine_chunks(), row_group_size=2**31)
+        self._group, self._n_ranked = [], 0
+
+
+RANKED_LABEL = pa.struct(
+    [
+        pa.field("label", pa.string(), nullable=False),
+        pa.field("score", pa.float64(), nullable=False),
+        pa.field("rank", pa.int32(), nullable=False),
+    ]
+)
+LABEL_SET = pa.list_(pa.field("element", pa.string(), nullable=False))
+RANKING = pa.list_(pa.field("element", RANKED_LABEL, nullable=False))
+ERROR = pa.struct([("code", pa.string()), ("detail", pa.string())])
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("labels", LABEL_SET),
+        pa.field("ranking", RANKING),
+        pa.field("error", ERROR),
+    ]
+)
+"""Columns of a Parquet file. A document has either labels and a ranking, or an error."""
+
+
+def _lists(ends: AnyArray, items: pa.Array[Any], type_: pa.DataType) -> pa.Array[Any]:
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), items, type=type_)
