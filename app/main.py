@@ -20,13 +20,15 @@ from app.experiments import api as experiments
 from app.health import api as health
 from app.health.routed_versions import RoutedVersions
 from app.http import docs_page, openapi, problem_handlers
+from app.http.catalog_expiry import CatalogExpiry
 from app.http.direct_routes import DirectRoutes
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
 from app.jobs.broker import broker_url
 from app.jobs.notifier import Notifier
 from app.keys import api as keys
-from app.keys.service import KeyAuthenticator, require_keys
+from app.keys.authenticator import KeyAuthenticator
+from app.keys.service import require_keys
 from app.keys.uses import KeyUses
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
@@ -34,6 +36,7 @@ from app.registry import api as registry
 from app.routing import api as routing
 from app.routing.schemas import MessageJson
 from app.serving import api as predictions
+from app.serving.catalog import Catalog
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
 from app.serving.schemas import PredictRequest
@@ -66,9 +69,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.context = context
         uses = KeyUses(context.db)
         uses.start()
-        app.state.authenticator = KeyAuthenticator(context.db, settings, uses)
-        # Remember now whether requests need a key, in case the database becomes unavailable.
-        app.state.authenticator.allows_anonymous()
+        app.state.catalog = Catalog(context.db, settings)
+        await app.state.catalog.start()
+        app.state.authenticator = KeyAuthenticator(app.state.catalog, uses)
         app.state.rates = RateLimiter(settings)
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         app.state.decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
@@ -78,13 +81,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         yield
         await app.state.event_streams.close()
         await app.state.decision_writer.stop()
+        await app.state.catalog.stop()
         app.state.rates.close()
         await to_thread.run_sync(uses.stop)
         context.close()
 
     app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.draining = False
-    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT])  # the innermost
+    app.add_middleware(CatalogExpiry)  # the innermost
+    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT])
     if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,

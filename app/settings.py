@@ -225,6 +225,15 @@ class Settings(BaseSettings):
     models_in_memory: PositiveInt = 8
     """Number of model versions that one API process keeps loaded."""
 
+    catalog_poll_seconds: PositiveFloat = 0.25
+    """Maximum time after which an API process looks for changes of API keys, aliases and routers that another
+    process has made."""
+
+    offline_seconds: PositiveFloat = 3600.0
+    """Time for which an API process continues to authenticate and predict while the database is unavailable.
+    A key that is deleted in this time remains valid in a process that cannot reach the database. Afterwards
+    requests get 503."""
+
     keep_decision_text: bool = True
     """Whether decisions store text of the message: its subject and the terms of the explanation. Labels and
     scores are always stored. The response to a message is not affected."""

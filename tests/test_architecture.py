@@ -38,6 +38,7 @@ MORE_SQL_FILES = {
     "app/maintenance/expired_rows.py",
     "app/maintenance/unused_files.py",
     "app/serving/decision_writer.py",
+    "app/serving/catalog_reading.py",
     "workers/heartbeat.py",
     "workers/lost_jobs.py",
 }

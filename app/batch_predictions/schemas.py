@@ -9,9 +9,8 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
-from app.http.schemas import Count, Name, NextCursor, RequestModel, ResponseModel, Timestamp
+from app.http.schemas import Count, Name, NextCursor, RequestModel, ResponseModel, Timestamp, VersionRef
 from app.jobs.schemas import JobPriority, JobState, Progress
-from app.registry.schemas import VersionRef
 
 BatchPredictionId: TypeAlias = Annotated[str, Path(description="Id of the batch prediction.")]
 ResultFormat = TypeAliasType(

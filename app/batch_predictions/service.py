@@ -26,6 +26,7 @@ from app.jobs import queue
 from app.limits import service as limits
 from app.registry import service as versions
 from app.registry.compatibility import check_kind
+from app.serving.catalog_reading import resolve
 from app.storage import MissingFileError
 
 
@@ -44,7 +45,7 @@ def create(ctx: AppContext, body: BatchPredictionCreate, idempotency: Idempotenc
     def work(tx: Transaction) -> BatchPrediction:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         versions.lock_model(tx, body.model, shared=True)
-        version = versions.resolve(tx.session, body.model, body.version)
+        version = resolve(tx.session, body.model, body.version)
         check_kind(version, dataset, pointer="/dataset_id")
         _check_ranked_labels(body, version, dataset, ctx.settings.max_batch_ranked_labels)
         job = queue.enqueue(

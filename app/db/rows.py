@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.db.session import Database, Transaction
 from app.db.tables import Base, UtcDateTime
 
-TRANSIENT_TABLES = {"workers", "file_holds"}
+TRANSIENT_TABLES = {"workers", "file_holds", "catalog_revisions"}
 """Tables about running processes. Their rows have no meaning after a restore."""
 
 BATCH_SIZE = 500

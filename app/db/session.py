@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy import exc as errors
 from sqlalchemy.orm import Session
 
-from app.db import open_sessions
+from app.db import open_sessions, revisions
 from app.db.failures import DamageDetector, DatabaseStateError, convert_failures
 
 log = structlog.get_logger()
@@ -62,11 +62,17 @@ class Database:
         url: SQLAlchemy URL.
         notify: called after the commit with the id of a job that it queued; must neither raise nor wait.
 
+    Attributes:
+        catalog_changed: called after each transaction that may have changed keys, aliases or routers; must
+            neither raise nor wait.
+
     Create one per process, after any fork: connections must not be inherited.
     """
 
     def __init__(self, url: str, notify: Callable[[str], None] = lambda _: None) -> None:
         self.engine = make_engine(url)
+        revisions.record_changes(self.engine)
+        self.catalog_changed: Callable[[], None] = lambda: None
         self._damage = DamageDetector(self.engine)
         self._notify = notify
 
@@ -81,11 +87,21 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """Open a transaction. It commits when the block ends, and rolls back if the block raises."""
         self._damage.require_undamaged()
-        with open_sessions.counted(), self.engine.connect() as raw:
-            connection = raw.execution_options(covey_write=True)
-            with Session(connection, expire_on_commit=False) as session, session.begin():
-                transaction = Transaction(session)
-                yield transaction
+        changes: set[revisions.Part] = set()
+        try:
+            with open_sessions.counted(), self.engine.connect() as raw:
+                options = {"covey_write": True, revisions.CHANGES: changes}
+                connection = raw.execution_options(**options)
+                with Session(connection, expire_on_commit=False) as session, session.begin():
+                    transaction = Transaction(session)
+                    yield transaction
+                    session.flush()
+                    if changes:
+                        revisions.increment(session, changes)
+        finally:
+            # Also after an error: if the connection breaks, the database may have committed nevertheless.
+            if changes:
+                self.catalog_changed()
         if transaction.queued_job_id is not None:
             self._notify(transaction.queued_job_id)
 

@@ -393,6 +393,15 @@ class IdempotencyRecord(Base):
     created_at: Mapped[datetime] = mapped_column(index=True)
 
 
+class CatalogRevision(Base):
+    """How often a part of the catalog has changed; see ``app.db.revisions``."""
+
+    __tablename__ = "catalog_revisions"
+
+    part: Mapped[str] = mapped_column(String(20), primary_key=True)
+    revision: Mapped[int] = mapped_column(BigInteger)
+
+
 class FileHold(Base):
     """A backup that is running. Files are not deleted until it ends; see ``app.db.file_holds``."""
 

@@ -26,6 +26,7 @@ from app.jobs import queue
 from app.limits import service as limits
 from app.registry import service as versions
 from app.registry.compatibility import check_kind
+from app.serving.catalog_reading import resolve
 from models.data.examples import Examples
 from models.data.store import StoredExamples
 from models.errors import BadDataError
@@ -57,7 +58,7 @@ def create(
     def work(tx: Transaction) -> Evaluation:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
         versions.lock_model(tx, name, shared=True)
-        check_kind(versions.resolve(tx.session, name, version), dataset, pointer="/dataset_id")
+        check_kind(resolve(tx.session, name, version), dataset, pointer="/dataset_id")
         job = queue.enqueue(tx, "evaluate", {}, dataset_id=dataset.id, model=name, priority=body.priority)
         limits.assign_to_key(tx, job, idempotency.key_id, ctx.settings.jobs_in_flight)
         row = tables.Evaluation(
@@ -84,7 +85,7 @@ def get_of_training(ctx: AppContext, name: str, version: int, *, texts: bool) ->
         NotFound: the version does not exist, or was imported and so has no such evaluation.
     """
     with ctx.db.read() as session:
-        versions.resolve(session, name, version)
+        resolve(session, name, version)
         row = session.scalars(
             _of_version(name, version, of_training=True).order_by(tables.Evaluation.id.desc())
         ).first()
@@ -131,7 +132,7 @@ def page(db: Database, name: str, version: int, page: Page) -> EvaluationPage:
         NotFound: the version does not exist.
     """
     with db.read() as session:
-        versions.resolve(session, name, version)
+        resolve(session, name, version)
         statement = _of_version(name, version, of_training=False)
         statement = statement.options(defer(tables.Evaluation.content, raiseload=True))
         rows, cursor = newest_first(session, statement, tables.Evaluation.id, page)

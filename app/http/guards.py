@@ -5,7 +5,7 @@ If the service listens on loopback and has never had a key, it accepts anonymous
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
@@ -47,31 +47,25 @@ class Caller:
 
 
 class Authenticator(Protocol):
-    """Finds out who sends a request.
+    """Finds out who sends a request."""
 
-    Attributes:
-        requires_keys: whether the service is known to require keys; if not, ``allows_anonymous`` asks.
-    """
-
-    requires_keys: bool
-
-    def authenticate(self, secret: str) -> Caller | None:
+    async def authenticate(self, secret: str) -> Caller | None:
         """Return the caller with this secret, or None if the secret is unknown or expired."""
         ...
 
-    def allows_anonymous(self) -> bool:
+    async def allows_anonymous(self) -> bool:
         """Return whether requests without a key are accepted."""
         ...
 
 
-def require(scope: Scope) -> Callable[..., None]:
+def require(scope: Scope) -> Callable[..., Awaitable[None]]:
     """Return a dependency that accepts a request if its key has the scope, or ``admin``."""
 
-    def guard(
+    async def guard(
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
     ) -> None:
-        _authorize(request.scope, credentials.credentials if credentials else None, scope)
+        await authorize(request.scope, credentials.credentials if credentials else None, scope)
 
     return guard
 
@@ -88,27 +82,25 @@ async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> No
         Unauthorized: the key is missing, unknown or expired.
         Forbidden: the key lacks the scope.
         TooMany: the key exceeds a rate limit.
+        NotReady: nobody knows whether the key is valid, because the database is unavailable.
     """
-    await to_thread.run_sync(_authorize, scope, secret, required)
-
-
-def _authorize(scope: AsgiScope, secret: str | None, required: Scope) -> None:
     state: dict[str, Any] = scope["state"]
     if state.get("authorized_scope") == required:
         return
     app_state = scope["app"].state
     authenticator: Authenticator = app_state.authenticator
     if secret is None:
-        if authenticator.allows_anonymous():
+        if await authenticator.allows_anonymous():
             state["authorized_scope"] = required
             return
         raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
-    caller = authenticator.authenticate(secret)
+    caller = await authenticator.authenticate(secret)
     if caller is None:
         raise _unauthorized("this API key is unknown or has expired")
     if required not in caller.scopes and "admin" not in caller.scopes:
         raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
-    state["release_rate_limit"] = app_state.rates.acquire(caller.key_id)
+    if app_state.rates.counts:
+        state["release_rate_limit"] = await to_thread.run_sync(app_state.rates.acquire, caller.key_id)
     state["key_id"] = caller.key_id
     state["scopes"] = caller.scopes
     state["authorized_scope"] = required

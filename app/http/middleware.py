@@ -15,7 +15,6 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
 from app.http.guards import Authenticator
 from app.http.request_head import RequestHead
@@ -200,11 +199,9 @@ class RequestMiddleware:
 async def _is_open(scope: Scope) -> bool:
     """Whether the service accepts anonymous requests. A process that was open stays open without database."""
     authenticator: Authenticator = scope["app"].state.authenticator
-    if authenticator.requires_keys:
-        return False
     try:
-        return await to_thread.run_sync(authenticator.allows_anonymous)
-    except DATABASE_UNAVAILABLE:
+        return await authenticator.allows_anonymous()
+    except NotReady:
         return True
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+from typing_extensions import TypeAliasType
 
 from app.http.json_body import describe
 from app.settings import Settings
@@ -48,6 +49,12 @@ Timestamp: TypeAlias = Annotated[datetime, PlainSerializer(_rfc3339, when_used="
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 """Name of a model, an alias or a router."""
+
+VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
+VersionRef = TypeAliasType(
+    "VersionRef", Annotated[VersionNumber | Name, Field(description="The number of a version, or an alias.")]
+)
+"""The number of a version, or the name of an alias."""
 
 DatasetId: TypeAlias = Annotated[str, Path(description="Id of the data set.")]
 JobId: TypeAlias = Annotated[str, Path(description="Id of the job.")]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from app.db import tables
 from app.db.session import Database, Transaction
 from app.http.errors import Conflict, Invalid, NotFound
-from app.http.guards import Caller
 from app.http.idempotency import NOT_IDEMPOTENT, Idempotency
 from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.keys.schemas import ApiKey, ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRotate
-from app.keys.uses import KeyUses
 from app.settings import Settings
 
 
@@ -40,7 +38,7 @@ def create(db: Database, body: ApiKeyCreate, idempotency: Idempotency = NOT_IDEM
         row = tables.ApiKey(
             id=new_id("key"),
             name=body.name,
-            secret_sha256=_digest(secret),
+            secret_sha256=digest(secret),
             scopes=sorted(set(body.scopes)),
             created_at=tx.now,
             expires_at=body.expires_at,
@@ -75,7 +73,7 @@ def rotate(
         row.previous_secret_expires_at = (
             tx.now + timedelta(seconds=body.grace_seconds) if body.grace_seconds else None
         )
-        row.secret_sha256 = _digest(secret)
+        row.secret_sha256 = digest(secret)
         tx.session.flush()
         return ApiKeyCreated(**_to_response(row).model_dump(), secret=secret)
 
@@ -167,68 +165,13 @@ def require_keys(settings: Settings, db: Database) -> None:
         )
 
 
-class KeyAuthenticator:
-    """Authenticates requests by the API keys in the database.
-
-    Args:
-        db: the database.
-        settings: decide whether anonymous requests are accepted before the first key exists.
-        uses: notes the use of keys.
-
-    Attributes:
-        requires_keys: whether the service is known to require keys.
-    """
-
-    def __init__(self, db: Database, settings: Settings, uses: KeyUses) -> None:
-        self._db = db
-        self._uses = uses
-        # Once a process has required keys, it does so until it stops, and need not ask the database again.
-        self.requires_keys = not settings.listens_on_loopback
-
-    def authenticate(self, secret: str) -> Caller | None:
-        """Return the caller with this secret, or None if the secret is unknown or expired."""
-        now = datetime.now(UTC)
-        row = authenticate(self._db, secret, now)
-        if row is None:
-            return None
-        self._uses.note(row.id, now, row.last_used_at)
-        return Caller(row.id, row.scopes)
-
-    def allows_anonymous(self) -> bool:
-        """Return whether the service listens on loopback and has never had a key."""
-        if not self.requires_keys and authentication_required(self._db):
-            self.requires_keys = True
-        return not self.requires_keys
-
-
-def authenticate(db: Database, secret: str, now: datetime) -> tables.ApiKey | None:
-    """Return the valid key with this secret, or None.
-
-    A wrong secret costs the same as a right one: one digest and one lookup in indexes of digests. Response
-    times therefore reveal nothing about secrets.
-    """
-    digest = _digest(secret)
-    with db.read() as session:
-        row = session.scalars(
-            select(tables.ApiKey).where(
-                or_(tables.ApiKey.secret_sha256 == digest, tables.ApiKey.previous_secret_sha256 == digest)
-            )
-        ).one_or_none()
-    if row is None or (row.expires_at is not None and row.expires_at <= now):
-        return None
-    if row.secret_sha256 != digest and (
-        row.previous_secret_expires_at is None or row.previous_secret_expires_at <= now
-    ):
-        return None
-    return row
+def digest(secret: str) -> str:
+    """Return what the database and the snapshot contain of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _new_secret() -> str:
     return f"cov_{secrets.token_urlsafe(32)}"
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _to_response(row: tables.ApiKey) -> ApiKey:

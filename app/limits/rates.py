@@ -64,6 +64,9 @@ class RateLimiter:
     Args:
         settings: the limits, and the URL of Redis.
 
+    Attributes:
+        counts: whether a limit is set.
+
     Raises:
         RedisRequiredError: limits are set, but no URL of a Redis.
     """
@@ -71,9 +74,10 @@ class RateLimiter:
     def __init__(self, settings: Settings) -> None:
         self._rate = settings.rate_per_minute
         self._max_concurrent = settings.requests_at_once
+        self.counts = bool(self._rate or self._max_concurrent)
         self._paused_until = 0.0
         self._lock = threading.Lock()
-        if not (self._rate or self._max_concurrent):
+        if not self.counts:
             return
         url = settings.limits_url or broker_url(settings)
         url = url.replace("redis+socket://", "unix://", 1)
@@ -116,7 +120,7 @@ class RateLimiter:
 
     def close(self) -> None:
         """Close the connections."""
-        if self._rate or self._max_concurrent:
+        if self.counts:
             self._redis.close()
 
     def _call(self, command: Callable[..., Any], key: str, *arguments: Any) -> Any:

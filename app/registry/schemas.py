@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
-
-VersionNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
-VersionRef = TypeAliasType(
-    "VersionRef", Annotated[VersionNumber | Name, Field(description="The number of a version, or an alias.")]
-)
-"""The number of a version, or the name of an alias."""
-
+from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, VersionNumber
 
 PromotionRule = TypeAliasType(
     "PromotionRule",

@@ -1,4 +1,4 @@
-"""Lists, imports and deletes models, versions and aliases, and resolves references to versions."""
+"""Lists, imports and deletes models, versions and aliases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
@@ -22,6 +22,12 @@ from app.jobs.queue import UNFINISHED
 from app.registry import imports, publishing
 from app.registry.publishing import NewVersion
 from app.registry.schemas import Alias, AliasPut, Artifact, Model, ModelPage, ModelVersion, ModelVersionPage
+from app.serving.catalog_reading import (
+    get_model_or_404,
+    get_version_or_404,
+    no_model,
+    read_alias_numbers,
+)
 from models.errors import ArtifactError
 
 
@@ -35,7 +41,7 @@ def page_models(db: Database, page: Page) -> ModelPage:
 def get_model(db: Database, name: str) -> Model:
     """Return a model."""
     with db.read() as session:
-        return _models_to_response(session, [_get_model_or_404(session, name)])[0]
+        return _models_to_response(session, [get_model_or_404(session, name)])[0]
 
 
 @retry_deadlocks
@@ -71,7 +77,7 @@ def delete_model(ctx: AppContext, name: str) -> None:
 def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
     """Return a page of the versions of a model, newest first."""
     with db.read() as session:
-        _get_model_or_404(session, name)
+        get_model_or_404(session, name)
         statement = select(tables.ModelVersion).where(tables.ModelVersion.model == name)
         if page.after is not None:
             statement = statement.where(tables.ModelVersion.version < page.after_number())
@@ -79,7 +85,7 @@ def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
             statement.order_by(tables.ModelVersion.version.desc()).limit(page.limit + 1)
         ).all()
         page_rows, cursor = cut(rows, page, lambda row: row.version)
-        aliases = _aliases(session, name)
+        aliases = read_alias_numbers(session, name)
         return ModelVersionPage(
             items=[_version_to_response(row, aliases) for row in page_rows], next_cursor=cursor
         )
@@ -88,13 +94,15 @@ def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
 def get_version(db: Database, name: str, version: int) -> ModelVersion:
     """Return a version."""
     with db.read() as session:
-        return _version_to_response(_get_version_or_404(session, name, version), _aliases(session, name))
+        return _version_to_response(
+            get_version_or_404(session, name, version), read_alias_numbers(session, name)
+        )
 
 
 def artifact_path(ctx: AppContext, name: str, version: int) -> tuple[Path, Artifact]:
     """Return the local path of the artifact of a version, and its digest and size."""
     with ctx.db.read() as session:
-        row = _get_version_or_404(session, name, version)
+        row = get_version_or_404(session, name, version)
     return ctx.storage.local(row.artifact_key), _artifact_to_response(row)
 
 
@@ -108,8 +116,8 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
     """
     with ctx.db.write() as tx:
         lock_model(tx, name)
-        row = _get_version_or_404(tx.session, name, version)
-        for alias, number in _aliases(tx.session, name).items():
+        row = get_version_or_404(tx.session, name, version)
+        for alias, number in read_alias_numbers(tx.session, name).items():
             if number == version:
                 raise Conflict(
                     f"version {version} of {name} has the alias {alias}; move or delete the alias first",
@@ -171,7 +179,7 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
         number = publishing.publish(tx, new, "if_first")
         published = True
         version = _version_to_response(
-            _get_version_or_404(tx.session, name, number), _aliases(tx.session, name)
+            get_version_or_404(tx.session, name, number), read_alias_numbers(tx.session, name)
         )
         version.model_dump_json()  # an error of the response must roll back the version
         return version
@@ -196,7 +204,7 @@ def put_alias(db: Database, name: str, alias: str, body: AliasPut, if_match: str
     """
     with db.write() as tx:
         lock_model(tx, name)
-        _get_version_or_404(tx.session, name, body.version, pointer="/version")
+        get_version_or_404(tx.session, name, body.version, pointer="/version")
         _check_revision(tx, name, alias, if_match)
         return _alias_to_response(publishing.set_alias(tx, name, alias, body.version))
 
@@ -223,40 +231,6 @@ def delete_alias(db: Database, name: str, alias: str) -> None:
         tx.session.delete(row)
 
 
-def resolve(session: Session, name: str, ref: int | str, *, pointer: str = "/version") -> tables.ModelVersion:
-    """Return the version with a number, or the version that an alias currently names.
-
-    Args:
-        session: a database session.
-        name: name of the model.
-        ref: number of a version, or name of an alias.
-        pointer: JSON pointer of the reference in the request, for the error.
-
-    Raises:
-        NotFound: there is no such model, version or alias.
-    """
-    if isinstance(ref, int):
-        return _get_version_or_404(session, name, ref, pointer=pointer)
-    # One statement: the alias cannot move to another version, and its version be deleted, in between.
-    version = session.scalars(
-        select(tables.ModelVersion)
-        .join(
-            tables.ModelAlias,
-            and_(
-                tables.ModelAlias.model == tables.ModelVersion.model,
-                tables.ModelAlias.version == tables.ModelVersion.version,
-            ),
-        )
-        .where(tables.ModelAlias.model == name, tables.ModelAlias.alias == ref)
-    ).one_or_none()
-    if version is not None:
-        return version
-    _get_model_or_404(session, name)
-    known = ", ".join(_aliases(session, name)) or "none"
-    message = f"model {name} has no alias {ref}; existing aliases: {known}"
-    raise NotFound(message, errors=[(pointer, message)])
-
-
 def lock_model(tx: Transaction, name: str, *, shared: bool = False) -> tables.Model:
     """Lock the row of a model until the end of the transaction.
 
@@ -274,7 +248,7 @@ def lock_model(tx: Transaction, name: str, *, shared: bool = False) -> tables.Mo
     """
     row = tx.session.get(tables.Model, name, with_for_update={"read": shared}, populate_existing=True)
     if row is None:
-        raise _no_model(name)
+        raise no_model(name)
     return row
 
 
@@ -310,35 +284,6 @@ def _check_revision(tx: Transaction, name: str, alias: str, if_match: str | None
             f"alias {alias} of {name} has the ETag {current or 'none'}, not {if_match}; check the alias and "
             "send its current ETag"
         )
-
-
-def _get_model_or_404(session: Session, name: str) -> tables.Model:
-    row = session.get(tables.Model, name)
-    if row is None:
-        raise _no_model(name)
-    return row
-
-
-def _no_model(name: str) -> NotFound:
-    return NotFound(f"there is no model {name}")
-
-
-def _get_version_or_404(
-    session: Session, name: str, version: int, pointer: str | None = None
-) -> tables.ModelVersion:
-    row = session.get(tables.ModelVersion, (name, version))
-    if row is None:
-        _get_model_or_404(session, name)
-        message = f"model {name} has no version {version}"
-        raise NotFound(message, errors=[(pointer, message)] if pointer else ())
-    return row
-
-
-def _aliases(session: Session, name: str) -> dict[str, int]:
-    rows: Sequence[tables.ModelAlias] = session.scalars(
-        select(tables.ModelAlias).where(tables.ModelAlias.model == name).order_by(tables.ModelAlias.alias)
-    ).all()
-    return {row.alias: row.version for row in rows}
 
 
 def _models_to_response(session: Session, rows: Sequence[tables.Model]) -> list[Model]:

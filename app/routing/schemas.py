@@ -17,8 +17,8 @@ from app.http.schemas import (
     RequestModel,
     ResponseModel,
     Timestamp,
+    VersionRef,
 )
-from app.registry.schemas import VersionRef
 from app.serving.schemas import LabelExplanation, RankedLabel
 
 Destination: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1000), OneLine]

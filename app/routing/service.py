@@ -32,6 +32,7 @@ from app.routing.schemas import (
     RouterPut,
     ShadowDecision,
 )
+from app.serving.catalog_reading import resolve
 from app.serving.instances import mail_to_text
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.prediction import label_explanations, load_version, ranked_labels
@@ -60,9 +61,9 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
     with db.write() as tx:
         try:
             registry.lock_model(tx, body.model)
-            _check_reads_mail(registry.resolve(tx.session, body.model, body.version), "/model")
+            _check_reads_mail(resolve(tx.session, body.model, body.version), "/model")
             if body.shadow is not None:
-                shadow = registry.resolve(tx.session, body.model, body.shadow, pointer="/shadow")
+                shadow = resolve(tx.session, body.model, body.shadow, pointer="/shadow")
                 _check_reads_mail(shadow, "/shadow")
         except NotFound as error:
             errors = error.errors or [("/model", error.detail)]
@@ -108,7 +109,7 @@ def used_versions(db: Database) -> list[tuple[str, tables.ModelVersion]]:
     with db.read() as session:
         for router in session.scalars(select(tables.Router).order_by(tables.Router.name)).all():
             with suppress(NotFound):
-                used.append((router.name, registry.resolve(session, router.model, router.config["version"])))
+                used.append((router.name, resolve(session, router.model, router.config["version"])))
     return used
 
 

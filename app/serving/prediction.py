@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.context import AppContext
 from app.db import tables
 from app.http.errors import from_learning
-from app.registry import service as registry
+from app.serving.catalog_reading import resolve
 from app.serving.instances import to_documents
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
 from app.serving.loaded_version import LoadedVersion
@@ -66,7 +66,7 @@ def load_version(
     missing: str | None = None
     while True:
         with ctx.db.read() as session:
-            version = registry.resolve(session, name, ref)
+            version = resolve(session, name, ref)
         try:
             return version, loaded.get(version)
         except MissingFileError as error:

@@ -7,8 +7,7 @@ from typing import ClassVar, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from app.datasets.schemas import EmailParts, FeatureValues
-from app.http.schemas import Count, MaxItems, RequestModel, ResponseModel
-from app.registry.schemas import VersionRef
+from app.http.schemas import Count, MaxItems, RequestModel, ResponseModel, VersionRef
 
 
 class Instance(RequestModel):

@@ -22,11 +22,16 @@ def downgrade() -> None:
 
 
 def _upgrade_catalog() -> None:
-    pass
+    op.create_table(
+        "catalog_revisions",
+        sa.Column("part", sa.String(length=20), nullable=False),
+        sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("part", name=op.f("pk_catalog_revisions")),
+    )
 
 
 def _downgrade_catalog() -> None:
-    pass
+    op.drop_table("catalog_revisions")
 
 
 def _upgrade_batch_predictions() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,12 @@ from app.db import schema, tables
 from app.db.session import Database
 from app.http.errors import Conflict
 from app.keys import service
+from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated
-from app.keys.service import AuthenticationRequiredError, KeyAuthenticator
+from app.keys.service import AuthenticationRequiredError
 from app.keys.uses import KeyUses
 from app.maintenance import backup as backups
+from app.serving.catalog import Catalog
 from app.settings import Settings
 from app.storage import LocalStorage
 
@@ -30,7 +35,21 @@ def create_key(db: Database, *scopes: str, **fields: Any) -> ApiKeyCreated:
 
 
 def allows_anonymous(db: Database, settings: Settings) -> bool:
-    return KeyAuthenticator(db, settings, KeyUses(db)).allows_anonymous()
+    """Whether a process that starts now accepts anonymous requests."""
+    return asyncio.run(_allows_anonymous(db, settings))
+
+
+async def _allows_anonymous(db: Database, settings: Settings) -> bool:
+    async with running_catalog(db, settings) as catalog:
+        return await KeyAuthenticator(catalog, KeyUses(db)).allows_anonymous()
+
+
+@asynccontextmanager
+async def running_catalog(db: Database, settings: Settings) -> AsyncIterator[Catalog]:
+    catalog = Catalog(db, settings)
+    await catalog.start()
+    yield catalog
+    await catalog.stop()
 
 
 def delete_all_keys(db: Database) -> None:
@@ -104,10 +123,16 @@ def test_two_first_keys_at_the_same_time_both_succeed(ctx: AppContext) -> None:
 
 def test_a_command_allows_anonymous_requests_until_the_next_key(ctx: AppContext) -> None:
     key = create_key(ctx.db)
-    running = KeyAuthenticator(ctx.db, ctx.settings, KeyUses(ctx.db))
-    assert not running.allows_anonymous()
-    assert "restarted" in commands.allow_anonymous(ctx.settings)
-    assert not running.allows_anonymous(), "a running process stays closed"
+
+    async def while_a_process_runs() -> None:
+        async with running_catalog(ctx.db, ctx.settings) as catalog:
+            running = KeyAuthenticator(catalog, KeyUses(ctx.db))
+            assert not await running.allows_anonymous()
+            assert "restarted" in await asyncio.to_thread(commands.allow_anonymous, ctx.settings)
+            await catalog.after_miss()
+            assert not await running.allows_anonymous(), "a running process stays closed"
+
+    asyncio.run(while_a_process_runs())
     assert allows_anonymous(ctx.db, ctx.settings)
     service.delete(ctx.db, key.id)
     create_key(ctx.db)

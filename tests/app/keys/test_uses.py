@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from sqlalchemy import event, exc
 
 from app.db import tables
 from app.db.session import Database
+from app.http.guards import Caller
 from app.keys import service
+from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate
-from app.keys.service import KeyAuthenticator
 from app.keys.uses import KeyUses
+from app.serving.catalog import Catalog
 from app.settings import Settings
 
 
@@ -30,11 +33,17 @@ def refuse_writes(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
 def test_a_key_works_while_the_database_cannot_be_written(database: Database) -> None:
     key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
     uses = KeyUses(database)
-    authenticator = KeyAuthenticator(database, Settings(), uses)
+
+    async def authenticate() -> Caller | None:
+        catalog = Catalog(database, Settings())
+        await catalog.start()
+        caller = await KeyAuthenticator(catalog, uses).authenticate(key.secret)
+        await catalog.stop()
+        return caller
+
     event.listen(database.engine, "before_cursor_execute", refuse_writes)
     try:
-        caller = authenticator.authenticate(key.secret)
-        assert caller is not None
+        assert asyncio.run(authenticate()) == Caller(key.id, ("read",))
         uses.write()
         uses.write()
     finally:
@@ -44,9 +53,11 @@ def test_a_key_works_while_the_database_cannot_be_written(database: Database) ->
     assert last_used_at(database, key.id) is not None, "the note was lost"
 
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
 def test_one_use_is_written_per_key_and_an_older_one_does_not_replace_it(database: Database) -> None:
     keys = [service.create(database, ApiKeyCreate(name="test", scopes=["read"])) for _ in range(2)]
-    now = datetime(2026, 1, 1, tzinfo=UTC)
     uses = KeyUses(database)
     updates: list[str] = []
     event.listen(
@@ -56,29 +67,35 @@ def test_one_use_is_written_per_key_and_an_older_one_does_not_replace_it(databas
     )
     for seconds in range(10):
         for key in keys:
-            uses.note(key.id, now + timedelta(seconds=seconds), None)
+            uses.note(key.id, NOW.timestamp() + seconds)
     uses.write()
     uses.write()
     assert len(updates) == 2
-    uses.note(keys[0].id, now, None)
-    uses.write()
-    assert last_used_at(database, keys[0].id) == now + timedelta(seconds=9)
+    another_process = KeyUses(database)
+    another_process.note(keys[0].id, NOW.timestamp() - 3600)
+    another_process.write()
+    assert last_used_at(database, keys[0].id) == NOW
 
 
+@pytest.mark.parametrize("same_process", [True, False])
 @pytest.mark.parametrize(("age", "noted"), [(59, False), (61, True)])
-def test_a_recent_use_is_not_written_again(database: Database, age: int, noted: bool) -> None:
+def test_a_recent_use_is_not_written_again(
+    database: Database, age: int, noted: bool, same_process: bool
+) -> None:
     key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    uses = KeyUses(database)
-    uses.note(key.id, now, now - timedelta(seconds=age))
-    uses.write()
-    assert (last_used_at(database, key.id) == now) == noted
+    first = KeyUses(database)
+    first.note(key.id, NOW.timestamp() - age)
+    first.write()
+    second = first if same_process else KeyUses(database)
+    second.note(key.id, NOW.timestamp())
+    second.write()
+    assert (last_used_at(database, key.id) == NOW) == noted
 
 
 def test_stopping_writes_the_last_notes(database: Database) -> None:
     key = service.create(database, ApiKeyCreate(name="test", scopes=["read"]))
     uses = KeyUses(database)
     uses.start()
-    uses.note(key.id, datetime.now(UTC), None)
+    uses.note(key.id, NOW.timestamp())
     uses.stop()
     assert last_used_at(database, key.id) is not None

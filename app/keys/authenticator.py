@@ -1,0 +1,50 @@
+"""Authenticates requests by the API keys in the snapshot of the process."""
+
+from __future__ import annotations
+
+import time
+
+from app.http.guards import Caller
+from app.keys.service import digest
+from app.keys.uses import KeyUses
+from app.serving.catalog import Catalog
+
+
+class KeyAuthenticator:
+    """Finds out which API key a request has.
+
+    Args:
+        catalog: contains the keys.
+        uses: notes the use of keys.
+    """
+
+    def __init__(self, catalog: Catalog, uses: KeyUses) -> None:
+        self._catalog = catalog
+        self._uses = uses
+
+    async def authenticate(self, secret: str) -> Caller | None:
+        """Return the caller with this secret, or None if the secret is unknown or has expired.
+
+        Every wrong secret takes the same steps: one digest, one look into a table of digests, and one check
+        for new keys. Response times therefore reveal nothing about secrets.
+
+        Raises:
+            NotReady: the database is unavailable, and the secret is unknown or the snapshot is too old.
+        """
+        secret_digest = digest(secret)
+        snapshot = self._catalog.current or await self._catalog.fresh()
+        now = time.time()
+        caller = snapshot.caller(secret_digest, now)
+        if caller is None:
+            caller = (await self._catalog.after_miss()).caller(secret_digest, now)
+        if caller is not None:
+            self._uses.note(caller.key_id, now)
+        return caller
+
+    async def allows_anonymous(self) -> bool:
+        """Return whether the service listens on loopback and has never had a key.
+
+        Raises:
+            NotReady: the database has been unavailable for too long.
+        """
+        return not (self._catalog.current or await self._catalog.fresh()).requires_keys

@@ -1,0 +1,296 @@
+"""Keeps a snapshot of keys, versions and routers in memory, so that requests need no database to read them.
+
+Every change increments a revision in the database (``app.db.revisions``). A task on the event loop compares
+the revisions a few times a second, and reads what has changed, in a thread. A request waits for it only if
+the snapshot may be older than what the client knows:
+
+- This process has committed a change since the last check.
+- This process has sent a response that may show a change of another process, such as a finished job.
+
+If the database is unavailable, requests continue with the snapshot for a time that a setting limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
+
+import structlog
+from anyio import to_thread
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db.session import Database, unavailable_reason
+from app.http.errors import NotReady
+from app.serving.catalog_reading import read_snapshot, read_version
+from app.serving.snapshot import ServedRouter, ServedVersion, Snapshot
+from app.settings import Settings
+
+__all__ = ["Catalog", "ServedRouter", "ServedVersion", "Snapshot"]
+
+log = structlog.get_logger()
+
+CHECK_SECONDS = 5.0
+"""Time after which a check that does not end has failed. A request waits at most twice as long."""
+
+MISS_SECONDS = 0.05
+"""Minimum time between two checks for requests that name something unknown, such as a wrong key."""
+
+MAX_STUCK = 3
+"""Number of checks that may not have ended. Each holds a connection."""
+
+
+class Catalog:
+    """The snapshot of one API process. All methods but ``expire`` belong to the event loop.
+
+    Args:
+        db: the database.
+        settings: how often to check, how long to continue without the database, and whether other machines
+            can reach the service.
+    """
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db = db
+        self._poll_seconds = settings.catalog_poll_seconds
+        self._offline_seconds = settings.offline_seconds
+        self._requires_keys = not settings.listens_on_loopback
+        self._snapshot: Snapshot | None = None
+        self._expires_at = float("-inf")
+        # The snapshot is current if no token was created since the beginning of the check that verified it.
+        self._wanted = object()
+        self._verified: object | None = None
+        self._available = True
+        self._logged = False
+        self._checked_at = float("-inf")
+        self._waiting: list[asyncio.Future[None]] = []
+        self._wake = asyncio.Event()
+        self._reader = _Reader()
+        self._stuck: list[asyncio.Future[Snapshot]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read the first snapshot and start to look for changes.
+
+        Raises:
+            SQLAlchemyError: the database is unavailable.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._db.catalog_changed = self._note_commit
+        started, token = time.monotonic(), self._wanted
+        self._accept(await to_thread.run_sync(read_snapshot, self._db), started, token)
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop to look for changes."""
+        self._db.catalog_changed = lambda: None
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self._release(self._waiting)
+        self._reader.stop()
+
+    @property
+    def current(self) -> Snapshot | None:
+        """The snapshot, or None if a request must call ``fresh``."""
+        if self._verified is self._wanted and time.monotonic() < self._expires_at:
+            return self._snapshot
+        return None
+
+    async def fresh(self) -> Snapshot:
+        """Return the snapshot after looking for changes.
+
+        If the database is unavailable, the snapshot can be older.
+
+        Raises:
+            NotReady: the database has been unavailable for too long.
+        """
+        if (snapshot := self.current) is not None:
+            return snapshot
+        await self._check()
+        return self._usable()
+
+    async def after_miss(self) -> Snapshot:
+        """Return the snapshot after looking for changes, for a request that names something unknown.
+
+        Requests share the checks, and there are only a few per second, so a flood of wrong keys does not
+        become a flood of queries.
+
+        Raises:
+            NotReady: the database is unavailable, so nobody knows whether it exists.
+        """
+        pause = self._checked_at + MISS_SECONDS - time.monotonic()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        await self._check()
+        if not self._available:
+            raise NotReady(
+                "this process does not know what the request refers to, and the database is unavailable; "
+                "try again",
+                code="database_unavailable",
+                headers={"Retry-After": "2"},
+            )
+        return self._usable()
+
+    async def resolve(self, model: str, ref: int | str, *, pointer: str = "/version") -> ServedVersion:
+        """Return the version with a number, or the version that an alias names.
+
+        Args:
+            model: name of the model.
+            ref: number of a version, or name of an alias.
+            pointer: JSON pointer of the reference in the request, for the error.
+
+        Raises:
+            NotFound: there is no such model, version or alias.
+            NotReady: the database has been unavailable for too long.
+        """
+        snapshot = self.current or await self.fresh()
+        found = snapshot.version(model, ref)
+        if found is None and isinstance(ref, str):
+            found = (await self.after_miss()).version(model, ref)
+        if found is None:
+            found = await to_thread.run_sync(lambda: read_version(self._db, model, ref, pointer=pointer))
+            if isinstance(ref, int):
+                snapshot.remember(found)
+        return found
+
+    def expire(self) -> None:
+        """Let the next request look for changes first. Any thread may call this."""
+        self._wanted = object()
+
+    def _note_commit(self) -> None:
+        self.expire()
+        # The database has just responded, so it is worth waiting for it.
+        self._available = True
+        with suppress(RuntimeError):  # the event loop is closed
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def _usable(self) -> Snapshot:
+        if self._snapshot is None or time.monotonic() >= self._expires_at:
+            raise NotReady(
+                "the database has been unavailable for so long that this process cannot know which API keys "
+                "are still valid; try again",
+                code="database_unavailable",
+                headers={"Retry-After": "5"},
+            )
+        return self._snapshot
+
+    async def _check(self) -> None:
+        """Wait for a check that begins now or later. Do not wait if the last one has failed."""
+        if not self._available:
+            return
+        waiter = self._loop.create_future()
+        self._waiting.append(waiter)
+        self._wake.set()
+        await waiter
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._wake.wait()
+            self._wake.clear()
+            waiting, self._waiting = self._waiting, []
+            await self._refresh()
+            self._release(waiting)
+            if not self._available:
+                self._release(self._waiting)
+
+    @staticmethod
+    def _release(waiting: list[asyncio.Future[None]]) -> None:
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        waiting.clear()
+
+    async def _refresh(self) -> None:
+        """Compare the revisions once, and read what has changed."""
+        self._stuck = [reading for reading in self._stuck if not reading.done()]
+        if len(self._stuck) >= MAX_STUCK:
+            self._fail("the database does not respond")
+            return
+        token, self._checked_at = self._wanted, time.monotonic()
+        previous = self._snapshot
+        reading = self._reader.call(lambda: read_snapshot(self._db, previous))
+        await asyncio.wait((reading,), timeout=CHECK_SECONDS)
+        if not reading.done():
+            # The connection may hang for ever, although new ones would work.
+            self._stuck.append(reading)
+            self._reader.stop()
+            self._reader = _Reader()
+            self._fail("the database does not respond")
+            return
+        error = reading.exception()
+        if error is None:
+            self._accept(reading.result(), self._checked_at, token)
+        elif isinstance(error, SQLAlchemyError):
+            self._fail(unavailable_reason(error))
+        else:
+            self._fail(repr(error))
+
+    def _accept(self, snapshot: Snapshot, started: float, token: object) -> None:
+        # Once a process has required keys, it does so until it stops.
+        self._requires_keys = self._requires_keys or snapshot.requires_keys
+        if self._requires_keys and not snapshot.requires_keys:
+            snapshot = replace(snapshot, requires_keys=True)
+        self._snapshot = snapshot
+        self._expires_at = started + self._offline_seconds
+        self._verified = token
+        self._available = True
+        if self._logged:
+            self._logged = False
+            log.info("catalog.refreshed")
+
+    def _fail(self, reason: str) -> None:
+        self._available = False
+        if not self._logged:
+            self._logged = True
+            log.warning("catalog.not_refreshed", reason=reason)
+
+
+class _Reader:
+    """A thread that makes calls one after the other. A caller can give up a call that does not return."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[
+            tuple[Callable[[], Snapshot], asyncio.Future[Snapshot], asyncio.AbstractEventLoop] | None
+        ] = SimpleQueue()
+        threading.Thread(target=self._run, name="catalog-reader", daemon=True).start()
+
+    def call(self, function: Callable[[], Snapshot]) -> asyncio.Future[Snapshot]:
+        """Call a function in the thread."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Snapshot] = loop.create_future()
+        self._calls.put((function, future, loop))
+        return future
+
+    def stop(self) -> None:
+        """End the thread after its current call."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            function, future, loop = call
+            try:
+                result = function()
+            except BaseException as error:  # noqa: BLE001 - the task gets it
+                settle = partial(_settle, future, None, error)
+            else:
+                settle = partial(_settle, future, result, None)
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(settle)
+
+
+def _settle(future: asyncio.Future[Snapshot], snapshot: Snapshot | None, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+        future.exception()  # an abandoned call is not an error that nobody has handled
+    elif snapshot is not None:
+        future.set_result(snapshot)
