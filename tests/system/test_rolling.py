@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 
 import httpx
 import pytest
+from continuous_load import Load
 from stack import BYTES, Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
@@ -87,41 +87,6 @@ def test_an_event_stream_continues_in_the_next_process(own_stack: Stack) -> None
         ids += [int(line.removeprefix("id: ")) for line in response.iter_lines() if line.startswith("id: ")]
     assert ids == list(range(1, len(ids) + 1))
     assert stack.job(job["id"])["state"] == "succeeded"
-
-
-class Load:
-    """Clients that send requests continuously, each on one persistent connection."""
-
-    def __init__(self, url: str, clients: int) -> None:
-        self.responses = 0
-        self.failures: list[str] = []
-        self._url = url
-        self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._send_requests) for _ in range(clients)]
-        for thread in self._threads:
-            thread.start()
-
-    def _send_requests(self) -> None:
-        body = {"instances": [{"text": "my invoice is wrong"}]}
-        with httpx.Client(base_url=self._url, timeout=LIMIT_SECONDS, trust_env=False) as client:
-            while not self._stopping.is_set():
-                try:
-                    response = client.post("/v1/models/served/predict", json=body)
-                    if response.status_code != 200:
-                        self.failures.append(f"{response.status_code} {response.text[:300]}")
-                except httpx.HTTPError as error:
-                    self.failures.append(repr(error))
-                self.responses += 1
-                time.sleep(0.005)
-
-    def has_responses(self, n: int) -> bool | None:
-        """Return True if there are at least n responses, otherwise None."""
-        return self.responses >= n or None
-
-    def stop(self) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
 
 
 def test_a_rolling_restart_under_load_loses_no_request_and_no_job(own_stack: Stack) -> None:
