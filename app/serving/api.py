@@ -37,8 +37,9 @@ async def predict(request: Direct, name: ModelName) -> Response:
     if not raw:
         raise missing_body()
     body = await _BODY.read(raw, request.context.settings)
-    response = await to_thread.run_sync(prediction.predict, request.context, request.state.loaded, name, body)
-    return JsonResponse(response.model_dump_json(exclude_none=True).encode())
+    return JsonResponse(
+        await to_thread.run_sync(prediction.predict, request.context, request.state.loaded, name, body)
+    )
 
 
 DIRECT = DirectRoute(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from app.serving.serialisation import ResponseEncoder
 from models import artifact
 from models.data.examples import FeatureRows
 from models.errors import CoveyError
@@ -27,10 +28,12 @@ class LoadedVersion:
     Attributes:
         pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
         thresholds: for each label, the score above which it is predicted.
+        encoder: writes its predictions as JSON.
     """
 
     pipeline: Pipeline
     thresholds: dict[str, float]
+    encoder: ResponseEncoder
 
 
 def load(path: Path) -> LoadedVersion:
@@ -43,7 +46,7 @@ def load(path: Path) -> LoadedVersion:
     """
     pipeline = artifact.load(path)
     thresholds = dict(zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True))
-    version = LoadedVersion(pipeline, thresholds)
+    version = LoadedVersion(pipeline, thresholds, ResponseEncoder(pipeline.labels_))
     warm_up(version)
     return version
 

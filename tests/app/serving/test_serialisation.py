@@ -1,0 +1,99 @@
+"""The JSON of predictions is what the documented schema describes, with exactly the same numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.serving.schemas import PredictResponse
+from app.serving.serialisation import ResponseEncoder, numbers
+from models.pipeline import Explanation, Prediction, Ranking
+
+LABELS = ['"quoted"', "a/b\\c", "billing", "line\nbreak\u2028", "naïve 🦔", "null", "\u202eright", "zz\x7f"]
+
+
+def read(predictions: bytes) -> PredictResponse:
+    """Read predictions as a strict client does."""
+    body = b'{"model":"m","version":3,"predictions":%b}' % predictions
+    response = PredictResponse.model_validate_json(body, strict=True)
+    assert json.loads(body) == response.model_dump(exclude_none=True), "there is no other field"
+    return response
+
+
+@pytest.mark.parametrize("n_labels", [1, len(LABELS)])
+@pytest.mark.parametrize("top", [1, 3, len(LABELS)])
+def test_rankings_have_the_documented_form(n_labels: int, top: int) -> None:
+    labels, n = LABELS[:n_labels], 4
+    length = min(top, n_labels)
+    rng = np.random.default_rng(0)
+    scores = -np.sort(-rng.normal(size=(n, length)))
+    order = np.array([rng.permutation(n_labels)[:length] for _ in range(n)])
+    label_sets = [sorted({int(label) for label in row[:i]}) for i, row in enumerate(order)]
+
+    response = read(ResponseEncoder(labels).predictions(Ranking(scores, order, label_sets)))
+
+    for i, prediction in enumerate(response.predictions):
+        assert prediction.labels == [labels[label] for label in label_sets[i]]
+        assert [(item.label, item.score, item.rank) for item in prediction.ranking] == [
+            (labels[label], score, rank)
+            for rank, (label, score) in enumerate(zip(order[i], scores[i], strict=True), start=1)
+        ]
+        assert prediction.explanation is None
+        assert prediction.dot_products is None
+
+
+@pytest.mark.parametrize("explain", [True, False])
+@pytest.mark.parametrize("dot_products", [None, 7])
+def test_explanations_and_quick_voting_have_the_documented_form(
+    explain: bool, dot_products: int | None
+) -> None:
+    ranking = [(LABELS[4], 1e300), (LABELS[0], -0.0)]
+    terms = [("inv\u00f3ice", 0.1 + 0.2), ('"', -5e-324)]
+    predictions = [
+        Prediction([], ranking, [], dot_products),
+        Prediction([LABELS[0]], ranking, [Explanation(LABELS[0], terms)] if explain else [], dot_products),
+    ]
+
+    response = read(ResponseEncoder(LABELS).explained_predictions(predictions, explain=explain))
+
+    empty, full = response.predictions
+    assert (empty.labels, full.labels) == ([], [LABELS[0]])
+    assert [(item.label, item.score) for item in full.ranking] == ranking
+    assert math.copysign(1, full.ranking[1].score) == -1
+    assert empty.dot_products == full.dot_products == dot_products
+    if explain:
+        assert empty.explanation == []
+        assert full.explanation is not None
+        assert [(term.term, term.weight) for term in full.explanation[0].terms] == terms
+    else:
+        assert empty.explanation is None
+        assert full.explanation is None
+
+
+def test_a_part_of_a_ranking_keeps_its_ranks() -> None:
+    body = ResponseEncoder(["a", "b", "c"]).ranked_labels([2, 0], [1.5, -2.0], [1, 3])
+    assert json.loads(body) == [
+        {"label": "c", "score": 1.5, "rank": 1},
+        {"label": "a", "score": -2.0, "rank": 3},
+    ]
+
+
+def test_rankings_can_be_empty() -> None:
+    encoder = ResponseEncoder(["a"])
+    assert (encoder.ranked_labels([], []), encoder.label_set([])) == (b"[]", b"[]")
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_numbers_read_back_as_the_same_bits(values: list[float]) -> None:
+    read_back = [json.loads(number) for number in numbers(values)]
+    assert np.array(read_back, dtype=np.float64).tobytes() == np.array(values).tobytes()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_labels_read_back_as_the_same_text(label: str) -> None:
+    assert json.loads(ResponseEncoder([label]).label_set([0])) == [label]
