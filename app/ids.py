@@ -7,7 +7,6 @@ The order is exact for identifiers of one process, also within a millisecond and
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,14 @@ from typing import Literal, TypeAlias
 Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr", "evl", "bp"]
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
+"""Two digits for each number of ten bits."""
+_SHIFTS = range(120, -1, -10)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_RANDOM_BYTES = 320
+"""Random bytes that are taken from the operating system at once, 10 for each identifier."""
 
 
 class MonotonicUlids:
@@ -30,12 +36,16 @@ class MonotonicUlids:
         # A thread of the parent may hold the lock during the fork, so the child gets a new one.
         self._lock = threading.Lock()
         self._last = 0
+        self._random = b""
 
     def next(self) -> int:
         """Return 48 bits of milliseconds since 1970 and 80 random bits, or the last value plus one."""
-        value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+        milliseconds = time.time_ns() // 1_000_000
         with self._lock:
-            self._last = max(value, self._last + 1)
+            if not self._random:
+                self._random = os.urandom(_RANDOM_BYTES)  # a system call takes longer than the rest
+            taken, self._random = self._random[:10], self._random[10:]
+            self._last = max(milliseconds << 80 | int.from_bytes(taken), self._last + 1)
             return self._last
 
 
@@ -64,5 +74,5 @@ def first_id(prefix: Prefix, moment: datetime) -> str:
 
 
 def _encode(prefix: Prefix, value: int) -> str:
-    digits = [_CROCKFORD[(value >> shift) & 31] for shift in range(125, -1, -5)]
-    return f"{prefix}_{''.join(digits)}"
+    pairs = [_PAIRS[(value >> shift) & 1023] for shift in _SHIFTS]
+    return f"{prefix}_{''.join(pairs)}"

@@ -20,6 +20,7 @@ from app.experiments import api as experiments
 from app.health import api as health
 from app.health.routed_versions import RoutedVersions
 from app.http import docs_page, openapi, problem_handlers
+from app.http.access_log import AccessLog
 from app.http.catalog_expiry import CatalogExpiry
 from app.http.direct_routes import DirectRoutes
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
@@ -86,7 +87,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await to_thread.run_sync(uses.stop)
         context.close()
 
-    app = FastAPI(title="Covey", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Covey",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        # Its spans and log records would contain messages of exceptions, which can quote mail.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
     app.state.draining = False
     app.add_middleware(CatalogExpiry)  # the innermost
     app.add_middleware(DirectRoutes, routes=[predictions.DIRECT])
@@ -104,6 +113,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         max_header_bytes=settings.max_header_bytes,
         web_pages=WebPageFilter(settings),
         budget=body_budget(settings),
+        access_log=AccessLog(settings),
     )
     problem_handlers.install(app)
     for router in (

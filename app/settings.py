@@ -58,6 +58,12 @@ class Settings(BaseSettings):
     log_format: Literal["json", "console"] = "json"
     """Format of the log: JSON lines for machines, or coloured lines for people."""
 
+    access_log: Literal["all", "sampled", "errors"] = "sampled"
+    """Requests for which the API writes a log line. ``all``: every request. ``sampled``: every request that
+    fails, and at most ten successful requests per second of each operation in each process; the field
+    ``skipped`` counts the requests in between. ``errors``: only requests that fail. Metrics always count
+    every request."""
+
     worker_concurrency: PositiveInt = 2
     """Number of jobs that one worker runs at the same time."""
 

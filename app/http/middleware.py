@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 import structlog
 from anyio import CancelScope, to_thread
 from fastapi import HTTPException
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http.access_log import AccessLog
 from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
 from app.http.guards import Authenticator
 from app.http.request_head import RequestHead
 from app.http.web_pages import WebPageFilter
 from app.ids import new_id
-from app.metrics import REQUESTS, SECONDS
+from app.metrics import count_request
 from app.settings import Settings
-
-log = structlog.get_logger()
 
 _STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
 _UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
@@ -32,6 +31,8 @@ UNCOUNTED_BYTES = 64 * 1024
 """Each body may hold this much memory without counting, so that small requests are never refused."""
 
 
+_Header: TypeAlias = tuple[bytes, bytes]
+
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -39,6 +40,15 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 """Headers of every response that does not set stricter ones itself."""
+
+
+def _encode(headers: Mapping[str, str]) -> Mapping[bytes, _Header]:
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    return {header[0]: header for header in encoded}
+
+
+_HEADERS = _encode(SECURITY_HEADERS)
+_HEADERS_OF_RESOURCES = _encode({**SECURITY_HEADERS, "Cache-Control": "no-store"})
 
 
 def body_limit(settings: Settings) -> Callable[[str], int]:
@@ -97,6 +107,7 @@ class RequestMiddleware:
         max_header_bytes: size limit of all headers, in bytes.
         web_pages: recognizes requests of foreign web pages.
         budget: counts the bytes of all bodies in memory.
+        access_log: logs the responses.
     """
 
     def __init__(
@@ -106,12 +117,14 @@ class RequestMiddleware:
         max_header_bytes: int,
         web_pages: WebPageFilter,
         budget: BodyBudget,
+        access_log: AccessLog,
     ) -> None:
         self._app = app
         self._limit = limit
         self._max_header_bytes = max_header_bytes
         self._web_pages = web_pages
         self._budget = budget
+        self._access_log = access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process one request."""
@@ -124,9 +137,9 @@ class RequestMiddleware:
         state["head"] = head = RequestHead(scope)
         started = time.perf_counter()
         status = 0
-        limit = self._limit(scope["path"])
+        path: str = scope["path"]
+        limit = self._limit(path)
         received = counted = 0
-        in_memory = _STREAMED.fullmatch(scope["path"]) is None
 
         async def receive_counted() -> Message:
             nonlocal received, counted
@@ -135,7 +148,11 @@ class RequestMiddleware:
             if received > limit:
                 # FastAPI passes on only its own exception while it reads a body.
                 raise HTTPException(TooLarge.status, str(_too_large(limit)))
-            if in_memory and (more := max(0, received - UNCOUNTED_BYTES) - counted) > 0:
+            if (
+                received > UNCOUNTED_BYTES
+                and (more := received - UNCOUNTED_BYTES - counted) > 0
+                and _STREAMED.fullmatch(path) is None
+            ):
                 self._budget.take(more)
                 counted += more
             return message
@@ -144,43 +161,34 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = request_id
+                # A cache must not serve a response of one API key to other clients.
+                default = _HEADERS_OF_RESOURCES if path.startswith("/v1/") else _HEADERS
+                headers = _with_defaults(message.get("headers", ()), default)
+                headers.append((b"x-request-id", request_id.encode()))
                 if scope["app"].state.draining:
-                    headers["Connection"] = "close"
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-                if scope["path"].startswith("/v1/"):
-                    # A cache must not serve a response of one API key to other clients.
-                    headers.setdefault("Cache-Control", "no-store")
+                    headers = [item for item in headers if item[0] != b"connection"]
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            try:
-                error = await self._reason_to_refuse(scope, head, limit)
-                if error is not None:
-                    await _send_problem(error, request_id, send_with_headers)
-                else:
-                    await self._app(scope, receive_counted, send_with_headers)
-            finally:
+        context = structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            error = await self._reason_to_refuse(scope, head, limit)
+            if error is not None:
+                await _send_problem(error, request_id, send_with_headers)
+            else:
+                await self._app(scope, receive_counted, send_with_headers)
+        finally:
+            if counted:
                 self._budget.release(counted)
-                if (release := scope["state"].get("release_rate_limit")) is not None:
-                    with CancelScope(shield=True):
-                        await to_thread.run_sync(release)
-                seconds = time.perf_counter() - started
-                route = scope.get("route")
-                operation = getattr(route, "operation_id", None) or getattr(route, "unique_id", "none")
-                REQUESTS.labels(operation, status).inc()
-                SECONDS.labels(operation).observe(seconds)
-                # Health checks are frequent and would hide the other requests.
-                write = log.debug if scope["path"].startswith("/health/") else log.info
-                write(
-                    "request",
-                    method=scope["method"],
-                    operation=operation,
-                    status=status,
-                    milliseconds=round(seconds * 1000, 1),
-                )
+            if (release := state.get("release_rate_limit")) is not None:
+                with CancelScope(shield=True):
+                    await to_thread.run_sync(release)
+            seconds = time.perf_counter() - started
+            operation = _operation(scope)
+            count_request(operation, status, seconds)
+            self._access_log.write(scope["method"], path, operation, status, seconds)
+            structlog.contextvars.reset_contextvars(**context)
 
     async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
         """Return the error if the head of a request is reason enough to refuse it."""
@@ -188,12 +196,29 @@ class RequestMiddleware:
             return HeadersTooLarge(
                 f"the head of the request is larger than the limit of {self._max_header_bytes:,} bytes"
             )
-        if scope["http_version"] == "1.1" and head.n_hosts != 1:
+        if head.n_hosts != 1 and scope["http_version"] == "1.1":
             return BadRequest("the request must have exactly one Host header")
-        error = self._web_pages.reason_to_refuse(scope["method"], Headers(scope=scope))
+        error = self._web_pages.reason_to_refuse(scope["method"], head)
         if error is not None and await _is_open(scope):
             return error
         return _too_large(limit) if head.content_length > limit else None
+
+
+def _operation(scope: Scope) -> str:
+    """Return the id of the operation that has handled a request."""
+    route = scope.get("route")
+    return getattr(route, "operation_id", None) or getattr(route, "unique_id", None) or "none"
+
+
+def _with_defaults(headers: Iterable[_Header], default: Mapping[bytes, _Header]) -> list[_Header]:
+    """Return the headers of a response, and those default headers that it does not have."""
+    completed = list(headers)
+    names = {name for name, _ in completed}
+    if names.isdisjoint(default):
+        completed += default.values()
+    else:
+        completed += [header for name, header in default.items() if name not in names]
+    return completed
 
 
 async def _is_open(scope: Scope) -> bool:

@@ -132,16 +132,12 @@ class HttpProtocol(HttpToolsProtocol):
         if self._phase is not Phase.HEAD:
             self._enter(Phase.HEAD)
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header. Trailers of a body are ignored."""
-        if self._phase is Phase.HEAD:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         """Start to process a request."""
         if (version := self.parser.get_http_version()) not in {"1.0", "1.1"}:
             raise ValueError(f"HTTP version {version}")  # the parser reports it as its own error
         super().on_headers_complete()
+        self.headers = []  # of trailers, which are ignored; the request keeps its own list
         self._unparsed = 0
         self._limits.waiting.pop(self, None)
         self._enter(Phase.BODY)

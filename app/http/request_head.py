@@ -32,10 +32,11 @@ class RequestHead:
     (1, 46, 'text/plain', None)
     """
 
-    __slots__ = ("_first", "n_bytes", "n_hosts")
+    __slots__ = ("_first", "_headers", "n_bytes", "n_hosts")
 
     def __init__(self, scope: Scope) -> None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self._headers = headers
         self._first = first = dict(headers)
         self.n_hosts = 1 if b"host" in first else 0
         if len(first) < len(headers):
@@ -52,6 +53,12 @@ class RequestHead:
         """Return the value of a header; None if the request does not have it."""
         value = self._first.get(name)
         return None if value is None else value.decode("latin-1")
+
+    def hosts(self) -> list[str]:
+        """Return the values of all ``Host`` headers."""
+        if self.n_hosts == 1:
+            return [self._first[b"host"].decode("latin-1")]
+        return [value.decode("latin-1") for name, value in self._headers if name == b"host"]
 
     @property
     def bearer(self) -> str | None:

@@ -45,7 +45,7 @@ def test_ids_keep_their_order_if_the_clock_is_set_back(monkeypatch: pytest.Monke
 def test_an_overflow_of_the_random_bits_increments_the_time(
     monkeypatch: pytest.MonkeyPatch, stopped_clock: None
 ) -> None:
-    monkeypatch.setattr("app.ids.secrets.randbits", lambda bits: 2**bits - 1)
+    monkeypatch.setattr("app.ids.os.urandom", lambda size: b"\xff" * size)
     ulids = MonotonicUlids()
     first, second = ulids.next(), ulids.next()
     assert second == first + 1
