@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -15,6 +16,27 @@ AnyArray: TypeAlias = NDArray[Any]
 
 Matrix: TypeAlias = "csr_array[Any, tuple[int, int]]"
 """Examples by features, compressed sparse rows of float64, indices sorted, no explicit zeros."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One example, without the cost of a sparse matrix.
+
+    The names of the attributes are those of a matrix, so that code for both can use them.
+
+    Attributes:
+        indices: (z,) features, strictly ascending.
+        data: (z,) their values, finite and not 0.
+    """
+
+    indices: Ints
+    data: Floats
+
+    def to_matrix(self, n_features: int) -> Matrix:
+        """Return the example as a (1, n_features) matrix."""
+        indptr = np.array([0, len(self.indices)])
+        return csr_array((self.data, self.indices, indptr), shape=(1, n_features))
+
 
 Labels: TypeAlias = "csr_array[Any, tuple[int, int]]"
 """Examples by labels, compressed sparse rows of int8; a stored 1 is a relevant label."""

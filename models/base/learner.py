@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base.memory import ProblemSize
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
@@ -137,6 +137,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             as_feature_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__)
         )
         return scores[:, 0] if self.single_label_ and len(self.classes_) == 2 else scores
+
+    def score_one(self, x: Vector) -> Floats:
+        """Return the scores of one example, (k,) float64, with the same bits as ``decision_function``.
+
+        The input is not checked. Learners override this method if they can avoid the cost of a sparse matrix.
+
+        Args:
+            x: an example with features below ``n_features_in_``.
+        """
+        scores: Floats = self._scores(x.to_matrix(self.n_features_in_))[0]
+        return scores
 
     def predict(self, X: Any) -> AnyArray:
         """Return the labels with a score above 0, as an (n, k) matrix of 0 and 1.

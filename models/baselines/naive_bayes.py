@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import LearnerParameters, State
 from models.base.incremental import IncrementalLearner
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
+from models.base.products import product
 from models.errors import UnsuitableDataError
 from models.serialization.state import read_array, require
 
@@ -103,9 +104,13 @@ class NaiveBayes(IncrementalLearner):
     def _scores_so_far(self) -> None:
         return None  # weights are computed from the totals once, at the end
 
-    def _scores(self, X: Matrix) -> Floats:
+    def score_one(self, x: Vector) -> Floats:
+        """Return the scores of one example; see the base class."""
+        return self._scores(x).ravel()
+
+    def _scores(self, X: Matrix | Vector) -> Floats:
         _check_nonnegative(X)
-        scores = np.asarray(X @ self.weights_) + self.bias_
+        scores = product(X, self.weights_) + self.bias_
         scores[:, self._in_every_example()] = 1.0
         return scores
 
@@ -198,9 +203,9 @@ def _log_likelihood(totals: Floats, alpha: float) -> Floats:
     return np.asarray(np.log(totals + alpha) - np.log(totals.sum(axis=0) + alpha * totals.shape[0]))
 
 
-def _check_nonnegative(X: Matrix) -> None:
+def _check_nonnegative(X: Matrix | Vector) -> None:
     """Raise an error if a feature has a negative value."""
-    if X.nnz and X.data.min() < 0:
+    if X.data.size and X.data.min() < 0:
         raise UnsuitableDataError(
             f"Negative values in data passed to naive_bayes (the smallest is {X.data.min():g}): it requires "
             "nonnegative features, such as counts. Use unscaled features, or scale them to [0, 1]"

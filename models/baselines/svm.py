@@ -14,9 +14,10 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
+from models.base.products import product
 from models.base.training import abbreviated
 from models.serialization.state import read_array
 
@@ -147,8 +148,12 @@ class SVM(Learner):
                 f"liblinear did not reach its tolerance for {listed}; try a smaller C"
             )
 
-    def _scores(self, X: Matrix) -> Floats:
-        return np.asarray(X @ self.coef_) + self.intercept_
+    def score_one(self, x: Vector) -> Floats:
+        """Return the scores of one example; see the base class."""
+        return self._scores(x).ravel()
+
+    def _scores(self, X: Matrix | Vector) -> Floats:
+        return product(X, self.coef_) + self.intercept_
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """Return the terms w_f·x_f of the inner product. The score is their sum plus the intercept."""

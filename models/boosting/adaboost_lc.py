@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
+from models.base.products import product
 from models.boosting.covering import Covering, HammingCovering
 from models.boosting.templates import InfiniteWeightError, TemplateParameter, Templates
 from models.boosting.weight_sums import BLOCK_SCORES, MAX_GATHERED, CoveringTrainingSet
@@ -156,8 +157,12 @@ class AdaBoostLC(Learner):
                 distinct_features=int(self.coef_.any(axis=1).sum()),
             )
 
-    def _scores(self, X: Matrix) -> Floats:
-        return np.asarray(X @ self.coef_)
+    def score_one(self, x: Vector) -> Floats:
+        """Return the scores of one example; see the base class."""
+        return self._scores(x).ravel()
+
+    def _scores(self, X: Matrix | Vector) -> Floats:
+        return product(X, self.coef_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The features of one example and what each adds to a label's score; their sum is the score."""

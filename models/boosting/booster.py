@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, ProblemSize
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
@@ -108,6 +108,10 @@ class Booster(Learner):
         self.hypothesis_ = Hypothesis.from_state(state)
         self.n_features_in_, self.n_labels_ = self.hypothesis_.shape
         return self
+
+    def score_one(self, x: Vector) -> Floats:
+        """The scores of one example; see the base class."""
+        return self.hypothesis_.scores(x).ravel()
 
     def _scores(self, X: Matrix) -> Floats:
         return self.hypothesis_.scores(X)

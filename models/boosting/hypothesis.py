@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, Vector
+from models.base.products import sum_of_rows
 from models.boosting.score_curves import ScoreCurves
 from models.serialization.state import read_array, require, require_index_range
 
@@ -95,18 +96,24 @@ class Hypothesis:
         pairs = np.unique(np.stack([self.labels, self.features]), axis=1)
         return np.bincount(pairs[0], minlength=self.shape[1])
 
-    def scores(self, X: Matrix) -> Floats:
-        """(n, k) scores of (n, r) documents. The cost depends only on the pivots that they contain.
+    def scores(self, X: Matrix | Vector) -> Floats:
+        """(n, k) scores of n documents; n is 1 for a vector. The cost depends only on the pivots in them.
 
         If the contributions of all intervals fit in ``TABLE_BYTES``, a table contains them. Otherwise they
         are computed from the pairs for the values that occur in ``X``. Both ways add the same numbers in the
         same order.
         """
-        if 8 * len(self._interval_features) * self.shape[1] > TABLE_BYTES:
-            scores = self._scores_without_table(X)
+        if not self._has_table:
+            matrix = X.to_matrix(self.shape[0]) if isinstance(X, Vector) else X
+            scores = self._scores_without_table(matrix)
+        elif isinstance(X, Vector) and len(X.indices) * self.shape[1] <= _BLOCK_CONTRIBUTIONS:
+            _, intervals = self._intervals(X)
+            scores = sum_of_rows(self._contributions.take(intervals, axis=0))
         else:
-            starts, intervals = self._entries(X)
-            shape = (X.shape[0], len(self._contributions))
+            matrix = X.to_matrix(self.shape[0]) if isinstance(X, Vector) else X
+            keep, intervals = self._intervals(matrix)
+            starts = np.concatenate([[0], np.cumsum(keep)])[matrix.indptr]
+            shape = (matrix.shape[0], len(self._contributions))
             indicator = csr_array((np.ones(len(intervals)), intervals, starts), shape=shape)
             scores = np.asarray(indicator @ self._contributions)
         scores += self._constant
@@ -241,23 +248,44 @@ class Hypothesis:
         predictions = np.where(zero_is_present, self.present, self.absent)
         return group_sums(self.labels, predictions, self.shape[1])
 
-    def _entries(self, X: Matrix) -> tuple[Ints, Ints]:
-        """The intervals of the values of X in the pivots' columns.
+    @property
+    def _has_table(self) -> bool:
+        return 8 * len(self._interval_features) * self.shape[1] <= TABLE_BYTES
 
-        Returns:
-            Where each row starts, and the intervals, row after row.
-        """
+    @cached_property
+    def _first_interval(self) -> Ints:
+        """(r,) the first interval of each pivot, and -1 for other features."""
         features, _, _ = self._stumps
         pivots, first = np.unique(features, return_index=True)
         first_interval = np.full(self.shape[0], -1)
         first_interval[pivots] = first if self.by_presence else first + np.arange(len(pivots))
-        intervals = first_interval[X.indices]
+        return first_interval
+
+    def _intervals(self, X: Matrix | Vector) -> tuple[Bools, Ints]:
+        """The intervals of the values of X in the pivots' columns.
+
+        Returns:
+            Whether the feature of each value is a pivot, and the intervals of these values.
+        """
+        intervals = self._first_interval[X.indices]
         keep = intervals >= 0
-        starts = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
         intervals = intervals[keep]
         if not self.by_presence:
             intervals = intervals + self._thresholds_below(X.indices[keep].astype(np.int64), X.data[keep])
-        return starts, intervals
+        return keep, intervals
+
+    @cached_property
+    def _levels(self) -> Floats:
+        """The distinct thresholds of all features, ascending."""
+        _, thresholds, _ = self._stumps
+        return np.unique(thresholds)
+
+    @cached_property
+    def _threshold_keys(self) -> Ints:
+        """For each distinct stump its feature and the rank of its threshold, as one number."""
+        features, thresholds, _ = self._stumps
+        ranks = np.searchsorted(self._levels, thresholds, side="right")
+        return np.asarray(features * (len(self._levels) + 1) + ranks)
 
     def _thresholds_below(self, columns: Ints, values: Floats) -> Ints:
         """How many of its feature's thresholds each value exceeds.
@@ -265,13 +293,10 @@ class Hypothesis:
         Thresholds and values are first ranked together, so that one binary search over integers is enough for
         all features.
         """
-        features, thresholds, _ = self._stumps
-        levels = np.unique(thresholds)
-        width = len(levels) + 1
-        threshold_keys = features * width + np.searchsorted(levels, thresholds, side="right")
-        value_keys = columns * width + np.searchsorted(levels, values, side="left")
-        first = np.searchsorted(threshold_keys, columns * width, side="left")
-        return np.searchsorted(threshold_keys, value_keys, side="right") - first
+        width = len(self._levels) + 1
+        value_keys = columns * width + np.searchsorted(self._levels, values, side="left")
+        first = np.searchsorted(self._threshold_keys, columns * width, side="left")
+        return np.searchsorted(self._threshold_keys, value_keys, side="right") - first
 
 
 def group_sums(groups: Ints, numbers: Floats, n_groups: int) -> Floats:

@@ -10,6 +10,7 @@ from models.decisions.rules import (
     TopKDecision,
     TunedThresholdDecision,
     decide,
+    predicted_labels,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "TopKDecision",
     "TunedThresholdDecision",
     "decide",
+    "predicted_labels",
 ]

@@ -104,24 +104,24 @@ def decide(decision: DecisionRule, scores: Floats, thresholds: Floats) -> Labels
     >>> decide(AtLeastOneDecision(kind="at_least_one"), scores, np.zeros(3)).indices.tolist()
     [1]
     """
-    predicted = _above(scores, thresholds)
+    return csr_array(predicted_labels(decision, scores, thresholds).astype(np.int8))
+
+
+def predicted_labels(decision: DecisionRule, scores: Floats, thresholds: Floats) -> Bools:
+    """Apply a decision rule as ``decide`` does, and return (n, k) whether each label is predicted."""
     match decision:
         case TopKDecision(k=k):
-            predicted = _best(scores, k)
+            return _best(scores, k)
         case SingleLabelDecision():
-            predicted = _best(scores, 1)
-        case AtLeastOneDecision():
-            predicted |= _best(scores, 1) & ~predicted.any(axis=1, keepdims=True)
+            return _best(scores, 1)
         case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
-            pass
-    return csr_array(predicted.astype(np.int8))
-
-
-def _above(scores: Floats, thresholds: Floats) -> Bools:
-    return np.asarray(scores > thresholds)
+            return np.asarray(scores > thresholds)
+        case AtLeastOneDecision():
+            predicted = np.asarray(scores > thresholds)
+            return predicted | (_best(scores, 1) & ~predicted.any(axis=1, keepdims=True))
 
 
 def _best(scores: Floats, k: int) -> Bools:
-    best = np.zeros(scores.shape, dtype=bool)
-    np.put_along_axis(best, ranking(scores)[:, :k], values=True, axis=1)
+    best = np.zeros(scores.shape, dtype=np.bool_)
+    best[np.arange(len(scores))[:, np.newaxis], ranking(scores, k)] = True
     return best

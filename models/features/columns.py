@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Matrix, with_data
+from models.arrays import AnyArray, Floats, Matrix, with_data
+
+_FIRST = np.zeros(1, dtype=np.int64)
 
 
 def stack_rows(parts: Sequence[Matrix], n_columns: int) -> Matrix:
@@ -59,8 +61,18 @@ def normalize_rows(matrix: Matrix) -> Matrix:
     filled = sizes > 0
     if not filled.any():
         return matrix
-    starts, sizes = matrix.indptr[:-1][filled], sizes[filled]
-    largest = np.repeat(np.maximum.reduceat(np.abs(matrix.data), starts), sizes)
-    data = matrix.data / largest  # prevents overflow and underflow of the squares
-    length = np.sqrt(np.add.reduceat(data * data, starts))
-    return with_data(matrix, data / np.repeat(length, sizes))
+    return with_data(matrix, _normalized(matrix.data, matrix.indptr[:-1][filled], sizes[filled]))
+
+
+def normalize_row(data: Floats) -> Floats:
+    """Divide the values of one row by its Euclidean length, exactly as ``normalize_rows`` does."""
+    return _normalized(data, _FIRST, np.array([len(data)])) if len(data) else data
+
+
+def _normalized(data: Floats, starts: AnyArray, sizes: AnyArray) -> Floats:
+    """Divide rows by their lengths, given where each row starts and its number of values, at least 1."""
+    largest = np.repeat(np.maximum.reduceat(np.abs(data), starts), sizes)
+    scaled = data / largest  # prevents overflow and underflow of the squares
+    length = np.sqrt(np.add.reduceat(scaled * scaled, starts))
+    normalized: Floats = scaled / np.repeat(length, sizes)
+    return normalized

@@ -11,11 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector, with_data
 from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
-from models.features.columns import move_columns, normalize_rows, stack_rows
+from models.features.columns import move_columns, normalize_row, normalize_rows, stack_rows
 from models.serialization.state import read_array, require, require_index_range
 from models.serialization.strings import pack_strings, unpack_strings
 
@@ -110,15 +110,45 @@ class NumericFeatures:
         """Return the vectors of other rows, (n, r). Features that training did not see are ignored."""
         if not hasattr(self, "names_"):
             raise NotFittedError("the numeric features are not fitted; call fit_transform or set_state first")
-        index = {name: i for i, name in enumerate(self._base)}
+        index = self._index
         new_columns = np.array([index.get(name, -1) for name in rows.names], dtype=np.int32)
         return self._values(move_columns(rows.matrix, new_columns, len(self._base)))
+
+    def vector(self, row: FeatureRows) -> Vector | None:
+        """Return the vector of one row, much faster than ``transform`` does and with the same values.
+
+        Returns:
+            The vector; None if only ``transform`` can compute it: if there are products, or if the row has
+            values that are not finite or several values of a feature.
+        """
+        if len(self._products):
+            return None
+        index, names, matrix = self._index, row.names, row.matrix
+        known = [
+            (index[names[column]], value)
+            for column, value in zip(matrix.indices.tolist(), matrix.data.tolist(), strict=True)
+            if value and names[column] in index
+        ]
+        known.sort()
+        features = np.array([feature for feature, _ in known], dtype=np.int64)
+        values = np.array([value for _, value in known], dtype=np.float64)
+        if not np.isfinite(values).all() or (features[1:] == features[:-1]).any():
+            return None
+        if self.parameters.scaling == "unit":
+            values = normalize_row(values)
+        else:
+            with np.errstate(over="ignore"):
+                values = values / self._scale[features]
+        _check_finite(values)
+        if not values.all():  # a quotient can be too small for a float
+            features, values = features[values != 0], values[values != 0]
+        return Vector(features, values)
 
     def n_products(self, rows: FeatureRows) -> int:
         """Return how many products ``transform`` computes for rows; 0 without interactions."""
         if self.parameters.interactions == 1:
             return 0
-        known = set(self._base)
+        known = self._index
         columns = np.array([name in known for name in rows.names], dtype=np.bool_)
         kept = columns[rows.matrix.indices]
         ends = np.concatenate([[0], np.cumsum(kept)])[rows.matrix.indptr]
@@ -170,6 +200,7 @@ class NumericFeatures:
         self._columns = np.empty(len(names), dtype=np.int64)
         self._columns[order] = np.arange(len(names))
         self._base, self._scale, self._products = base, scale, products
+        self._index = {name: i for i, name in enumerate(base)}
 
     def _scaled(self, X: Matrix, scale: Floats) -> Matrix:
         if self.parameters.scaling == "unit":
@@ -182,8 +213,7 @@ class NumericFeatures:
         scaled = self._scaled(X, self._scale)
         if len(self._products):
             scaled = self._with_products(scaled)
-        if not np.isfinite(scaled.data).all():
-            raise UnsuitableDataError("features or their products are too large; use the scaling max_abs")
+        _check_finite(scaled.data)
         return scaled
 
     def _with_products(self, X: Matrix) -> Matrix:
@@ -200,6 +230,11 @@ class NumericFeatures:
         matrix = csr_array((np.concatenate(values), entries), shape=(X.shape[0], len(self.names_)))
         matrix.sort_indices()
         return matrix
+
+
+def _check_finite(values: Floats) -> None:
+    if not np.isfinite(values).all():
+        raise UnsuitableDataError("features or their products are too large; use the scaling max_abs")
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,24 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Labels, Matrix
+from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import State, TrainingSummary
 from models.errors import NotFittedError, UnsuitableDataError
-from models.features.columns import first_columns, move_columns, normalize_rows, stack_rows
+from models.features.columns import (
+    first_columns,
+    move_columns,
+    normalize_row,
+    normalize_rows,
+    stack_rows,
+)
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
-from models.features.weighting import DocumentLengths, Weighting, inverse_document_frequency, weigh
+from models.features.weighting import (
+    DocumentLengths,
+    Weighting,
+    inverse_document_frequency,
+    weigh,
+    weigh_one,
+)
 from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer
@@ -125,6 +137,20 @@ class TextFeatures:
             lengths = DocumentLengths.of(all_counts)
             parts.append(weigh(counts, self.parameters.weighting, self._idf, lengths, self._mean_distinct))
         return self._scaled(stack_rows(parts, len(self.names_)))
+
+    def vector(self, document: TextDocument) -> Vector | None:
+        """Return the vector of one document, much faster than ``transform`` does and with the same values.
+
+        Returns:
+            The vector; None if only ``transform`` can compute it, because its fields have unusual weights.
+        """
+        counts = self._vocabulary.count_one(document)
+        if counts is None:
+            return None
+        terms, weights = weigh_one(counts, self.parameters.weighting, self._idf, self._mean_distinct)
+        if self.parameters.scaling == "unit":
+            weights = normalize_row(weights)
+        return Vector(terms, weights)
 
     def get_state(self) -> State:
         """Return the terms, their inverse document frequencies and the mean number of distinct terms."""

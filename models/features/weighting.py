@@ -28,7 +28,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from models.arrays import Floats, Matrix, with_data
+from models.arrays import AnyArray, Floats, Ints, Matrix, with_data
+from models.text.counting import TermCounts
 
 Weighting = TypeAliasType(
     "Weighting",
@@ -61,6 +62,10 @@ class DocumentLengths:
         mean_count = np.divide(total, distinct, out=np.ones_like(total), where=distinct > 0)
         return cls(distinct, mean_count)
 
+    def norms(self, mean_distinct: float) -> Floats:
+        """Return (n,) what pivoted weights are divided by."""
+        return _damped(self.mean_count) * (1.0 - SLOPE + SLOPE * self.distinct / mean_distinct)
+
 
 def inverse_document_frequency(frequency: Floats, n_documents: int) -> Floats:
     """Return ln(g / df) of each term.
@@ -89,22 +94,47 @@ def weigh(
         (n, r) weights without explicit zeros. With ``tfidf`` and ``pivoted``, a term that occurs in every
         training document has the weight 0.
     """
-    if kind == "binary":
-        data = np.ones_like(counts.data)
-    elif kind == "tf":
-        data = counts.data
-    elif kind == "tfidf":
-        data = counts.data * idf[counts.indices]
+    if kind == "pivoted":
+        norms = np.repeat(lengths.norms(mean_distinct), np.diff(counts.indptr))
+        data = _pivoted(counts.data, idf[counts.indices], norms)
     else:
-        pivot = 1.0 - SLOPE + SLOPE * lengths.distinct / mean_distinct
-        by_document = _damped(lengths.mean_count) * pivot
-        rows = np.repeat(by_document, np.diff(counts.indptr))
-        data = idf[counts.indices] * _damped(counts.data) / rows
+        data = _plain(counts.data, counts.indices, kind, idf)
     weights = counts if data is counts.data else with_data(counts, data)
     if not data.all():
         weights = weights.copy()
         weights.eliminate_zeros()
     return weights
+
+
+def weigh_one(counts: TermCounts, kind: Weighting, idf: Floats, mean_distinct: float) -> tuple[Ints, Floats]:
+    """Convert the counts of one document to weights, exactly as ``weigh`` does.
+
+    Returns:
+        The terms with a weight other than 0, and the weights.
+    """
+    terms = counts.terms
+    if kind == "pivoted":
+        mean_count = counts.total / counts.distinct if counts.distinct else 1.0
+        lengths = DocumentLengths(np.array([float(counts.distinct)]), np.array([mean_count]))
+        data = _pivoted(counts.counts, idf[terms], lengths.norms(mean_distinct))
+    else:
+        data = _plain(counts.counts, terms, kind, idf)
+    if not data.all():
+        kept = data != 0
+        terms, data = terms[kept], data[kept]
+    return terms, data
+
+
+def _plain(counts: Floats, terms: AnyArray, kind: Weighting, idf: Floats) -> Floats:
+    """Return the weights of some terms that do not depend on the length of the document."""
+    if kind == "binary":
+        return np.ones_like(counts)
+    return counts if kind == "tf" else counts * idf[terms]
+
+
+def _pivoted(counts: Floats, idf: Floats, norms: Floats) -> Floats:
+    """Return pivoted weights from the counts and idf of some terms and the norms of their documents."""
+    return idf * _damped(counts) / norms
 
 
 def _damped(counts: Floats) -> Floats:

@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
+from models.base.products import product
 from models.errors import UnsuitableDataError
 from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
 from models.hierarchy.decoding import best_labelings, indicators, max_marginals
@@ -241,23 +242,32 @@ class HM3(Learner):
                 + ("select fewer features" if linear else "train on fewer examples or with the linear kernel")
             )
 
+    def score_one(self, x: Vector) -> Floats:
+        """Return the scores of one example; see the base class."""
+        if self.support_ is not None:
+            return super().score_one(x)
+        return self._scores_of_block(x).ravel()
+
     def _scores(self, X: Matrix) -> Floats:
         scores = np.empty((X.shape[0], self.n_labels_))
         for start in range(0, X.shape[0], BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            marginals = max_marginals(self.forest_, self._potentials(X[rows]))
-            scores[rows] = marginals[:, self.forest_.positions]
+            scores[rows] = self._scores_of_block(X[rows])
         return scores
 
-    def _potentials(self, X: Matrix) -> Floats:
-        """Return the (n, 4, k) potentials by position."""
+    def _scores_of_block(self, X: Matrix | Vector) -> Floats:
+        marginals = max_marginals(self.forest_, self._potentials(X))
+        return np.asarray(marginals[:, self.forest_.positions])
+
+    def _potentials(self, X: Matrix | Vector) -> Floats:
+        """Return the (n, 4, k) potentials by position. A vector requires the linear kernel."""
         weights = self.edge_weights_.reshape(len(self.edge_weights_), 4 * self.n_labels_)
-        if self.support_ is None:
-            flat = X @ weights
+        if self.support_ is None or isinstance(X, Vector):
+            flat = product(X, weights)
         else:
             with threadpool_limits(1, user_api="blas"):  # as in training
                 flat = self.kernel_(X, self.support_) @ weights
-        return np.asarray(flat).reshape(X.shape[0], 4, self.n_labels_)
+        return np.asarray(flat).reshape(-1, 4, self.n_labels_)
 
     @property
     def can_explain(self) -> bool:

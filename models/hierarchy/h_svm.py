@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, LearnerParameters, Monitor, State
 from models.baselines.svm import SVM
 from models.hierarchy.forest import Forest
@@ -74,7 +74,7 @@ class HSVM(SVM):
 
         self._fit_svms(X, Y, parameters.C, examples_of_parent, context, monitor, resume)
 
-    def _scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix | Vector) -> Floats:
         return self.forest_.path_minimum(super()._scores(X))
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:

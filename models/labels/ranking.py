@@ -6,20 +6,35 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 
+_MIN_PARTITIONED = 256
+"""Labels from which it is faster to select the best ones before sorting them."""
 
-def ranking(scores: Floats) -> Ints:
+
+def ranking(scores: Floats, top: int | None = None) -> Ints:
     """Return the labels of each example, best first.
 
     Args:
         scores: (n, k) scores.
+        top: number of labels of each example; None for all.
 
     Returns:
-        (n, k) label indices. Labels with equal scores are in label order.
+        (n, min(top, k)) label indices. Labels with equal scores are in label order.
 
     >>> ranking(np.array([[0.5, 2.0, 0.5]]))
     array([[1, 0, 2]])
+    >>> ranking(np.array([[0.5, 2.0, 0.5]]), top=2)
+    array([[1, 0]])
     """
-    return np.argsort(-scores, axis=1, kind="stable").astype(np.int64, copy=False)
+    negated, k = -scores, scores.shape[1]
+    if top is None or k < _MIN_PARTITIONED or 4 * top > k:
+        return np.argsort(negated, axis=1, kind="stable").astype(np.int64, copy=False)[:, :top]
+    order = np.empty((len(scores), top), dtype=np.int64)
+    if top:
+        for row, best in zip(negated, order, strict=True):
+            # Labels with the same score as the last one that is selected can be on both sides of a partition.
+            candidates = np.flatnonzero(row <= np.partition(row, top - 1)[top - 1])
+            best[:] = candidates[np.argsort(row[candidates], kind="stable")[:top]]
+    return order
 
 
 def ranks(scores: Floats) -> Ints:

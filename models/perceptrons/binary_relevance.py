@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from models.arrays import Floats, Ints, Labels, Matrix
+from models.arrays import Floats, Ints, Labels, Matrix, Vector
 from models.base import LearnerParameters
 from models.perceptrons.one_per_label import OnePerLabelPerceptrons
 
@@ -84,7 +84,7 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
             scores[:, self._in_every_example()] = 1.0
         return None, scores
 
-    def _scores(self, X: Matrix) -> Floats:
+    def _scores(self, X: Matrix | Vector) -> Floats:
         scores = super()._scores(X)
         scores[:, self._in_every_example()] = 1.0
         return scores

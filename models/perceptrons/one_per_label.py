@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from models.arrays import AnyArray, Floats, Ints, Matrix
+from models.arrays import AnyArray, Floats, Ints, Matrix, Vector
 from models.base import State
 from models.base.incremental import CHUNK, IncrementalLearner
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
+from models.base.products import product
 from models.serialization.state import read_array
 
 
@@ -28,8 +29,12 @@ class OnePerLabelPerceptrons(IncrementalLearner):
     operations_: int
     updates_: int
 
-    def _scores(self, X: Matrix) -> Floats:
-        return np.asarray(X @ self.weights_)
+    def score_one(self, x: Vector) -> Floats:
+        """Return the scores of one example; see the base class."""
+        return self._scores(x).ravel()
+
+    def _scores(self, X: Matrix | Vector) -> Floats:
+        return product(X, self.weights_)
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """Return the terms w_f·x_f of the label's inner product. The score is their sum."""

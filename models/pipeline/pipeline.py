@@ -8,14 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 from models import catalog
-from models.arrays import AnyArray, Floats, Labels, Matrix
+from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import Learner, LearnerParameters, State, TrainingSummary
 from models.base.training import abbreviated
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
-from models.decisions import DecisionRule, decide
+from models.decisions import DecisionRule, decide, predicted_labels
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
+from models.features import NumericFeatures
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.labels.ranking import ranking
@@ -23,7 +24,14 @@ from models.mail import MAIL_VERSION, MailDocument
 from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
 from models.pipeline.fitting import Features, Fitting, TrainingSet
-from models.pipeline.prediction import Explanation, Prediction, full_scores, quick_scores, strongest_terms
+from models.pipeline.prediction import (
+    Explanation,
+    Prediction,
+    full_scores,
+    quick_scores,
+    scores_of_one,
+    strongest_terms,
+)
 from models.pipeline.progress import Phase, PipelineMonitor
 from models.pipeline.ranking import LabelBudget, Ranking, rows_of
 from models.pipeline.snapshot import add_prefix, select_prefix
@@ -186,8 +194,10 @@ class Pipeline:
                 ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        X = self._feature_matrix(documents)
-        return self._rank(X, top, quick=False, budget=LabelBudget(max_labels))[0]
+        budget = LabelBudget(max_labels)
+        if len(documents) == 1 and (x := self._feature_vector(documents)) is not None:
+            return self._rank_one(x, top, budget)
+        return self._rank(self._feature_matrix(documents), top, budget, quick=False)[0]
 
     def predict(
         self,
@@ -216,14 +226,13 @@ class Pipeline:
                 ``quick``, ``quick`` is set without ``top``, or the predictions exceed ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        X = self._feature_matrix(documents)
-        weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
-        ranking, dot_products = self._rank(
-            X,
-            top,
-            quick=quick,
-            budget=LabelBudget(max_labels, weight, "or omit explain" if explain else None),
-        )
+        if explain or quick:
+            weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
+            budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
+            X = self._feature_matrix(documents)
+            ranking, dot_products = self._rank(X, top, budget, quick=quick)
+        else:
+            ranking, dot_products = self.rank(documents, top=top, max_labels=max_labels), []
         return [
             Prediction(
                 labels=[self.labels_[j] for j in predicted],
@@ -326,13 +335,39 @@ class Pipeline:
         return self.labels_
 
     def _feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
+        return self.features.transform(self._readable(documents))
+
+    def _feature_vector(self, documents: Documents | Sequence[MailDocument]) -> Vector | None:
+        """Return the features of one document; None if they can only be computed as a matrix."""
+        readable = self._readable(documents)
+        if isinstance(self.features, NumericFeatures):
+            return self.features.vector(readable)
+        return self.features.vector(readable[0])
+
+    def _readable(self, documents: Documents | Sequence[MailDocument]) -> Any:
+        """Return documents in the form that features are computed from.
+
+        Raises:
+            NotFittedError: the pipeline is not fitted.
+            ParameterError: the documents are of another kind.
+        """
         self._check_fitted()
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; pass documents of that kind")
-        return self.features.transform(read_documents(documents))
+        return read_documents(documents)
+
+    def _rank_one(self, x: Vector, top: int | None, budget: LabelBudget) -> Ranking:
+        """Return the ranking of one example, with the same bits as ``_rank``."""
+        k = len(self.labels_)
+        budget.spend_on_rankings(1, k if top is None else min(top, k))
+        scores = scores_of_one(self.learner, x)
+        predicted = predicted_labels(self.decision_, scores, self.thresholds_)[0].nonzero()[0].tolist()
+        budget.spend_on_label_sets(len(predicted))
+        order = ranking(scores, top)
+        return Ranking(scores[0, order], order, [predicted])
 
     def _rank(
-        self, X: Matrix, top: int | None, *, quick: bool, budget: LabelBudget
+        self, X: Matrix, top: int | None, budget: LabelBudget, *, quick: bool
     ) -> tuple[Ranking, list[int]]:
         """Return the ranking of each row of features, and with ``quick`` the dot products of each."""
         n, k = X.shape[0], len(self.labels_)
@@ -348,16 +383,12 @@ class Pipeline:
                 dot_products += products
             else:
                 scores = full_scores(self.learner, block)
-                order = ranking(scores)[:, :top]
-            label_sets = self.decide(scores)
-            budget.spend_on_label_sets(label_sets.nnz)
-            predicted = rows_of(label_sets)
-            if quick:  # labels that were not counted can be in no label set
-                predicted = [
-                    [j for j in labels if row[j] > -np.inf]
-                    for labels, row in zip(predicted, scores, strict=True)
-                ]
-            blocks.append(Ranking(np.take_along_axis(scores, order, axis=1), order, predicted))
+                order = ranking(scores, top)
+            predicted = predicted_labels(self.decision_, scores, self.thresholds_)
+            budget.spend_on_label_sets(int(predicted.sum()))
+            if quick:
+                predicted &= scores > -np.inf  # a label that was not counted is in no label set
+            blocks.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
         return Ranking.concatenate(blocks, n_ranked), dot_products
 
     def _explanations(self, X: Matrix, i: int, labels: list[int], n_terms: int) -> list[Explanation]:

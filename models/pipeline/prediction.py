@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Matrix
+from models.arrays import Floats, Ints, Matrix, Vector
 from models.base import Learner
 from models.errors import ParameterError, UnsuitableDataError
 from models.perceptrons import MLPP
@@ -55,6 +55,18 @@ def full_scores(learner: Learner, X: Matrix) -> Floats:
         scores = learner.decision_function(X)
     _check_finite(scores)
     return scores
+
+
+def scores_of_one(learner: Learner, x: Vector) -> Floats:
+    """Return the scores of all labels for one example, (1, k), with the same bits as ``full_scores``.
+
+    Raises:
+        UnsuitableDataError: a score is not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = learner.score_one(x)
+    _check_finite(scores)
+    return scores[np.newaxis]
 
 
 def quick_scores(learner: Learner, X: Matrix, top: int | None) -> tuple[Floats, Ints, list[int]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.arrays import Floats, Ints, Labels
+from models.arrays import Bools, Floats, Ints
 from models.errors import ParameterError
 
 
@@ -41,15 +41,15 @@ class Ranking:
         )
 
 
-def rows_of(labels: Labels) -> list[list[int]]:
-    """Return the columns of the ones in each row.
+def rows_of(predicted: Bools) -> list[list[int]]:
+    """Return the columns that are true in each row.
 
-    >>> from scipy.sparse import csr_array
-    >>> rows_of(csr_array(np.array([[0, 1, 1], [0, 0, 0]])))
+    >>> rows_of(np.array([[False, True, True], [False, False, False]]))
     [[1, 2], []]
     """
-    columns = labels.indices.tolist()
-    return [columns[start:end] for start, end in pairwise(labels.indptr.tolist())]
+    columns = predicted.nonzero()[1].tolist()
+    bounds = np.cumsum(np.count_nonzero(predicted, axis=1)).tolist()
+    return [columns[start:end] for start, end in pairwise([0, *bounds])]
 
 
 class LabelBudget:

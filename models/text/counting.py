@@ -60,6 +60,55 @@ def count_terms(
     return csr_array(coo_array((weights, positions), shape=shape).tocsc().tocsr())
 
 
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """The counts of one document.
+
+    Attributes:
+        terms: (t,) the numbers of its known terms, ascending.
+        counts: (t,) their counts.
+        distinct: number of all its distinct terms, known or not.
+        total: sum of the counts of all its terms.
+    """
+
+    terms: Ints
+    counts: Floats
+    distinct: int
+    total: float
+
+
+def count_ngrams(
+    fields: Sequence[tuple[NDArray[np.int32], float]],
+    parameters: AnalyzerParameters,
+    numbering: Numbering,
+    n_known: int,
+) -> TermCounts:
+    """Count the terms of one document.
+
+    Args:
+        fields: the words of each field after analysis, by number or -1, and the weight of the field.
+        parameters: how a text is split into terms.
+        numbering: numbers n-grams.
+        n_known: terms with smaller numbers are known.
+    """
+    kept = [words[words >= 0] for words, _ in fields]
+    field_of = np.repeat(np.arange(len(kept), dtype=np.int32), [len(words) for words in kept])
+    stream = _WordStream(
+        words=np.concatenate([np.empty(0, dtype=np.int32), *kept]),
+        fields=field_of,
+        documents=np.zeros(len(field_of), dtype=np.int32),
+        weights=np.array([weight for _, weight in fields], dtype=np.float64)[field_of],
+    )
+    count = _character_ngrams if parameters.unit == "character" else _word_ngrams
+    _, columns, weights = count(stream, parameters.ngrams, numbering)
+    terms, inverse = np.unique(columns, return_inverse=True)
+    counts = np.bincount(inverse, weights=weights, minlength=len(terms)).astype(np.float64, copy=False)
+    first_unknown = int(np.searchsorted(terms, n_known))
+    return TermCounts(
+        terms[:first_unknown].astype(np.int64), counts[:first_unknown], len(terms), float(counts.sum())
+    )
+
+
 def padded_ngrams(word: str, ngrams: tuple[int, int]) -> list[str]:
     """Return the character n-grams of a word with a space at both ends, but not a space alone.
 

@@ -49,11 +49,6 @@ def _word(max_length: int) -> re.Pattern[str]:
     return re.compile(rf"\w[\w{_MARKS}]{{0,{max_length - 1}}}")
 
 
-@cache
-def _plain_word(max_length: int) -> re.Pattern[str]:
-    return re.compile(rf"[^\W_]{{1,{max_length}}}")
-
-
 def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) -> list[str]:
     """Return the words of one text, in their order. Longer words are split every ``max_length`` characters.
 
@@ -61,7 +56,10 @@ def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) ->
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
     """
     if text.isascii():
-        return _plain_word(max_length).findall(text.lower() if lowercase else text)
+        found = text.encode().translate(_TABLES[lowercase]).decode().split()
+        if max(map(len, found), default=0) <= max_length:
+            return found
+        return [word[i : i + max_length] for word in found for i in range(0, len(word), max_length)]
     text = _INVISIBLE.sub("", normalize(text))
     return _word(max_length).findall((text.lower() if lowercase else text).replace("_", " "))
 
