@@ -25,6 +25,7 @@ from typing import Any
 from models import catalog
 from models.artifact import load, save
 from models.data.examples import Examples
+from models.features import TextFeatures
 from models.pipeline import Pipeline
 
 CORPUS = (
@@ -90,18 +91,22 @@ def cpu_microseconds(work: Callable[[], object], repeat: int, per: int) -> float
 
 def measure(pipeline: Pipeline, texts: list[str], repeat: int) -> dict[str, float]:
     """Return the CPU microseconds of each layer for a text."""
-    n = len(texts)
-    matrices = [pipeline.features.transform([text]) for text in texts]
+    n, features = len(texts), pipeline.features
+    assert isinstance(features, TextFeatures)
+    matrices = [features.transform([text]) for text in texts]
     batch = (texts * (500 // n + 1))[:500]
 
-    def serializable(documents: list[str]) -> None:
+    vectors = [vector for text in texts if (vector := features.vector(text)) is not None]
+
+    def serializable(documents: list[str]) -> tuple[list[list[float]], list[list[int]]]:
         ranking = pipeline.rank(documents)
-        ranking.scores.tolist()
-        ranking.order.tolist()
+        return ranking.scores.tolist(), ranking.order.tolist()
 
     work: dict[str, tuple[Callable[[], object], int]] = {
-        "features.transform([text])": (lambda: [pipeline.features.transform([t]) for t in texts], n),
+        "features.transform([text])": (lambda: [features.transform([t]) for t in texts], n),
+        "features.vector(text)": (lambda: [features.vector(t) for t in texts], n),
         "learner.decision_function": (lambda: [pipeline.learner.decision_function(X) for X in matrices], n),
+        "learner.score_one": (lambda: [pipeline.learner.score_one(x) for x in vectors], n),
         "predict([text])": (lambda: [pipeline.predict([t]) for t in texts], n),
         "rank([text])": (lambda: [pipeline.rank([t]) for t in texts], n),
         "rank([text]) and tolist": (lambda: [serializable([t]) for t in texts], n),
@@ -126,9 +131,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.models or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        results = {
-            name: measure(trained(name, folder, training), texts, arguments.repeat) for name in MODELS
-        }
+        results = {name: measure(trained(name, folder, training), texts, arguments.repeat) for name in MODELS}
     print(f"{len(texts)} texts of {sum(map(len, texts)) / len(texts):.0f} characters on average")
     print(f"{'CPU µs for each text':30}" + "".join(f"{name:>12}" for name in results))
     for layer in next(iter(results.values())):

@@ -230,9 +230,9 @@ class Pipeline:
             weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
             budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
             X = self._feature_matrix(documents)
-            ranking, dot_products = self._rank(X, top, budget, quick=quick)
+            ranked, dot_products = self._rank(X, top, budget, quick=quick)
         else:
-            ranking, dot_products = self.rank(documents, top=top, max_labels=max_labels), []
+            ranked, dot_products = self.rank(documents, top=top, max_labels=max_labels), []
         return [
             Prediction(
                 labels=[self.labels_[j] for j in predicted],
@@ -241,7 +241,7 @@ class Pipeline:
                 dot_products=dot_products[i] if dot_products else None,
             )
             for i, (order, scores, predicted) in enumerate(
-                zip(ranking.order.tolist(), ranking.scores.tolist(), ranking.label_sets, strict=True)
+                zip(ranked.order.tolist(), ranked.scores.tolist(), ranked.label_sets, strict=True)
             )
         ]
 
