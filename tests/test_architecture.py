@@ -276,6 +276,19 @@ def test_one_module_creates_engines_and_sessions() -> None:
     assert found == {"app/db/session.py"}
 
 
+def test_no_statement_is_text() -> None:
+    """``app/db/revisions.py`` finds out which table a statement changes, and cannot read text."""
+    found = set()
+    for path in files("app", "workers"):
+        from_sqlalchemy = {i.name for i in imports(path) if i.package == "sqlalchemy"}
+        for call in calls(path):
+            name = ast.unparse(call.func).rpartition(".")[2]
+            if name in {"exec_driver_sql", "raw_connection"} or (name == "text" and name in from_sqlalchemy):
+                found.add(where(path))
+    # Pragmas and locks, conditions of indexes, and the check for damage.
+    assert found == {"app/db/session.py", "app/db/schema.py", "app/db/tables.py", "app/db/failures.py"}
+
+
 def contains_sql(path: Path) -> bool:
     return any(
         imported.module.startswith("sqlalchemy") and (imported.name is None or imported.name in SQL)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, Delete, Engine, Executable, Insert, Update, event, inspect
 from sqlalchemy.dialects import postgresql, sqlite
@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 
 from app.db.tables import CatalogRevision
 
-Part = Literal["keys", "models", "routers"]
+Part: TypeAlias = Literal["keys", "models", "routers"]
+PARTS: tuple[Part, ...] = ("keys", "models", "routers")
 
 CHANGES = "covey_catalog_changes"
 """Execution option of a connection: the set to which its statements add the parts that they change."""
@@ -26,7 +27,7 @@ CHANGES = "covey_catalog_changes"
 UNCHANGED = "covey_catalog_unchanged"
 """Execution option of a statement that changes only columns that are not in the snapshot."""
 
-_PARTS: Mapping[str, Part] = {
+_PART_OF: Mapping[str, Part] = {
     "api_keys": "keys",
     "authentication_state": "keys",
     "model_aliases": "models",
@@ -54,7 +55,7 @@ def _record(
     if changes is None or execution_options.get(UNCHANGED, False):
         return
     table = getattr(statement.table, "name", "")
-    part = _PARTS.get(table)
+    part = _PART_OF.get(table)
     # A new version changes nothing until an alias or a request names it.
     if part is not None and not (table == "model_versions" and isinstance(statement, Insert)):
         changes.add(part)

@@ -27,8 +27,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.session import Database, unavailable_reason
 from app.http.errors import NotReady
-from app.serving.catalog_reading import read_snapshot, read_version
-from app.serving.snapshot import ServedRouter, ServedVersion, Snapshot
+from app.serving.catalog_reading import read_snapshot, resolve
+from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings
 
 __all__ = ["Catalog", "ServedRouter", "ServedVersion", "Snapshot"]
@@ -40,6 +40,9 @@ CHECK_SECONDS = 5.0
 
 MISS_SECONDS = 0.05
 """Minimum time between two checks for requests that name something unknown, such as a wrong key."""
+
+MAX_NUMBERS = 1000
+"""Maximum number of versions that the snapshot contains because requests have named their numbers."""
 
 MAX_STUCK = 3
 """Number of checks that may not have ended. Each holds a connection."""
@@ -67,6 +70,7 @@ class Catalog:
         self._available = True
         self._logged = False
         self._checked_at = float("-inf")
+        self._numbers: Numbers = frozenset()
         self._waiting: list[asyncio.Future[None]] = []
         self._wake = asyncio.Event()
         self._reader = _Reader()
@@ -82,7 +86,7 @@ class Catalog:
         self._loop = asyncio.get_running_loop()
         self._db.catalog_changed = self._note_commit
         started, token = time.monotonic(), self._wanted
-        self._accept(await to_thread.run_sync(read_snapshot, self._db), started, token)
+        self._accept(await to_thread.run_sync(read_snapshot, self._db), started, token, frozenset())
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -147,17 +151,25 @@ class Catalog:
 
         Raises:
             NotFound: there is no such model, version or alias.
-            NotReady: the database has been unavailable for too long.
+            NotReady: the database is unavailable, and this process does not know the version.
         """
-        snapshot = self.current or await self.fresh()
-        found = snapshot.version(model, ref)
-        if found is None and isinstance(ref, str):
-            found = (await self.after_miss()).version(model, ref)
-        if found is None:
-            found = await to_thread.run_sync(lambda: read_version(self._db, model, ref, pointer=pointer))
-            if isinstance(ref, int):
-                snapshot.remember(found)
-        return found
+        found = (self.current or await self.fresh()).version(model, ref)
+        if found is None and isinstance(ref, int):
+            if len(self._numbers) >= MAX_NUMBERS:
+                self._numbers = frozenset()  # the next request for each of them is a miss
+            self._numbers |= {(model, ref)}
+        found = found or (await self.after_miss()).version(model, ref)
+        return found or await self._missing(model, ref, pointer)
+
+    async def _missing(self, model: str, ref: int | str, pointer: str) -> ServedVersion:
+        """Raise the error for a version that does not exist; return the version if it has just appeared."""
+
+        def read() -> ServedVersion:
+            with self._db.read() as session:
+                row = resolve(session, model, ref, pointer=pointer)
+                return ServedVersion(row.model, row.version, row.artifact_key)
+
+        return await to_thread.run_sync(read)
 
     def expire(self) -> None:
         """Let the next request look for changes first. Any thread may call this."""
@@ -215,8 +227,8 @@ class Catalog:
             self._fail("the database does not respond")
             return
         token, self._checked_at = self._wanted, time.monotonic()
-        previous = self._snapshot
-        reading = self._reader.call(lambda: read_snapshot(self._db, previous))
+        previous, numbers = self._snapshot, self._numbers
+        reading = self._reader.call(lambda: read_snapshot(self._db, previous, numbers))
         await asyncio.wait((reading,), timeout=CHECK_SECONDS)
         if not reading.done():
             # The connection may hang for ever, although new ones would work.
@@ -227,18 +239,20 @@ class Catalog:
             return
         error = reading.exception()
         if error is None:
-            self._accept(reading.result(), self._checked_at, token)
+            self._accept(reading.result(), self._checked_at, token, numbers)
         elif isinstance(error, SQLAlchemyError):
             self._fail(unavailable_reason(error))
         else:
             self._fail(repr(error))
 
-    def _accept(self, snapshot: Snapshot, started: float, token: object) -> None:
+    def _accept(self, snapshot: Snapshot, started: float, token: object, numbers: Numbers) -> None:
         # Once a process has required keys, it does so until it stops.
         self._requires_keys = self._requires_keys or snapshot.requires_keys
         if self._requires_keys and not snapshot.requires_keys:
             snapshot = replace(snapshot, requires_keys=True)
         self._snapshot = snapshot
+        # Forget the numbers that do not exist, and keep those that were named during the check.
+        self._numbers = (self._numbers - numbers) | snapshot.numbers.keys()
         self._expires_at = started + self._offline_seconds
         self._verified = token
         self._available = True
@@ -248,6 +262,8 @@ class Catalog:
 
     def _fail(self, reason: str) -> None:
         self._available = False
+        # A name that the database cannot compare must not make every check fail.
+        self._numbers = frozenset(self._snapshot.numbers if self._snapshot is not None else ())
         if not self._logged:
             self._logged = True
             log.warning("catalog.not_refreshed", reason=reason)

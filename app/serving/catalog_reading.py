@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from math import inf
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, select, tuple_
 from sqlalchemy.orm import Session
 
 from app.db import tables
-from app.db.revisions import Part
+from app.db.revisions import PARTS, Part
 from app.db.rows import snapshot as consistent_session
 from app.db.session import Database
 from app.http.errors import NotFound
 from app.http.guards import Caller
-from app.serving.snapshot import ServedKey, ServedRouter, ServedVersion, Snapshot
+from app.serving.snapshot import Numbers, ServedKey, ServedRouter, ServedVersion, Snapshot
+
+BATCH_SIZE = 500
+"""Number of versions that one statement reads by their numbers."""
 
 
-def read_snapshot(db: Database, previous: Snapshot | None = None) -> Snapshot:
+def read_snapshot(db: Database, previous: Snapshot | None = None, numbers: Numbers = frozenset()) -> Snapshot:
     """Return the snapshot of this moment: the previous one if nothing has changed since.
 
     Only the parts that have changed are read.
+
+    Args:
+        db: the database.
+        previous: the previous snapshot.
+        numbers: models and numbers of the versions that requests have named by their numbers.
     """
     with consistent_session(db) as session:
         revision = tables.CatalogRevision
         revisions: dict[str, int] = dict(session.execute(select(revision.part, revision.revision)).all())
-        if previous is None:
-            return Snapshot(
-                revisions,
-                _requires_keys(session),
-                _read_keys(session),
-                _read_aliases(session),
-                _read_routers(session),
-            )
-        if previous.revisions == revisions:
-            return previous
 
         def is_same(part: Part) -> bool:
-            return previous.revisions.get(part) == revisions.get(part)
+            return previous is not None and previous.revisions.get(part) == revisions.get(part)
 
-        same_keys, same_models = is_same("keys"), is_same("models")
+        same_keys, same_models, same_routers = map(is_same, PARTS)
+        if previous is not None and same_keys and same_models and same_routers:
+            if previous.numbers.keys() >= numbers:
+                return previous
+            return replace(previous, numbers=_read_numbers(session, numbers))
         return Snapshot(
             revisions,
-            previous.requires_keys if same_keys else _requires_keys(session),
-            previous.keys if same_keys else _read_keys(session),
-            previous.aliases if same_models else _read_aliases(session),
-            previous.routers if is_same("routers") else _read_routers(session),
-            previous.numbers if same_models else {},
+            previous.requires_keys if previous and same_keys else _requires_keys(session),
+            previous.keys if previous and same_keys else _read_keys(session),
+            previous.aliases if previous and same_models else _read_aliases(session),
+            previous.routers if previous and same_routers else _read_routers(session),
+            _read_numbers(session, numbers),
         )
 
 
@@ -91,23 +95,26 @@ def _read_aliases(session: Session) -> dict[tuple[str, str], ServedVersion]:
     }
 
 
+def _read_numbers(session: Session, numbers: Numbers) -> dict[tuple[str, int], ServedVersion]:
+    version = tables.ModelVersion
+    found: dict[tuple[str, int], ServedVersion] = {}
+    remaining = iter(numbers)
+    while batch := list(islice(remaining, BATCH_SIZE)):
+        for model, number, artifact_key in session.execute(
+            select(version.model, version.version, version.artifact_key).where(
+                tuple_(version.model, version.version).in_(batch)
+            )
+        ):
+            found[model, number] = ServedVersion(model, number, artifact_key)
+    return found
+
+
 def _read_routers(session: Session) -> dict[str, ServedRouter]:
     router = tables.Router
     return {
         name: ServedRouter(id_, name, config)
         for id_, name, config in session.execute(select(router.id, router.name, router.config))
     }
-
-
-def read_version(db: Database, name: str, ref: int | str, *, pointer: str = "/version") -> ServedVersion:
-    """Return the version with a number, or the version that an alias currently names.
-
-    Raises:
-        NotFound: as ``resolve``.
-    """
-    with db.read() as session:
-        row = resolve(session, name, ref, pointer=pointer)
-        return ServedVersion(row.model, row.version, row.artifact_key)
 
 
 def resolve(session: Session, name: str, ref: int | str, *, pointer: str = "/version") -> tables.ModelVersion:

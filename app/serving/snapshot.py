@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from app.http.guards import Caller
 
-MAX_NUMBERS = 10_000
-"""Maximum number of versions that a snapshot remembers by their numbers."""
+Numbers: TypeAlias = frozenset[tuple[str, int]]
+"""Models with numbers of their versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,7 @@ class Snapshot:
         keys: the secrets of all keys, by digest.
         aliases: the version of each alias, by model and alias.
         routers: the routers by name.
-        numbers: versions that requests have named by number, by model and number. Requests add to it, and it
-            is empty after each change of the models.
+        numbers: the versions that requests have named by their numbers, by model and number.
     """
 
     revisions: Mapping[str, int]
@@ -74,7 +73,7 @@ class Snapshot:
     keys: Mapping[str, ServedKey]
     aliases: Mapping[tuple[str, str], ServedVersion]
     routers: Mapping[str, ServedRouter]
-    numbers: dict[tuple[str, int], ServedVersion] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, int], ServedVersion]
 
     def caller(self, digest: str, now: float) -> Caller | None:
         """Return the caller with a secret, or None if the secret is unknown or has expired.
@@ -93,9 +92,3 @@ class Snapshot:
     def router(self, name: str) -> ServedRouter | None:
         """Return the router with a name."""
         return self.routers.get(name)
-
-    def remember(self, version: ServedVersion) -> None:
-        """Remember a version by its number until the models change."""
-        if len(self.numbers) >= MAX_NUMBERS:
-            self.numbers.clear()
-        self.numbers[version.model, version.version] = version

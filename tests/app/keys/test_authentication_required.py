@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from catalogs import running_catalog
 
 from app.cli import database as commands
 from app.cli.errors import CommandError
@@ -24,7 +23,6 @@ from app.keys.schemas import ApiKeyCreate, ApiKeyCreated
 from app.keys.service import AuthenticationRequiredError
 from app.keys.uses import KeyUses
 from app.maintenance import backup as backups
-from app.serving.catalog import Catalog
 from app.settings import Settings
 from app.storage import LocalStorage
 
@@ -42,14 +40,6 @@ def allows_anonymous(db: Database, settings: Settings) -> bool:
 async def _allows_anonymous(db: Database, settings: Settings) -> bool:
     async with running_catalog(db, settings) as catalog:
         return await KeyAuthenticator(catalog, KeyUses(db)).allows_anonymous()
-
-
-@asynccontextmanager
-async def running_catalog(db: Database, settings: Settings) -> AsyncIterator[Catalog]:
-    catalog = Catalog(db, settings)
-    await catalog.start()
-    yield catalog
-    await catalog.stop()
 
 
 def delete_all_keys(db: Database) -> None:

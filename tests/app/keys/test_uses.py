@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from catalogs import running_catalog
 from sqlalchemy import event, exc
 
 from app.db import tables
@@ -16,8 +17,6 @@ from app.keys import service
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate
 from app.keys.uses import KeyUses
-from app.serving.catalog import Catalog
-from app.settings import Settings
 
 
 def last_used_at(db: Database, key_id: str) -> datetime | None:
@@ -35,11 +34,8 @@ def test_a_key_works_while_the_database_cannot_be_written(database: Database) ->
     uses = KeyUses(database)
 
     async def authenticate() -> Caller | None:
-        catalog = Catalog(database, Settings())
-        await catalog.start()
-        caller = await KeyAuthenticator(catalog, uses).authenticate(key.secret)
-        await catalog.stop()
-        return caller
+        async with running_catalog(database) as catalog:
+            return await KeyAuthenticator(catalog, uses).authenticate(key.secret)
 
     event.listen(database.engine, "before_cursor_execute", refuse_writes)
     try:
