@@ -40,6 +40,7 @@ from app.serving import api as predictions
 from app.serving.catalog import Catalog
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import LoadedModels
+from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest
 from app.settings import Settings, get_settings
 from app.training import api as training
@@ -70,11 +71,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.context = context
         uses = KeyUses(context.db)
         uses.start()
-        app.state.catalog = Catalog(context.db, settings)
+        app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
+        preloader = Preloader(app.state.loaded)
+        app.state.catalog = Catalog(context.db, settings, preloader.before_snapshot)
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, uses)
         app.state.rates = RateLimiter(settings)
-        app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
         app.state.decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
         app.state.decision_writer.start()
         app.state.event_streams = EventStreams(context.db, settings, lambda: bool(app.state.draining))

@@ -15,8 +15,9 @@ from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import ModelName, Name
 from app.http.storage_threads import run_in_storage_thread
 from app.http.uploads import InStorageThread, receive_file
-from app.registry import service
+from app.registry import promotion, service
 from app.registry.schemas import Alias, AliasPut, Model, ModelPage, ModelVersion, ModelVersionPage
+from app.serving.dependencies import Loaded
 
 router = resource("models")
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version, from 1.")]
@@ -166,6 +167,7 @@ async def download_artifact(
 )
 def put_alias(
     ctx: Context,
+    loaded: Loaded,
     response: Response,
     name: ModelName,
     alias: AliasName,
@@ -180,9 +182,12 @@ def put_alias(
 ) -> Alias:
     """Create or move an alias.
 
-    Requests without a version use the alias `live`. To promote a version, set `live` to it.
+    Requests without a version use the alias `live`. To promote a version, set `live` to it. The version is
+    loaded and verified first. If its file is missing or damaged, or the storage is slow or unavailable, the
+    alias does not change, and the response is 503. A version that takes long continues to load: repeat the
+    request.
     """
-    result = service.put_alias(ctx.db, name, alias, body, if_match)
+    result = promotion.promote(ctx.db, loaded, name, alias, body, if_match)
     response.headers["ETag"] = f'"{result.revision}"'
     return result
 

@@ -15,7 +15,7 @@ from app.http.paging import PageQuery
 from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import DecisionId, RouterName
 from app.http.validation import BodyValidator
-from app.routing import service
+from app.routing import router_versions, service
 from app.routing.schemas import (
     Decision,
     DecisionPage,
@@ -40,12 +40,13 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 @router.put(
     "/routers/{name}", dependencies=[TrainScope], responses=responses(409), response_description="The router."
 )
-def put(ctx: Context, name: RouterName, body: RouterPut) -> Router:
+def put(ctx: Context, loaded: Loaded, name: RouterName, body: RouterPut) -> Router:
     """Create or replace a router.
 
-    Its model, version and shadow must exist.
+    Its model, version and shadow must exist. The version is loaded and verified first. If its file is missing
+    or damaged, or the storage is slow or unavailable, the router does not change, and the response is 503.
     """
-    return service.put(ctx.db, name, body)
+    return router_versions.put(ctx.db, loaded, name, body)
 
 
 @router.get("/routers", dependencies=[ReadScope], response_description="A page of routers.")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -55,10 +55,18 @@ class Catalog:
         db: the database.
         settings: how often to check, how long to continue without the database, and whether other machines
             can reach the service.
+        before_snapshot: called with the old and a new snapshot before requests use the new one. It must
+            neither take long nor raise an exception. The old snapshot is None at the start.
     """
 
-    def __init__(self, db: Database, settings: Settings) -> None:
+    def __init__(
+        self,
+        db: Database,
+        settings: Settings,
+        before_snapshot: Callable[[Snapshot | None, Snapshot], Awaitable[None]] | None = None,
+    ) -> None:
         self._db = db
+        self._before_snapshot = before_snapshot
         self._poll_seconds = settings.catalog_poll_seconds
         self._offline_seconds = settings.offline_seconds
         self._requires_keys = not settings.listens_on_loopback
@@ -86,7 +94,10 @@ class Catalog:
         self._loop = asyncio.get_running_loop()
         self._db.catalog_changed = self._note_commit
         started, token = time.monotonic(), self._wanted
-        self._accept(await to_thread.run_sync(read_snapshot, self._db), started, token, frozenset())
+        snapshot = await to_thread.run_sync(read_snapshot, self._db)
+        if self._before_snapshot is not None:
+            await self._before_snapshot(None, snapshot)
+        self._accept(snapshot, started, token, frozenset())
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -239,7 +250,10 @@ class Catalog:
             return
         error = reading.exception()
         if error is None:
-            self._accept(reading.result(), self._checked_at, token, numbers)
+            snapshot = reading.result()
+            if self._before_snapshot is not None and snapshot is not previous:
+                await self._before_snapshot(previous, snapshot)
+            self._accept(snapshot, self._checked_at, token, numbers)
         elif isinstance(error, SQLAlchemyError):
             self._fail(unavailable_reason(error))
         else:

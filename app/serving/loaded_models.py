@@ -12,7 +12,9 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -96,8 +98,8 @@ class LoadedModels:
     """
 
     def __init__(self, storage: Storage, capacity: int) -> None:
+        self.capacity = capacity
         self._storage = storage
-        self._capacity = capacity
         self._lock = threading.Lock()
         self._waiting = 0
         self._loading: dict[str, Future[LoadedVersion]] = {}
@@ -113,6 +115,17 @@ class LoadedModels:
             return None
         entry.last_use = next(self._uses)
         return entry.version
+
+    def is_loaded(self, version: VersionReference) -> bool:
+        """Return whether a version is in memory, without counting as a use."""
+        return version.artifact_key in self._entries
+
+    def start(self, versions: Iterable[VersionReference]) -> list[Future[LoadedVersion]]:
+        """Start to load versions. Versions beyond the number that may wait are not loaded."""
+        loading: list[Future[LoadedVersion]] = []
+        with self._lock, suppress(NotReady):
+            loading.extend(map(self._start, versions))
+        return loading
 
     def get(self, version: VersionReference) -> LoadedVersion:
         """Return a version; load and verify it, and wait for it, if it is not in memory.
@@ -180,7 +193,7 @@ class LoadedModels:
         with self._lock:
             self._loading.pop(key)
             self._entries[key] = _Entry(version, next(self._uses))
-            while len(self._entries) > self._capacity:
+            while len(self._entries) > self.capacity:
                 del self._entries[min(self._entries, key=lambda key: self._entries[key].last_use)]
         loading.set_result(version)
 
@@ -202,7 +215,7 @@ class LoadedModels:
             raise StorageUnavailableError(str(error), error.strerror or type(error).__name__) from error
         with self._lock:
             self._damaged[key] = (identity, reason)
-            while len(self._damaged) > self._capacity:
+            while len(self._damaged) > self.capacity:
                 self._damaged.popitem(last=False)
         raise ArtifactError(reason)
 

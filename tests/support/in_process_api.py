@@ -26,6 +26,7 @@ from app.health.routed_versions import RoutedVersions
 from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate
 from app.main import create_app
+from app.serving.loaded_models import LoadedModels
 from app.settings import Settings
 from app.storage import FileInfo, LocalStorage, StoredFile
 
@@ -122,6 +123,7 @@ class InProcessApi:
         self._client = client
         self.ctx: AppContext = app.state.context
         self.routed_versions: RoutedVersions = app.state.routed_versions
+        self.loaded: LoadedModels = app.state.loaded
         assert isinstance(self.ctx.storage, ControlledStorage)
         self.storage = self.ctx.storage
         self.operations: set[str] = set()
@@ -153,6 +155,10 @@ class InProcessApi:
     def start(self, method: str, path: str, **options: Any) -> Future[Response]:
         """Send a request without waiting for the response."""
         return self._portal.start_task_soon(partial(self._client.request, method, path, **options))
+
+    def forget_versions(self) -> None:
+        """Remove all versions from memory, as if other versions had replaced them."""
+        self.loaded._entries.clear()
 
     def dataset(self) -> str:
         """Create a ready data set from inline examples, and return its id."""

@@ -49,6 +49,7 @@ def test_a_lost_artifact_returns_503_and_its_mail_goes_to_the_fallback(
     service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk"})
     path = next((service.storage.root / "artifacts").iterdir())
     content = path.read_bytes()
+    service.forget_versions()
     destroy(path)
 
     response = service.send("POST", "/v1/models/m/predict", json=PREDICT)

@@ -172,6 +172,7 @@ def test_an_absent_folder_returns_503_repeats_jobs_and_stays_absent(service: InP
     service.train(dataset)
     router = {"model": "m", "fallback": "desk"}
     service.call("PUT", "/v1/routers/r", 200, json=router)
+    service.forget_versions()
     body = {"dataset_id": dataset, "model": "later", "learner": {"algorithm": "naive_bayes"}}
     service.call("POST", "/v1/training-jobs", 202, json=body)
     claim = rows.claimed(service.ctx.db, in_process.queued(service.ctx)[0], "wrk_test", seconds=60)
