@@ -55,11 +55,14 @@ def warm_up(version: LoadedVersion) -> None:
     """Predict for a document in each way that a request can ask for."""
     pipeline = version.pipeline
     documents = sample_documents(pipeline)
-    ways: list[dict[str, Any]] = [{}, {"top": 1}, {"top": 1, "quick": True}, {"top": 1, "explain": True}]
-    for options in ways:
-        # Not every learner supports quick voting and explanations, and a version may refuse the document.
+    # Not every learner supports quick voting and explanations, and a version may refuse the document.
+    for top in (None, 1):
         with suppress(CoveyError):
-            pipeline.predict(documents, **options)
+            version.encoder.predictions(pipeline.rank(documents, top=top))
+    ways: list[dict[str, Any]] = [{"quick": True}, {"explain": True}]
+    for options in ways:
+        with suppress(CoveyError):
+            pipeline.predict(documents, top=1, **options)
 
 
 def sample_documents(pipeline: Pipeline) -> list[str] | list[MailDocument] | FeatureRows:
