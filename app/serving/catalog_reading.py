@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -30,7 +31,8 @@ def read_snapshot(db: Database, previous: Snapshot | None = None, numbers: Numbe
     Args:
         db: the database.
         previous: the previous snapshot.
-        numbers: models and numbers of the versions that requests have named by their numbers.
+        numbers: models and numbers of the versions that requests have named by their numbers. The snapshot
+            also has those that routers name.
     """
     with consistent_session(db) as session:
         revision = tables.CatalogRevision
@@ -43,14 +45,16 @@ def read_snapshot(db: Database, previous: Snapshot | None = None, numbers: Numbe
         if previous is not None and same_keys and same_models and same_routers:
             if previous.numbers.keys() >= numbers:
                 return previous
+            numbers |= _numbers_of(previous.routers)
             return replace(previous, numbers=_read_numbers(session, numbers))
+        routers = previous.routers if previous and same_routers else _read_routers(session)
         return Snapshot(
             revisions,
             previous.requires_keys if previous and same_keys else _requires_keys(session),
             previous.keys if previous and same_keys else _read_keys(session),
             previous.aliases if previous and same_models else _read_aliases(session),
-            previous.routers if previous and same_routers else _read_routers(session),
-            _read_numbers(session, numbers),
+            routers,
+            _read_numbers(session, numbers | _numbers_of(routers)),
         )
 
 
@@ -107,6 +111,16 @@ def _read_numbers(session: Session, numbers: Numbers) -> dict[tuple[str, int], S
         ):
             found[model, number] = ServedVersion(model, number, artifact_key)
     return found
+
+
+def _numbers_of(routers: Mapping[str, ServedRouter]) -> Numbers:
+    """Return the versions that routers name by their numbers."""
+    return frozenset(
+        (router.config["model"], reference)
+        for router in routers.values()
+        for reference in (router.config["version"], router.config.get("shadow"))
+        if isinstance(reference, int)
+    )
 
 
 def _read_routers(session: Session) -> dict[str, ServedRouter]:

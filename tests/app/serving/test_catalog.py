@@ -322,6 +322,41 @@ def test_a_version_is_read_by_its_number_once_and_again_after_a_change(with_mode
     run(with_models, test)
 
 
+def test_a_snapshot_has_the_versions_that_routers_name_by_their_numbers(with_models: Database) -> None:
+    put_router(with_models, version=2, shadow=1)
+    first = read_snapshot(with_models)
+    assert first.numbers.keys() == {("m", 1), ("m", 2)}
+    put_router(with_models, version=1)
+    second = read_snapshot(with_models, first)
+    assert second.numbers.keys() == {("m", 1)}
+    assert read_snapshot(with_models, second, frozenset({("m", 2)})).numbers.keys() == {("m", 1), ("m", 2)}
+
+
+def test_a_new_snapshot_is_used_after_its_preparation(with_models: Database) -> None:
+    prepared: list[tuple[Snapshot | None, Snapshot]] = []
+    used: list[Snapshot | None] = []
+
+    async def prepare(old: Snapshot | None, new: Snapshot) -> None:
+        prepared.append((old, new))
+        used.append(catalog.current)
+
+    catalog = Catalog(with_models, SELDOM, prepare)
+
+    async def test() -> None:
+        await catalog.start()
+        try:
+            first = await catalog.fresh()
+            await asyncio.to_thread(put_router, with_models, version=2)
+            second = await catalog.fresh()
+        finally:
+            await catalog.stop()
+        assert prepared == [(None, first), (first, second)]
+        assert second.routers["desk"].config["version"] == 2
+        assert used == [None, None]
+
+    asyncio.run(test())
+
+
 def delete_version(db: Database, version: int) -> None:
     with db.write() as tx:
         tx.session.execute(delete(tables.ModelVersion).where(tables.ModelVersion.version == version))
