@@ -61,18 +61,18 @@ def normalize_rows(matrix: Matrix) -> Matrix:
     filled = sizes > 0
     if not filled.any():
         return matrix
-    return with_data(matrix, _normalized(matrix.data, matrix.indptr[:-1][filled], sizes[filled]))
+    starts, sizes = matrix.indptr[:-1][filled], sizes[filled]
+    largest = np.repeat(np.maximum.reduceat(np.abs(matrix.data), starts), sizes)
+    data = matrix.data / largest  # prevents overflow and underflow of the squares
+    length = np.sqrt(np.add.reduceat(data * data, starts))
+    return with_data(matrix, data / np.repeat(length, sizes))
 
 
 def normalize_row(data: Floats) -> Floats:
     """Divide the values of one row by its Euclidean length, exactly as ``normalize_rows`` does."""
-    return _normalized(data, _FIRST, np.array([len(data)])) if len(data) else data
-
-
-def _normalized(data: Floats, starts: AnyArray, sizes: AnyArray) -> Floats:
-    """Divide rows by their lengths, given where each row starts and its number of values, at least 1."""
-    largest = np.repeat(np.maximum.reduceat(np.abs(data), starts), sizes)
-    scaled = data / largest  # prevents overflow and underflow of the squares
-    length = np.sqrt(np.add.reduceat(scaled * scaled, starts))
-    normalized: Floats = scaled / np.repeat(length, sizes)
+    if not len(data):
+        return data
+    scaled = data / np.abs(data).max()
+    # Another function than ``reduceat`` could add the squares in another order.
+    normalized: Floats = scaled / np.sqrt(np.add.reduceat(scaled * scaled, _FIRST))
     return normalized

@@ -115,8 +115,9 @@ def weigh_one(counts: TermCounts, kind: Weighting, idf: Floats, mean_distinct: f
     terms = counts.terms
     if kind == "pivoted":
         mean_count = counts.total / counts.distinct if counts.distinct else 1.0
-        lengths = DocumentLengths(np.array([float(counts.distinct)]), np.array([mean_count]))
-        data = _pivoted(counts.counts, idf[terms], lengths.norms(mean_distinct))
+        damped = 1 + float(np.log(mean_count)) if mean_count >= 1 else mean_count
+        norm = damped * (1.0 - SLOPE + SLOPE * counts.distinct / mean_distinct)
+        data = _pivoted(counts.counts, idf[terms], norm)
     else:
         data = _plain(counts.counts, terms, kind, idf)
     if not data.all():
@@ -132,7 +133,7 @@ def _plain(counts: Floats, terms: AnyArray, kind: Weighting, idf: Floats) -> Flo
     return counts if kind == "tf" else counts * idf[terms]
 
 
-def _pivoted(counts: Floats, idf: Floats, norms: Floats) -> Floats:
+def _pivoted(counts: Floats, idf: Floats, norms: Floats | float) -> Floats:
     """Return pivoted weights from the counts and idf of some terms and the norms of their documents."""
     return idf * _damped(counts) / norms
 

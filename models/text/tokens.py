@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,12 +19,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.unicode import PLANES_WITH_MARKS, character_class, normalize
+from models.unicode import PLANES_WITH_MARKS, character_class, is_in_bmp, normalize
 
 _SPACE = 32
 
 
-_MARKS = character_class(c for c in map(chr, PLANES_WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
+def _marks(codes: Iterable[int]) -> str:
+    return character_class(c for c in map(chr, codes) if unicodedata.category(c) in ("Mn", "Mc"))
+
+
+_MARKS = {True: _marks(range(0x10000)), False: _marks(PLANES_WITH_MARKS)}
+"""The characters of marks: those in plane 0 (true), and all (false)."""
 
 MAX_LENGTH = 100
 """Default maximum length of a word. For comparison: the longest German words in use have 80 letters."""
@@ -45,8 +50,8 @@ _TABLES = {lowercase: _ascii_table(lowercase=lowercase) for lowercase in (False,
 
 
 @cache
-def _word(max_length: int) -> re.Pattern[str]:
-    return re.compile(rf"\w[\w{_MARKS}]{{0,{max_length - 1}}}")
+def _word(max_length: int, *, bmp: bool) -> re.Pattern[str]:
+    return re.compile(rf"\w[\w{_MARKS[bmp]}]{{0,{max_length - 1}}}")
 
 
 def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) -> list[str]:
@@ -61,7 +66,8 @@ def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) ->
             return found
         return [word[i : i + max_length] for word in found for i in range(0, len(word), max_length)]
     text = _INVISIBLE.sub("", normalize(text))
-    return _word(max_length).findall((text.lower() if lowercase else text).replace("_", " "))
+    text = (text.lower() if lowercase else text).replace("_", " ")
+    return _word(max_length, bmp=is_in_bmp(text)).findall(text)
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,9 @@ class Vocabulary:
             would depend on the order of the words.
         """
         parts = parts_of(document)
-        if not all((weight * _EXACT_PARTS).is_integer() and weight <= _EXACT_PARTS for _, weight in parts):
-            return None
+        for _, weight in parts:
+            if weight > _EXACT_PARTS or not (weight * _EXACT_PARTS).is_integer():
+                return None
         parameters = self.parameters
         language = language_name(language_of(document)) if self._by_language else None
         fields = [
@@ -104,19 +105,18 @@ class Vocabulary:
         return count_ngrams(numbered, parameters, numbering, self.n_terms)
 
     def _count_words(self, fields: Sequence[tuple[list[str], float]], language: str | None) -> TermCounts:
-        counts: dict[int | str, float] = {}
+        by_weight: dict[float, list[str]] = {}
         for field, weight in fields:
-            occurrences = Counter(self.analyzed(field, language))
-            if weight == 1 and not counts:
-                counts = occurrences  # type: ignore[assignment]  # integers serve as floats
-                continue
-            for term, occurrence in occurrences.items():
-                counts[term] = counts.get(term, 0) + weight * occurrence
+            by_weight.setdefault(weight, []).extend(field)
+        counts: dict[int | str, float] = Counter(self.analyzed(by_weight.pop(1.0, []), language))  # type: ignore[assignment]
+        for weight, found in by_weight.items():
+            for term, occurrences in Counter(self.analyzed(found, language)).items():
+                counts[term] = counts.get(term, 0) + weight * occurrences
         counts.pop(-1, None)
         terms = sorted([term for term in counts if term.__class__ is int])
         return TermCounts(
             np.array(terms, dtype=np.int64),
-            np.array([counts[term] for term in terms], dtype=np.float64),
+            np.array([*map(counts.__getitem__, terms)], dtype=np.float64),
             len(counts),
             float(sum(counts.values())),
         )
