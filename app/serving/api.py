@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from anyio import to_thread
 from fastapi import Response
 
 from app.http.base_route import PredictScope, json_body, resource, responses
 from app.http.direct_routes import Direct, DirectRoute, JsonResponse
 from app.http.request_head import refuse_encoding
 from app.http.schemas import ModelName
-from app.http.validation import BodyValidator, missing_body
+from app.http.validation import LARGE_BYTES, BodyValidator, missing_body
 from app.serving import prediction
+from app.serving.costs import run_in_prediction_thread
 from app.serving.schemas import PredictRequest, PredictResponse
 
 router = resource("models")
@@ -36,9 +36,14 @@ async def predict(request: Direct, name: ModelName) -> Response:
     raw = await request.body()
     if not raw:
         raise missing_body()
-    body = await _BODY.read(raw, request.context.settings)
+    settings, n_bytes = request.context.settings, len(raw)
+    if n_bytes > LARGE_BYTES:
+        body = await run_in_prediction_thread(lambda: _BODY.read_now(raw, settings))
+    else:
+        body = _BODY.read_now(raw, settings)
+    state = request.state
     return JsonResponse(
-        await to_thread.run_sync(prediction.predict, request.context, request.state.loaded, name, body)
+        await prediction.predict(state.catalog, state.loaded, name, body, settings, n_bytes=n_bytes)
     )
 
 

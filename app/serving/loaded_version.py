@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from app.serving.costs import CostEstimate
 from app.serving.serialisation import ResponseEncoder
 from models import artifact
 from models.data.examples import FeatureRows
@@ -29,11 +30,15 @@ class LoadedVersion:
         pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
         thresholds: for each label, the score above which it is predicted.
         encoder: writes its predictions as JSON.
+        ranking_cost: estimates how long its rankings take.
+        explanation_cost: estimates how long its predictions with explanations or quick voting take.
     """
 
     pipeline: Pipeline
     thresholds: dict[str, float]
     encoder: ResponseEncoder
+    ranking_cost: CostEstimate = field(default_factory=CostEstimate)
+    explanation_cost: CostEstimate = field(default_factory=CostEstimate)
 
 
 def load(path: Path) -> LoadedVersion:

@@ -7,33 +7,55 @@ from collections.abc import Sequence
 from app.context import AppContext
 from app.db import tables
 from app.http.errors import from_learning
+from app.serving.catalog import Catalog, ServedVersion
 from app.serving.catalog_reading import resolve
+from app.serving.costs import run_measured
 from app.serving.instances import to_documents
-from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
+from app.serving.loaded_models import ArtifactUnavailable, LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.schemas import LabelExplanation, PredictRequest, RankedLabel, Term
+from app.serving.version_loading import load_version as find_loaded
 from app.settings import Settings
 from app.storage import MissingFileError
 from models import pipeline as learning
 from models.errors import CoveyError
 
 
-def predict(ctx: AppContext, loaded: LoadedModels, name: str, body: PredictRequest) -> bytes:
+async def predict(
+    catalog: Catalog,
+    loaded: LoadedModels,
+    name: str,
+    body: PredictRequest,
+    settings: Settings,
+    *,
+    n_bytes: int,
+) -> bytes:
     """Predict for a batch of instances with one version, and return a ``PredictResponse`` as JSON.
+
+    A short prediction runs on the event loop, any other in a thread.
+
+    Args:
+        catalog: knows the version of each alias.
+        loaded: the versions in memory.
+        name: name of the model.
+        body: the request.
+        settings: the limits.
+        n_bytes: size of the request.
 
     Raises:
         NotFound: there is no such model, version or alias.
         TooLarge: an instance exceeds a limit.
         Invalid: the version cannot predict for the instances, or does not support the options.
+        NotReady: the version cannot be loaded now.
     """
-    version, found = load_version(ctx, loaded, name, body.version)
-    return predict_with(found, version, body, ctx.settings)
+    version, found = await find_loaded(catalog, loaded, name, body.version)
+    cost = found.explanation_cost if body.explain or body.quick else found.ranking_cost
+    return await run_measured(
+        cost, len(body.instances), n_bytes, lambda: _predict(version, found, body, settings)
+    )
 
 
-def predict_with(
-    found: LoadedVersion, version: VersionReference, body: PredictRequest, settings: Settings
-) -> bytes:
-    """Predict with a version in memory; see ``predict``."""
+def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest, settings: Settings) -> bytes:
     pipeline, encoder = found.pipeline, found.encoder
     documents = to_documents(pipeline, body.instances, settings)
     max_labels = settings.max_predicted_labels

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import in_process
 import pytest
@@ -29,6 +29,8 @@ from app.main import create_app
 from app.serving.loaded_models import LoadedModels
 from app.settings import Settings
 from app.storage import FileInfo, LocalStorage, StoredFile
+
+T = TypeVar("T")
 
 
 class ControlledStorage(LocalStorage):
@@ -121,6 +123,7 @@ class InProcessApi:
     def __init__(self, portal: BlockingPortal, client: AsyncClient, app: FastAPI) -> None:
         self._portal = portal
         self._client = client
+        self.app = app
         self.ctx: AppContext = app.state.context
         self.routed_versions: RoutedVersions = app.state.routed_versions
         self.loaded: LoadedModels = app.state.loaded
@@ -151,6 +154,17 @@ class InProcessApi:
             if name == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), bare):
                 self.operations.add(operation)
         return self._portal.call(partial(self._client.request, method, path, **options))
+
+    @property
+    def authorization(self) -> str:
+        """The header ``Authorization`` of an administrator."""
+        authorization: str = self._client.headers["Authorization"]
+        return authorization
+
+    def run(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run an asynchronous function on the event loop of the API."""
+        result: T = self._portal.call(function)
+        return result
 
     def start(self, method: str, path: str, **options: Any) -> Future[Response]:
         """Send a request without waiting for the response."""

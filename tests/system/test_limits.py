@@ -137,21 +137,23 @@ def test_every_response_has_security_headers_for_browsers(client: Stack) -> None
     assert rejected.headers["Cache-Control"] == "no-store"
 
 
-def test_only_configured_origins_get_cors_headers(client: Stack) -> None:
+@pytest.mark.parametrize("path", ["/v1/datasets", "/v1/models/helpdesk/predict"])
+def test_only_configured_origins_get_cors_headers(client: Stack, path: str) -> None:
     def preflight(origin: str) -> httpx.Response:
         headers = {
             "Origin": origin,
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization,content-type",
         }
-        return client.http.options("/v1/datasets", headers=headers)
+        return client.http.options(path, headers=headers)
 
     assert preflight(ORIGIN).status_code == 200
     assert preflight(ORIGIN).headers["Access-Control-Allow-Origin"] == ORIGIN
     assert "Access-Control-Allow-Credentials" not in preflight(ORIGIN).headers
     assert "Access-Control-Allow-Origin" not in preflight("https://elsewhere.example.com").headers
     for origin, allowed in ((ORIGIN, ORIGIN), ("https://elsewhere.example.com", None)):
-        response = client.http.get("/v1/datasets", headers={"Origin": origin})
+        response = client.http.post(path, headers={"Origin": origin})
+        assert response.status_code == 422
         assert response.headers.get("Access-Control-Allow-Origin") == allowed
 
 
