@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,8 +24,11 @@ GROUP_RANKED_LABELS = 2**20
 """Number of ranked labels after which a row group of a Parquet file ends."""
 
 
-def open_result(path: Path, form: ResultFormat, labels: Sequence[str]) -> NdjsonWriter | ParquetWriter:
-    """Create a file for predictions.
+@contextmanager
+def open_result(
+    path: Path, form: ResultFormat, labels: Sequence[str]
+) -> Iterator[NdjsonWriter | ParquetWriter]:
+    """Create a file for predictions. It is complete when the block has ended without an error.
 
     Args:
         path: the file.
@@ -33,17 +36,21 @@ def open_result(path: Path, form: ResultFormat, labels: Sequence[str]) -> Ndjson
         labels: labels of the version, in label order.
 
     Raises:
-        OSError: the disk is full or unavailable; also in every later call.
+        OSError: the disk is full or unavailable; also in every call of the writer.
     """
-    file = path.open("xb")
-    return NdjsonWriter(file, labels) if form == "ndjson" else ParquetWriter(file, labels)
+    with path.open("xb") as file:
+        if form == "ndjson":
+            yield NdjsonWriter(file, labels)
+        else:
+            with ParquetWriter(file, labels) as writer:
+                yield writer
 
 
-class NdjsonWriter(AbstractContextManager["NdjsonWriter"]):
+class NdjsonWriter:
     """Writes one JSON object per line.
 
     Args:
-        file: the file, which the writer closes.
+        file: the file.
         labels: labels of the version, in label order.
     """
 
@@ -51,9 +58,6 @@ class NdjsonWriter(AbstractContextManager["NdjsonWriter"]):
         self._file = file
         self._labels = [to_json(label) for label in labels]
         self._ranked = np.array([b'{"label":%b,"score":' % label for label in self._labels], dtype=object)
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
 
     def write(self, part: RankedBlock | FailedDocument) -> None:
         """Append documents."""
@@ -78,15 +82,14 @@ class NdjsonWriter(AbstractContextManager["NdjsonWriter"]):
 
 
 class ParquetWriter(AbstractContextManager["ParquetWriter"]):
-    """Writes one row per document, in row groups of limited size.
+    """Writes one row per document, in row groups of limited size. Use it as a context manager.
 
     Args:
-        file: the file, which the writer closes.
+        file: the file.
         labels: labels of the version, in label order.
     """
 
     def __init__(self, file: BinaryIO, labels: Sequence[str]) -> None:
-        self._file = file
         self._labels: Any = pa.array(labels, pa.string())
         self._writer = pq.ParquetWriter(
             file,
@@ -103,8 +106,14 @@ class ParquetWriter(AbstractContextManager["ParquetWriter"]):
             if kind is None:
                 self._write_group()
             self._writer.close()
+        except (OSError, pa.ArrowException):
+            if kind is None:
+                raise
+            # The file is of no use any more, and the first error is the one that matters.
         finally:
-            self._file.close()
+            # After an error, the finalizers of both parts would try to write to the file at some later moment.
+            self._writer.is_open = False
+            del self._writer.writer
 
     def write(self, part: RankedBlock | FailedDocument) -> None:
         """Append documents."""

@@ -23,7 +23,7 @@ from app.datasets.schemas import (
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
-from app.http.errors import ApiError, Conflict, NotFound, from_learning
+from app.http.errors import ApiError, Conflict, Invalid, NotFound, from_learning
 from app.http.idempotency import Idempotency
 from app.http.paging import Page, cut, newest_first
 from app.ids import new_id
@@ -293,6 +293,25 @@ def _check_ready(row: tables.Dataset, pointer: str | None) -> None:
         remedy = "wait until it is ready" if row.state == "ingesting" else "upload content first"
         message = f"data set {row.id} is {row.state}; {remedy}"
         raise Conflict(message, code="dataset_not_ready", errors=[(pointer, message)] if pointer else ())
+
+
+def check_labelled(row: tables.Dataset, *, pointer: str) -> None:
+    """Check that a ready data set has examples with labels.
+
+    Args:
+        row: the data set.
+        pointer: JSON pointer of its id in the request, for the error.
+
+    Raises:
+        Invalid: no example has a label.
+    """
+    report = row.report or {}
+    if report["n_unlabelled"] == report["n_examples"]:
+        message = (
+            f"no example of data set {row.id} has a label, so it is only suitable for batch predictions; use "
+            "a data set with labels"
+        )
+        raise Invalid(message, errors=[(pointer, message)])
 
 
 def get_or_404(

@@ -74,19 +74,18 @@ class Ingestion:
             fresh.report = summary
             fresh.label_tree = parents or fresh.label_tree
             fresh.upload_key = None
-            tx.session.execute(
-                insert(tables.DatasetLabel),
-                [
-                    {
-                        "dataset_id": row.id,
-                        "position": position,
-                        "label": label,
-                        "count": count,
-                        "parent": parents.get(label),
-                    }
-                    for position, (label, count) in enumerate(counts.items())
-                ],
-            )
+            labels = [
+                {
+                    "dataset_id": row.id,
+                    "position": position,
+                    "label": label,
+                    "count": count,
+                    "parent": parents.get(label),
+                }
+                for position, (label, count) in enumerate(counts.items())
+            ]
+            if labels:
+                tx.session.execute(insert(tables.DatasetLabel), labels)
 
         write_with_retry(ctx.db, finish)
         # The Parquet file has all examples, so the upload is no longer needed.

@@ -50,6 +50,7 @@ def create(
     if (first := idempotency.first_response(ctx.db, Evaluation)) is not None:
         return first
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
+    datasets.check_labelled(dataset, pointer="/dataset_id")
     splits = (dataset.report or {}).get("splits", {})
     if body.part != "all" and not splits.get(body.part):
         message = f"the data set has no {body.part} part; set part to all"

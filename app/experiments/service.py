@@ -39,6 +39,7 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     if (first := idempotency.first_response(ctx.db, Experiment)) is not None:
         return first
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
+    datasets.check_labelled(dataset, pointer="/dataset_id")
     # Each configuration has at least one cell. Check this before the grid is expanded.
     _check_cells(n_configurations(body), body, ctx.settings.max_experiment_cells)
     request = fill_in_defaults(body, dataset)

@@ -43,6 +43,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
     if (first := idempotency.first_response(ctx.db, TrainingJob)) is not None:
         return first
     dataset = datasets.get_ready(ctx, body.dataset_id, pointer="/dataset_id")
+    datasets.check_labelled(dataset, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
     left_out = _left_out(request, dataset.report or {})
     check_coverings(ctx.db, [("", request.learner)], dataset, left_out=left_out)

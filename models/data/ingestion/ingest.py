@@ -143,7 +143,7 @@ class _RecordProcessor:
         """Process every item of a file.
 
         Raises:
-            BadDataError: the file exceeds a limit, has too many bad records, or has no examples or labels.
+            BadDataError: the file exceeds a limit, has too many bad records, or has no examples.
         """
         for item in items:
             if isinstance(item, Record):
@@ -223,8 +223,6 @@ class _RecordProcessor:
             raise self._too_many_bad_records()
         if not self._builder.n_examples:
             raise BadDataError("the file contains no examples; a data set needs at least one")
-        if not any(self._builder.label_counts.values()):
-            raise BadDataError("no example in the file has a label; a data set needs at least one label")
 
     def _too_many_bad_records(self, at_least: str = "") -> BadDataError:
         first = self.bad_records[0]

@@ -224,7 +224,9 @@ def _texts(record: Record) -> tuple[str, ...]:
 def _document_warnings(
     n_examples: int, n_unlabelled: int, empty: Sequence[int], wrongly_decoded: Sequence[int]
 ) -> Iterable[str]:
-    if n_unlabelled:
+    if n_unlabelled == n_examples:
+        yield "no example has a label; the data set is only suitable for batch predictions"
+    elif n_unlabelled:
         yield (
             f"examples without a label: {n_unlabelled:,} of {n_examples:,}; "
             "they are negative examples of every label"

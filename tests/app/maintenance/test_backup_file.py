@@ -34,6 +34,7 @@ MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
 FILES = {
     "datasets/ds_1.1.parquet": b"rows",
     "uploads/ds_2.req": b"",
+    "predictions/job_2.1.ndjson": b"{}",
     "artifacts/job_1.1.covey": random.Random(1).randbytes(300_000),  # noqa: S311 - test data, not a secret
 }
 
@@ -67,6 +68,7 @@ def _example_value(column: Any) -> Any:
         "storage_key": "datasets/ds_1.1.parquet",
         "upload_key": None,
         "artifact_key": "artifacts/job_1.1.covey",
+        "result_key": "predictions/job_2.1.ndjson",
         "scopes": ["read", "train"],
         "feedback": [],
     }
@@ -111,7 +113,7 @@ def test_a_backup_can_be_restored_to_the_other_kind_of_database(
     fill(ctx)
     file = tmp_path / "covey.tar.zst"
     summary = backup.back_up(ctx.db, ctx.storage, file)
-    assert summary.files == 3
+    assert summary.files == len(FILES)
     assert file.stat().st_mode & 0o777 == 0o600
     storage = LocalStorage(tmp_path / "other")
     assert backup.restore(other_database, storage, file) == summary
@@ -372,7 +374,7 @@ def test_a_failed_restore_leaves_no_files_or_rows(
         with pytest.raises(OSError, match="No space"):
             backup.restore(db, storage, backup_file)
     assert contents(storage) == {}
-    assert backup.restore(db, storage, backup_file).files == 3
+    assert backup.restore(db, storage, backup_file).files == len(FILES)
     db.close()
 
 

@@ -209,7 +209,6 @@ def test_a_row_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
         (HEADER, {"labels": ["l1", "l3"]}, "the list of labels names the attribute 'l3'"),
         (HEADER, {"labels": LABELS, "id": "key"}, "the option id names the attribute 'key'"),
         (HEADER, {"labels": LABELS}, "contains no examples"),
-        (HEADER + "{0 1}\n", {"labels": LABELS}, "no example in the file has a label"),
         ("@attribute c hierarchical a//b\n@data\n", {}, "'a//b' is not a class path"),
         (make_zip(a__arff=HEADER, a__xml=XML), {"labels": LABELS}, "omit the option labels"),
         (make_zip(a__arff=HEADER, b__arff=HEADER, a__xml=XML), {}, "the zip contains 2 ARFF files"),

@@ -191,9 +191,12 @@ def test_a_file_without_examples_is_rejected(content: bytes, tmp_path: Path) -> 
         read(content, tmp_path)
 
 
-def test_a_file_without_labels_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match="no example in the file has a label"):
-        read(lines(*[{"text": "", "labels": []}] * 3), tmp_path)
+def test_a_file_without_labels_is_read_with_a_warning(tmp_path: Path) -> None:
+    report, examples = read(lines(*[{"text": f"t{i}", "labels": []} for i in range(3)]), tmp_path)
+    assert (report.n_examples, report.n_labels, report.n_unlabelled) == (3, 0, 3)
+    assert report.label_cardinality == report.label_density == 0
+    assert report.warnings == ["no example has a label; the data set is only suitable for batch predictions"]
+    assert examples.label_sets() == [()] * 3
 
 
 def test_up_to_twenty_bad_records_are_reported(tmp_path: Path) -> None:

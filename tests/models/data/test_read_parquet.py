@@ -130,7 +130,6 @@ BAD_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
         {"text": pa.array([], pa.string()), "labels": pa.array([], pa.string())},
         "contains no examples",
     ),
-    "no label": ({"text": ["a"], "labels": [""]}, "no example in the file has a label"),
     "no document": ({"name": ["a"], "labels": ["x"]}, "no column is left for the document"),
     "two columns": ({"raw_email": [b"a"], "text": ["a"], "labels": ["x"]}, "omit the option text"),
 }
