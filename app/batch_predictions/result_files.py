@@ -111,7 +111,7 @@ class ParquetWriter(AbstractContextManager["ParquetWriter"]):
                 raise
             # The file is of no use any more, and the first error is the one that matters.
         finally:
-            # After an error, the finalizers of both parts would try to write to the file at some later moment.
+            # After an error, their finalizers would try to write to the file at some later moment.
             self._writer.is_open = False
             del self._writer.writer
 
