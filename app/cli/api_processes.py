@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 import sys
 import tempfile
@@ -37,6 +39,9 @@ class ApiProcesses:
             self.children = [ChildProcess("api", command, inherited_fds=(fd,))]
             return
         self._folder = tempfile.TemporaryDirectory(prefix="covey-api-")
+        # systemd-tmpfiles deletes old files from temporary folders, but skips a locked folder.
+        self._lock = os.open(self._folder.name, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
         # While a process is replaced, its successor already runs.
         free = set(range(2 * settings.processes))
         self._counts = ConnectionCounts.create(Path(self._folder.name) / COUNTS, len(free))
@@ -59,6 +64,7 @@ class ApiProcesses:
     ) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+            os.close(self._lock)
 
     def take(self) -> int:
         """Return a number that no running process has."""
