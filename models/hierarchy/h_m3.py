@@ -17,6 +17,7 @@ from models.base.products import product
 from models.errors import UnsuitableDataError
 from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
 from models.hierarchy.decoding import best_labelings, indicators, max_marginals
+from models.hierarchy.dense_blocks import blockwise_product
 from models.hierarchy.forest import Forest, Scaling
 from models.hierarchy.from_context import forest_from_context
 from models.hierarchy.kernels import (
@@ -266,7 +267,7 @@ class HM3(Learner):
             flat = product(X, weights)
         else:
             with threadpool_limits(1, user_api="blas"):  # as in training
-                flat = self.kernel_(X, self.support_) @ weights
+                flat = blockwise_product(self.kernel_(X, self.support_), weights)
         return np.asarray(flat).reshape(-1, 4, self.n_labels_)
 
     @property

@@ -17,6 +17,7 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.errors import UnsuitableDataError
+from models.hierarchy.dense_blocks import blockwise_product, row_blocks
 from models.hierarchy.forest import Forest
 from models.hierarchy.from_context import forest_from_context
 from models.serialization.state import read_array, read_csr, read_integer, require, require_index_range
@@ -139,14 +140,19 @@ class HRLS(Learner):
     def _margins(self, X: Matrix, family: Family) -> Floats:
         """Return (n, number of children) margins of one family for a block of examples."""
         inputs = _inputs(X, family)
-        return np.asarray(inputs @ family.solution / (1.0 + self._leverages(X, inputs, family)[:, None]))
+        products = blockwise_product(inputs, family.solution)
+        return np.asarray(products / (1.0 + self._leverages(X, inputs, family)[:, None]))
 
     def _leverages(self, X: Matrix, inputs: Floats, family: Family) -> Floats:
         """Return (n,) xᵀA⁻¹x of each example."""
-        half = solve_triangular(family.factor, inputs.T, lower=True, check_finite=False)
-        quadratic_forms = np.einsum("ij,ij->j", half, half)
+        blocks = row_blocks(inputs)
+        quadratic_forms = np.empty(blocks.shape[:2])
+        for block, forms in zip(blocks, quadratic_forms, strict=True):
+            half = solve_triangular(family.factor, block.T, lower=True, check_finite=False)
+            np.einsum("ij,ij->j", half, half, out=forms)
+        quadratic_forms = quadratic_forms.ravel()[: len(inputs)]
         if family.support is None:
-            return np.asarray(quadratic_forms)
+            return quadratic_forms
         squared_norms = np.asarray(X.multiply(X).sum(axis=1))
         return np.asarray(np.maximum(squared_norms - quadratic_forms, 0.0) / self.ridge_)
 
