@@ -6,7 +6,7 @@ import encodings
 import encodings.aliases
 import pkgutil
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import charset_normalizer
@@ -40,9 +40,13 @@ _MIN_DETECTION_BYTES: Final = 64
 """Minimum length for detection. Shorter text is read as Windows-1252: most mail without a charset is Western
 European."""
 
-_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
-_UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_ASCII_SUPERSETS: Final = frozenset({"ascii", "utf_8", "cp1250", "cp1251", "cp1252", "cp1254", "iso8859_2", "iso8859_15"})
+"""Common codecs that read ASCII as ASCII. The codecs of all charsets that mail programs declare by default."""
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_CONTROLS: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r"))
+_C1_CONTROLS = re.compile(rb"\xc2[\x80-\x84\x86-\x9f]")
+_INVISIBLE: Final = tuple(character.encode() for character in "\u00ad\u200b\u2060\ufeff")
 
 
 @cache
@@ -56,6 +60,7 @@ def _codecs() -> dict[str, str]:
     return {name: codec for name, codec in names.items() if codec not in _NOT_CHARSETS}
 
 
+@lru_cache(maxsize=256)
 def find_codec(charset: str) -> str | None:
     """Return the codec for a declared charset; None if there is none.
 
@@ -78,6 +83,8 @@ def decode(content: bytes, charset: str | None, diagnostics: Diagnostics) -> str
     declared = find_codec(charset) if charset else None
     if charset and declared is None:
         diagnostics.add_defect(f"unknown charset {charset[:40]!r}")
+    if (declared is None or declared in _ASCII_SUPERSETS) and content.isascii():
+        return content.decode("ascii")
     for codec in (declared, "utf_8_sig"):
         if codec is None:
             continue
@@ -113,5 +120,19 @@ def clean(text: str) -> str:
     >>> clean("Rech\xadnung\x00 Nr.\r\n7")
     'Rechnung Nr.\n7'
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", "\n").replace("\xa0", " ")
-    return _SURROGATES.sub("\ufffd", _UNSTORABLE.sub("", _INVISIBLE.sub("", text)))
+    is_ascii = text.isascii()
+    if is_ascii and text.isprintable():
+        return text
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:
+        content = _SURROGATES.sub("\ufffd", text).encode()
+    content = content.translate(None, _CONTROLS)  # on bytes, because patterns on text take several times longer
+    if not is_ascii:
+        content = content.replace(b"\xc2\x85", b"\n").replace(b"\xc2\xa0", b" ")
+        content = _C1_CONTROLS.sub(b"", content)
+        for character in _INVISIBLE:
+            content = content.replace(character, b"")
+    return content.decode()

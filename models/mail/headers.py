@@ -1,8 +1,10 @@
 """Reads the fields of a header block, with protection against errors of the parser.
 
-The parser is that of the standard library with the ``compat32`` policy, which does not interpret the fields.
-``policy.default`` parses fields into objects and fails on a single malformed field: it raises IndexError for
-``Message-ID: <[x]@y>`` and LookupError for an unknown charset, and needs six seconds for 20,000 addresses.
+Well-formed header blocks and parameters of common form are read here, because the standard library takes many
+times longer. Everything else goes to its parser with the ``compat32`` policy, which does not interpret the
+fields. Both ways give the same result. ``policy.default`` parses fields into objects and fails on a single
+malformed field: it raises IndexError for ``Message-ID: <[x]@y>`` and LookupError for an unknown charset, and
+needs six seconds for 20,000 addresses.
 """
 
 from __future__ import annotations
@@ -24,6 +26,14 @@ from models.mail.limits import (
 )
 
 _FIELDS_WITH_PARAMETERS = ("content-type", "content-disposition")
+_FIELDS = re.compile(r"([!-9;-~]++):[ \t]*+([^\n]*+(?:\n[ \t][^\n]*+)*+)(?:\n|\Z)|([\s\S]++)")
+"""Name and value of a well-formed field, or else the rest of the header block."""
+_VALUE = r'(?:"[ !#-;=?-\[\]-~]*+"|[!#-:=?-\[\]-~]++)'
+"""A parameter's value without escapes, angle brackets and, if it is not quoted, spaces."""
+_SIMPLE_PARAMETERS = re.compile(
+    rf"\s*+([\w!#$%&'*+./^`|~-]++)((?:\s*+;\s*+[\w.-]++\s*+=\s*+{_VALUE})*+)[\s;]*+", re.ASCII
+)
+_PARAMETER = re.compile(rf";\s*+([\w.-]++)\s*+=\s*+({_VALUE})", re.ASCII)
 _QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
 _DOMAIN = re.compile(r"@([^\W_](?:[\w.-]*[^\W_])?)")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
@@ -31,37 +41,65 @@ _NOT_A_FIELD = re.compile(rb"^(?!From |[!-9;-~]*:|[ \t])", re.MULTILINE)
 _NOT_A_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates that represent no byte. The parser maps 8-bit bytes to the other surrogates."""
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
+_NOT_ALPHANUMERIC = re.compile("[^a-z0-9]")
+_FOLDER = re.compile(r"[/\\]")
 
 
 class Headers:
     """The header fields of a message or of one of its parts.
 
     Args:
-        message: the header block as the standard library parsed it.
+        fields: the values of each field, by name in lower case.
         diagnostics: receives a defect for each unreadable field.
         default_type: the content type if none is declared.
     """
 
-    def __init__(self, message: Message, diagnostics: Diagnostics, default_type: str = "text/plain") -> None:
+    def __init__(
+        self, fields: dict[str, list[str]], diagnostics: Diagnostics, default_type: str = "text/plain"
+    ) -> None:
         self._diagnostics = diagnostics
-        self._message = message
-        self._message.set_default_type(default_type)
-        self._fields: dict[str, list[str]] = {}
-        for name, value in message.raw_items():
-            self._fields.setdefault(name.lower(), []).append(str(value))
+        self._fields = fields
+        self._default_type = default_type
         for name in _FIELDS_WITH_PARAMETERS:
             if len(self._field(name)) > MAX_FIELD_CHARS:
                 diagnostics.add_truncation(_too_long(name))
-                message.replace_header(name, self._field(name)[:MAX_FIELD_CHARS])
+        self._type = self._simple_parameters("content-type", default_type)
+        self._disposition = self._simple_parameters("content-disposition", "")
+
+    def _simple_parameters(self, name: str, default: str) -> tuple[str, dict[str, str]] | None:
+        """Return the first word and the parameters of a field; None if the standard library must read it."""
+        if name not in self._fields:
+            return default, {}
+        field = self._field(name)
+        match = _SIMPLE_PARAMETERS.fullmatch(field) if len(field) <= MAX_FIELD_CHARS else None
+        if match is None:
+            return None
+        word = match[1].lower()
+        parameters = {word: ""}
+        for parameter, value in _PARAMETER.findall(match[2]):
+            parameters.setdefault(parameter.lower(), value.strip('"'))
+        return word, parameters
+
+    def _message(self) -> Message:
+        """Return a message of the standard library with the fields that have parameters."""
+        message = Message()
+        message.set_default_type(self._default_type)
+        for name in _FIELDS_WITH_PARAMETERS:
+            if name in self._fields:
+                message.set_raw(name, self._field(name)[:MAX_FIELD_CHARS])
+        return message
 
     def __contains__(self, name: str) -> bool:
         return name in self._fields
 
     def _field(self, name: str) -> str:
-        return self._fields.get(name, [""])[0]
+        values = self._fields.get(name)
+        return values[0] if values else ""
 
     def token(self, name: str) -> str:
         """Return a field of one word in lower case, without comments or parameters; empty if missing."""
+        if name not in self._fields:
+            return ""
         return clean(self._field(name)[:MAX_FIELD_CHARS]).partition(";")[0].partition("(")[0].strip().lower()
 
     def text(self, name: str) -> str:
@@ -110,24 +148,33 @@ class Headers:
     @property
     def content_type(self) -> str:
         """The content type in lower case; ``text/plain`` if it is malformed."""
-        return clean(self._diagnostics.guard("Content-Type", self._message.get_content_type, "text/plain"))[
-            :250
-        ]
+        if self._type is not None:
+            word = self._type[0]
+            return word[:250] if word.count("/") == 1 else "text/plain"
+        return clean(
+            self._diagnostics.guard("Content-Type", lambda: self._message().get_content_type(), "text/plain")
+        )[:250]
 
     @property
     def charset(self) -> str | None:
         """The declared charset of a text, or None."""
-        return self._diagnostics.guard("charset", self._message.get_content_charset, None)
+        if self._type is not None:
+            charset = self._type[1].get("charset")
+            return charset.lower() if charset is not None else None
+        return self._diagnostics.guard("charset", lambda: self._message().get_content_charset(), None)
 
     @property
     def transfer_encoding(self) -> str:
         """The Content-Transfer-Encoding, reduced to lower-case letters and digits."""
-        return re.sub("[^a-z0-9]", "", self.token("content-transfer-encoding"))
+        return _NOT_ALPHANUMERIC.sub("", self.token("content-transfer-encoding"))
 
     @property
     def boundary(self) -> bytes | None:
         """The boundary between the parts of a multipart; None if it is missing or unusable."""
-        boundary = self._diagnostics.guard("boundary", self._message.get_boundary, None)
+        if self._type is not None:
+            boundary = self._type[1].get("boundary", "").rstrip()
+        else:
+            boundary = self._diagnostics.guard("boundary", lambda: self._message().get_boundary(), None) or ""
         if not boundary or len(boundary) > MAX_BOUNDARY_CHARS:
             return None
         unfolded = boundary.replace("\n", "")
@@ -136,18 +183,23 @@ class Headers:
     @property
     def filename(self) -> str:
         """The file name of an attachment without folders; empty if it has none."""
+        raw_name = self._diagnostics.guard("attachment name", self._raw_filename, "")
+        charset = self.charset
+        if not raw_name:
+            return ""
+        decoded = decode_encoded_words(raw_name[:MAX_FIELD_CHARS], "filename", self._diagnostics, charset)
+        return _FOLDER.split(decoded)[-1].strip()[:250]
 
-        def name() -> str:
-            value = self._message.get_param(
-                "filename", None, "content-disposition"
-            ) or self._message.get_param("name")
-            return collapse_rfc2231_value(value) if value else ""
-
-        raw_name = self._diagnostics.guard("attachment name", name, "")
-        decoded = decode_encoded_words(
-            raw_name[:MAX_FIELD_CHARS], "filename", self._diagnostics, self.charset
+    def _raw_filename(self) -> str:
+        return self._parameter("content-disposition", self._disposition, "filename") or self._parameter(
+            "content-type", self._type, "name"
         )
-        return re.split(r"[/\\]", decoded)[-1].strip()[:250]
+
+    def _parameter(self, field: str, simple: tuple[str, dict[str, str]] | None, name: str) -> str:
+        if simple is not None:
+            return simple[1].get(name, "")
+        value = self._message().get_param(name, None, field)
+        return collapse_rfc2231_value(value) if value else ""
 
     @property
     def is_attachment(self) -> bool:
@@ -171,18 +223,33 @@ def parse_headers(
         diagnostics: receives the defects.
         default_type: the content type if none is declared.
     """
+    fields: dict[str, list[str]] = {}
+    rest = ""
+    for name, value, rest in _FIELDS.findall(block.decode("ascii", "surrogateescape")):
+        fields.setdefault(name.lower(), []).append(value)
+    if not rest:
+        return Headers(fields, diagnostics, default_type), 0
+    return _parse_malformed_headers(block, diagnostics, default_type)
+
+
+def _parse_malformed_headers(
+    block: bytes, diagnostics: Diagnostics, default_type: str
+) -> tuple[Headers, int]:
     not_a_field = _NOT_A_FIELD.search(block)
-    fields = block[: not_a_field.start()] if not_a_field else block
-    if len(fields) < len(block):
+    well_formed = block[: not_a_field.start()] if not_a_field else block
+    if len(well_formed) < len(block):
         diagnostics.add_defect("the headers contain a line that is not a header field")
     message = diagnostics.guard(
         "header block",
-        lambda: BytesParser(policy=policy.compat32).parsebytes(fields, headersonly=True),
+        lambda: BytesParser(policy=policy.compat32).parsebytes(well_formed, headersonly=True),
         Message(),
     )
     for defect in message.defects:
         diagnostics.add_defect(f"malformed headers ({type(defect).__name__})")
-    return Headers(message, diagnostics, default_type), len(block) - len(fields)
+    fields: dict[str, list[str]] = {}
+    for name, value in message.raw_items():
+        fields.setdefault(name.lower(), []).append(str(value))
+    return Headers(fields, diagnostics, default_type), len(block) - len(well_formed)
 
 
 def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charset: str | None = None) -> str:
@@ -194,6 +261,9 @@ def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charse
     >>> decode_encoded_words(field, "subject", Diagnostics())
     'Grüße from Köln'
     """
+    line = field.replace("\n", " ").replace("\t", " ")
+    if line.isascii() and line.isprintable() and "=?" not in line:
+        return " ".join(line.split())
     field = " ".join(field.splitlines())
     if not field.isascii():
         field = _decode_bytes(
@@ -222,5 +292,7 @@ def find_domains(addresses: str) -> tuple[str, ...]:
     >>> find_domains('"me@home" <Ann@Example.org>, bob@example.com (Bob), (c):')
     ('example.org', 'example.com')
     """
-    domains = _DOMAIN.findall(_QUOTED_OR_COMMENT.sub(" ", addresses))
+    if '"' in addresses or "(" in addresses:
+        addresses = _QUOTED_OR_COMMENT.sub(" ", addresses)
+    domains = _DOMAIN.findall(addresses)
     return tuple(dict.fromkeys(clean(domain).lower() for domain in domains))[:MAX_DOMAINS]

@@ -37,7 +37,7 @@ def read_message(raw: bytes) -> MailDocument:
     if len(raw) > MAX_BYTES:
         diagnostics.add_truncation(f"the message is longer than {MAX_BYTES:,} bytes; the rest was not read")
     data = b"\n" + normalize_newlines(raw[:MAX_BYTES])
-    if not data.strip():
+    if data.isspace():
         diagnostics.add_defect("the message is empty")
     parts = list(walk_parts(data, diagnostics))
     headers = parts[0].headers
