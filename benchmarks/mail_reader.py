@@ -93,8 +93,7 @@ def quoted_printable(body: str) -> str:
     """Return a text part with a few letters outside ASCII."""
     encoded = quopri.encodestring(body.replace("ee", "é").encode()).decode("ascii")
     return (
-        'Content-Type: text/plain; charset="utf-8"\n'
-        f"Content-Transfer-Encoding: quoted-printable\n\n{encoded}"
+        f'Content-Type: text/plain; charset="utf-8"\nContent-Transfer-Encoding: quoted-printable\n\n{encoded}'
     )
 
 

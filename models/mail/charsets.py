@@ -40,8 +40,10 @@ _MIN_DETECTION_BYTES: Final = 64
 """Minimum length for detection. Shorter text is read as Windows-1252: most mail without a charset is Western
 European."""
 
-_ASCII_SUPERSETS: Final = frozenset({"ascii", "utf_8", "cp1250", "cp1251", "cp1252", "cp1254", "iso8859_2", "iso8859_15"})
-"""Common codecs that read ASCII as ASCII. The codecs of all charsets that mail programs declare by default."""
+_ASCII_SUPERSETS: Final = frozenset(
+    {"ascii", "utf_8", "cp1250", "cp1251", "cp1252", "cp1254", "iso8859_2", "iso8859_15"}
+)
+"""Common codecs that read ASCII bytes as ASCII."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r"))
@@ -129,7 +131,9 @@ def clean(text: str) -> str:
         content = text.encode()
     except UnicodeEncodeError:
         content = _SURROGATES.sub("\ufffd", text).encode()
-    content = content.translate(None, _CONTROLS)  # on bytes, because patterns on text take several times longer
+    content = content.translate(
+        None, _CONTROLS
+    )  # on bytes, because patterns on text take several times longer
     if not is_ascii:
         content = content.replace(b"\xc2\x85", b"\n").replace(b"\xc2\xa0", b" ")
         content = _C1_CONTROLS.sub(b"", content)

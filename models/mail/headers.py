@@ -224,12 +224,11 @@ def parse_headers(
         default_type: the content type if none is declared.
     """
     fields: dict[str, list[str]] = {}
-    rest = ""
     for name, value, rest in _FIELDS.findall(block.decode("ascii", "surrogateescape")):
+        if rest:
+            return _parse_malformed_headers(block, diagnostics, default_type)
         fields.setdefault(name.lower(), []).append(value)
-    if not rest:
-        return Headers(fields, diagnostics, default_type), 0
-    return _parse_malformed_headers(block, diagnostics, default_type)
+    return Headers(fields, diagnostics, default_type), 0
 
 
 def _parse_malformed_headers(

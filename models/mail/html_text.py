@@ -43,11 +43,17 @@ _INVISIBLE_STYLE: Final = re.compile(
     r"(?:^|;)(?:display:none|visibility:hidden|mso-hide:all|opacity:0(?:\.0+)?(?=;|$|!)|"
     r"(?:font-size|max-height):0(?:px|pt|em|%)?(?=;|$|!))"
 )
-_REMOVED_FIRST: Final = (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
+_REMOVED_FIRST: Final = tuple(
+    (re.compile(opening, re.ASCII | re.IGNORECASE), re.compile(closing, re.ASCII | re.IGNORECASE))
+    for opening, closing in (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
+)
 _TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _SPACE: Final = r"[ \t\n\f\r]"
 _VALUE: Final = rf"""={_SPACE}*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^ \t\n\f\r>]*)"""
 _ATTRIBUTE: Final = re.compile(rf"[ \t\n\f\r/]*(=?[^ \t\n\f\r/>=]*)(?:{_SPACE}*({_VALUE}))?")
+_QUOTED_ATTRIBUTES: Final = re.compile(r'(?:[ \t\n\f\r]++[a-zA-Z:-]++="[^"]*+")*+[ \t\n\f\r]*+/?>')
+"""The attributes and the end of most tags."""
+_QUOTED_ATTRIBUTE: Final = re.compile(r'([a-zA-Z:-]++)(="[^"]*+")')
 _READ_ATTRIBUTES: Final = ("hidden", "style", "class")
 
 
@@ -102,15 +108,26 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
             )
             return "".join([*pieces, html[end : tag.start()]])
         pieces += [html[end : tag.start()], "<", slash, name]
-        attributes, end = _read_attributes(html, tag.end())
-        pieces += attributes
         tags += 1
+        end = tag.end()
+        if html.startswith(">", end):
+            pieces.append(">")
+            end += 1
+        else:
+            attributes, end = _read_attributes(html, end)
+            pieces += attributes
     return "".join([*pieces, html[end:]])
 
 
 def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
     """Return the end of a tag with the attributes that this module reads, and the position after the tag."""
     kept: dict[str, str] = {}
+    if simple := _QUOTED_ATTRIBUTES.match(html, position):
+        for original_name, value in _QUOTED_ATTRIBUTE.findall(simple[0]):
+            name = original_name.lower()
+            if name in _READ_ATTRIBUTES:
+                kept.setdefault(name, f" {name}{value}")
+        return [*kept.values(), "/>" if html[simple.end() - 2] == "/" else ">"], simple.end()
     while position < len(html) and html[position] != ">":
         attribute = _ATTRIBUTE.match(html, position)
         if attribute is None or attribute.end() == position:  # cannot happen, but must not loop for ever
@@ -125,18 +142,17 @@ def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
     return [*kept.values(), end], position + 1
 
 
-def _remove_between(html: str, opening: str, closing: str) -> str:
-    """Remove everything from each opening mark (in any case) to the end of the tag of its closing mark."""
-    lower = html.lower() if html.isascii() else re.sub("[A-Z]", lambda letter: letter[0].lower(), html)
+def _remove_between(html: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+    """Remove everything from each opening mark to the end of the tag of its closing mark."""
     kept: list[str] = []
     end = 0
-    while (start := lower.find(opening, end)) >= 0:
-        kept.append(html[end:start])
-        close = lower.find(closing, start + len(opening))
-        if close < 0:
+    while start := opening.search(html, end):
+        kept.append(html[end : start.start()])
+        close = closing.search(html, start.end())
+        if close is None:
             return "".join(kept)
-        end = lower.find(">", close) + 1 or len(html)
-    return "".join([*kept, html[end:]])
+        end = html.find(">", close.start()) + 1 or len(html)
+    return "".join([*kept, html[end:]]) if end else html
 
 
 class _Lines:
@@ -150,43 +166,47 @@ class _Lines:
 
     def read(self, root: LexborNode) -> str:
         """Return the lines of a tree, joined by newlines."""
-        stack: list[tuple[LexborNode, bool]] = [(root, True)]
+        stack: list[tuple[LexborNode, bool | None]] = [(root, None)]
         while stack:
-            node, entering = stack.pop()
+            node, quotation = stack.pop()  # None: enter the node; otherwise leave it
             tag = node.tag or ""
-            if not entering:
-                self._leave(node, tag)
+            if quotation is not None:
+                self._leave(tag, quotation)
             elif tag == "-text":
                 self._add(node.text_content or "")
             elif tag == "br":
                 self._break()
-            elif tag not in _DROPPED and not _is_hidden(node):
-                self._enter(node, tag)
-                stack.append((node, False))
+            elif tag not in _DROPPED:
+                attributes = node.attributes
+                if attributes and _is_hidden(attributes):
+                    continue
+                quotation = tag == "blockquote" or bool(attributes and _is_quotation(attributes))
+                self._enter(tag, quotation)
+                stack.append((node, quotation))
                 child = node.last_child
                 while child is not None:
-                    stack.append((child, True))
+                    stack.append((child, None))
                     child = child.prev
         self._break()
         return "\n".join(self._lines)
 
-    def _enter(self, node: LexborNode, tag: str) -> None:
+    def _enter(self, tag: str, quotation: bool) -> None:
         if tag in _BLOCKS:
             self._break()
         elif tag in _CELLS:
             self._line.append(" ")
-        self._quoted += _is_quotation(node, tag)
+        self._quoted += quotation
         self._preformatted += tag == "pre"
 
-    def _leave(self, node: LexborNode, tag: str) -> None:
-        if tag in _BLOCKS or _is_quotation(node, tag):
+    def _leave(self, tag: str, quotation: bool) -> None:
+        if tag in _BLOCKS or quotation:
             self._break()
-        self._quoted -= _is_quotation(node, tag)
+        self._quoted -= quotation
         self._preformatted -= tag == "pre"
 
     def _add(self, text: str) -> None:
         if not self._preformatted:
-            self._line.append(re.sub(r"\s+", " ", text))
+            self._line.append(text)  # with its line ends, which are white space
             return
         first, *others = text.split("\n")
         self._line.append(first)
@@ -201,13 +221,12 @@ class _Lines:
             self._lines.append("> " + line if self._quoted else line)
 
 
-def _is_hidden(node: LexborNode) -> bool:
-    attributes = node.attributes
+def _is_hidden(attributes: dict[str, str | None]) -> bool:
     if "hidden" in attributes:
         return True
-    style = attributes.get("style") or ""
-    return _INVISIBLE_STYLE.search("".join(style.lower().split())) is not None
+    style = attributes.get("style")
+    return style is not None and _INVISIBLE_STYLE.search("".join(style.lower().split())) is not None
 
 
-def _is_quotation(node: LexborNode, tag: str) -> bool:
-    return tag == "blockquote" or not _QUOTES.isdisjoint((node.attributes.get("class") or "").split())
+def _is_quotation(attributes: dict[str, str | None]) -> bool:
+    return not _QUOTES.isdisjoint((attributes.get("class") or "").split())
