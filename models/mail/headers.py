@@ -60,6 +60,7 @@ class Headers:
         self._diagnostics = diagnostics
         self._fields = fields
         self._default_type = default_type
+        self._texts: dict[str, str] = {}
         for name in _FIELDS_WITH_PARAMETERS:
             if len(self._field(name)) > MAX_FIELD_CHARS:
                 diagnostics.add_truncation(_too_long(name))
@@ -104,6 +105,11 @@ class Headers:
 
     def text(self, name: str) -> str:
         """Return a field as text on one line, with 8-bit bytes and encoded words (RFC 2047) decoded."""
+        if name not in self._texts:
+            self._texts[name] = self._read_text(name)
+        return self._texts[name]
+
+    def _read_text(self, name: str) -> str:
         field = self._field(name)
         if len(field) > MAX_FIELD_CHARS:
             self._diagnostics.add_truncation(_too_long(name))

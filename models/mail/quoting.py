@@ -22,7 +22,7 @@ _HEADER_BLOCK_LINES = 6
 _WRAPPED_INTRO_LINES = 3
 _FIELD = re.compile(r"[* ]*[^\W\d_][\w -]{0,20}:")
 _QUOTED = (">", " >")
-_QUOTED_OR_RULE = re.compile(r"\n(?: ?>|[^\S\n]*+(?:--|__))")
+_RULE = re.compile(r"\n[^\S\n]*+(?:--|__)")
 _MARKS = re.compile(r"(?: ?>)+ ?")
 _BLANK_LINES = re.compile(r"\n\n\n+")
 
@@ -54,39 +54,29 @@ def split_quoted_text(text: str) -> tuple[str, str]:
     ('Yes!\n\nBest, Bob', 'On Monday, Ann wrote:\nShall we?\nAnn')
     """
     lines = text.split("\n")
-    special = _special_lines(text, lines)
-    if not special:
-        return tidy(lines), ""
     new: list[str] = []
     quoted: list[str] = []
     n_left = MAX_QUOTE_LINES
     end = 0  # number of lines that are in one of the lists
-    for number in sorted(special):
-        if number < end:
+    for number in _candidates(text, lines):
+        line = lines[number].strip()
+        if number < end or not line or len(line) > MAX_QUOTE_LINE_CHARS or is_quoted(lines[number]):
             continue
-        if number > end:
-            new += lines[end:number]
-            end = number
-        line = lines[number]
-        if line.startswith(_QUOTED):
-            quoted.append(_without_marks(line))
-            end += 1
-            continue
-        stripped = line.strip()
-        if not n_left or not stripped or len(stripped) > MAX_QUOTE_LINE_CHARS:
-            continue
+        if not n_left:
+            break
         n_left -= 1
-        length = _introduction_length(stripped, lines, number)
+        length = _introduction_length(line, lines, number)
         if not length:
             continue
-        end += length
+        _separate(lines[end:number], new, quoted)
+        end = number + length
         quoted += lines[number:end]
         following = next((lines[n] for n in range(end, len(lines)) if lines[n].strip()), "")
         if not is_quoted(following):  # no marks: everything that follows is quoted
             quoted += [_without_marks(line) if is_quoted(line) else line for line in lines[end:]]
             end = len(lines)
             break
-    new += lines[end:]
+    _separate(lines[end:], new, quoted)
     return tidy(new), tidy(quoted)
 
 
@@ -110,11 +100,20 @@ def _without_marks(line: str) -> str:
     return _MARKS.sub("", line, count=1)
 
 
-def _special_lines(text: str, lines: list[str]) -> set[int]:
-    """Return the numbers of the lines that are quoted or can introduce a quotation.
+def _separate(lines: list[str], new: list[str], quoted: list[str]) -> None:
+    """Add lines to the new or the quoted lines, by their quotation marks."""
+    for line in lines:
+        if line.startswith(_QUOTED):
+            quoted.append(_without_marks(line))
+        else:
+            new.append(line)
 
-    A line can introduce a quotation if it is a horizontal rule or a header field, or if it or one of the next
-    two lines ends with a colon. Only these lines are matched with the patterns, which are much slower.
+
+def _candidates(text: str, lines: list[str]) -> list[int]:
+    """Return the numbers of the lines that can introduce a quotation.
+
+    Such a line is a horizontal rule or a header field, or it or one of the next two lines ends with a colon.
+    Only these lines are matched with the patterns of the libraries, which are much slower.
     """
     numbers: set[int] = set()
     for number in [number for number, line in enumerate(lines) if ":" in line]:
@@ -123,13 +122,13 @@ def _special_lines(text: str, lines: list[str]) -> set[int]:
             numbers.update(range(max(0, number - _WRAPPED_INTRO_LINES + 1), number + 1))
         elif _FIELD.match(line):
             numbers.add(number)
-    text = "\n" + text  # because patterns with a literal start are found faster
+    text = "\n" + text
     number = position = 0
-    for match in _QUOTED_OR_RULE.finditer(text):
-        number += text.count("\n", position, match.start())
-        position = match.start()
+    for rule in _RULE.finditer(text):
+        number += text.count("\n", position, rule.start())
+        position = rule.start()
         numbers.add(number)
-    return numbers
+    return sorted(numbers)
 
 
 def _introduction_length(line: str, lines: list[str], number: int) -> int:

@@ -1,0 +1,374 @@
+"""The reader takes shortcuts for common content. They give the same result as the general way."""
+
+from __future__ import annotations
+
+import re
+from email import policy
+from email.message import Message
+from email.parser import BytesParser
+from email.utils import collapse_rfc2231_value
+
+import pytest
+import quotequail  # type: ignore[import-untyped]
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mailparser_reply.constants import MAIL_LANGUAGES  # type: ignore[import-untyped]
+from mailparser_reply.parser import EmailMessage  # type: ignore[import-untyped]
+from quotequail._patterns import COMPILED_PATTERNS  # type: ignore[import-untyped]
+
+from models.mail import read_message
+from models.mail.charsets import _ASCII_SUPERSETS, clean, find_codec
+from models.mail.diagnostics import Diagnostics
+from models.mail.headers import Headers, _parse_malformed_headers, decode_encoded_words, parse_headers
+from models.mail.html_text import html_to_text
+from models.mail.limits import MAX_QUOTE_LINE_CHARS, MAX_QUOTE_LINES
+from models.mail.mime import _boundary_lines, normalize_newlines
+from models.mail.quoting import (
+    _FIELD,
+    _HEADER_BLOCK,
+    _HEADER_BLOCK_START,
+    _MARKS,
+    _SENTENCE,
+    _SENTENCE_START,
+    _introduces_alone,
+    is_quoted,
+    split_quoted_text,
+)
+
+few = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+# Headers
+
+HEADER_BLOCKS = st.lists(
+    st.sampled_from(
+        [b"Subject: a", b"subject:b", b"X:", b"Y: \t", b"To:\t a", b" folded", b"\tfolded", b" ", b"Z:\xe4:",
+         b"From a@b Mon", b"no field", b": no name", b"Sp ace: x", b"Late:\x0b\x0c\x1c x\x85"]
+    ),
+    max_size=6,
+).map(b"\n".join)  # fmt: skip
+
+
+@few
+@given(HEADER_BLOCKS, st.sampled_from([b"", b"\n"]))
+def test_a_header_block_has_the_fields_and_defects_that_the_standard_library_finds(
+    lines: bytes, end: bytes
+) -> None:
+    fast, slow = Diagnostics(), Diagnostics()
+    headers, left_over = parse_headers(lines + end, fast)
+    expected, expected_left_over = _parse_malformed_headers(lines + end, slow, "text/plain")
+    assert (headers._fields, left_over) == (expected._fields, expected_left_over)
+    assert fast.defects == slow.defects
+
+
+def test_well_formed_headers_do_not_need_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(BytesParser, "parsebytes")
+    monkeypatch.delattr(Message, "get_param")
+    raw = b'Subject: x\nTo: a@b,\n c@d\nContent-Type: text/html; charset="utf-8";\n\tformat=flowed\n\n<p>Hi'
+    assert read_message(raw).new_text == "Hi"
+
+
+CONTENT_TYPES = [
+    "text/plain",
+    "Text/HTML; Charset=UTF-8",
+    'text/plain; charset="us-ascii"; format=flowed',
+    "text/plain ; charset = utf-8 ;",
+    "\n text/plain;\n\tcharset=utf-8",
+    'multipart/mixed; boundary="=_b;c"',
+    'multipart/mixed; boundary=" b c  "',
+    "multipart/mixed; boundary=----=_b",
+    "multipart/mixed; boundary=b; boundary=c",
+    'application/pdf; name="a/b.pdf"',
+    'application/pdf; name="=?utf-8?q?M=C3=A4rz?="',
+    # just outside of the common form
+    "",
+    "text",
+    "text/plain/x",
+    "text/plain charset=utf-8",
+    "charset=utf-8",
+    "text/plain; charset",
+    "text/plain; charset=",
+    'text/plain; charset=""',
+    "text/plain; charset=<utf-8>",
+    'text/plain; charset="<utf-8>"',
+    "text/plain; charset='utf-8'",
+    "text/plain; charset=utf 8",
+    "text/plain (c); charset=utf-8",
+    'text/plain; charset="utf-8',
+    'text/plain; charset="utf-8" x; name=a',
+    "text/plain; charset*=utf-8''latin-1; name*0=a; name*1*=%20b",
+    'multipart/mixed; boundary="b\\"c"',
+    'multipart/mixed; boundary="b\n c"',
+    'multipart/mixed; boundary="\udce4"',
+    'application/pdf; name="C:\\\\x\\\\a.pdf"',
+    "application/pdf; name=<a.pdf>",
+    ";name=a",
+    "application/pdf;;; name=a",
+]
+DISPOSITIONS = [
+    "attachment",
+    "attachment; filename=a.pdf",
+    'inline; size=1; FILENAME="a (1).pdf"',
+    "filename; filename=a.pdf",
+    "attachment; filename=a b.pdf",
+    "attachment; filename*=utf-8'de'M%C3%A4rz",
+    "attachment; filename=\udce4.pdf",
+]
+
+
+@pytest.mark.parametrize("field", CONTENT_TYPES)
+def test_a_content_type_is_read_as_by_the_standard_library(field: str) -> None:
+    message = Message(policy.compat32)
+    message.set_raw("content-type", field)
+    headers = Headers({"content-type": [field]}, Diagnostics())
+    assert headers.content_type == clean(message.get_content_type())
+    assert headers.charset == message.get_content_charset()
+    boundary = (message.get_boundary() or "").replace("\n", "").encode("utf-8", "surrogateescape")
+    assert (headers.boundary or b"") == boundary
+    assert headers._raw_filename() == collapse_rfc2231_value(message.get_param("name") or "")
+
+
+@pytest.mark.parametrize("field", DISPOSITIONS)
+def test_a_disposition_is_read_as_by_the_standard_library(field: str) -> None:
+    message = Message(policy.compat32)
+    message.set_raw("content-disposition", field)
+    headers = Headers({"content-disposition": [field], "content-type": ["a/b; name=n"]}, Diagnostics())
+    name = message.get_param("filename", None, "content-disposition")
+    assert headers._raw_filename() == (collapse_rfc2231_value(name) if name else "n")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("a\tb\n c ", "a b c"),
+        ("a\x0bb\x1cc\x1fd\x7f", "a b cd"),
+        ("a\u2028b\u00adc\u3000", "a bc"),
+        ("=?utf-8?q?a?=\n =?utf-8?q?b?=", "ab"),
+        ("a=?b", "a=?b"),
+    ],
+)
+def test_a_field_becomes_one_line(field: str, text: str) -> None:
+    assert decode_encoded_words(field, "subject", Diagnostics()) == text
+
+
+# Characters
+
+
+@pytest.mark.parametrize("codec", sorted(_ASCII_SUPERSETS))
+def test_ascii_is_read_as_ascii_in_these_codecs(codec: str) -> None:
+    assert bytes(range(128)).decode(codec) == bytes(range(128)).decode("ascii")
+    assert find_codec(codec) in _ASCII_SUPERSETS
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "text"),
+    [
+        ("utf-7", b"M+AOQ-rz", "März"),
+        ("iso-2022-jp", b"\x1b$BJV6b\x1b(B", "返金"),
+        ("hz", b"~{VPND~}", "中文"),
+        ("utf-16-le", b"a\x00b\x00", "ab"),
+        ("ibm037", b"  ", ""),
+        ("us-ascii", b"plain", "plain"),
+    ],
+)
+def test_ascii_bytes_are_read_in_a_charset_that_gives_them_another_meaning(
+    charset: str, body: bytes, text: str
+) -> None:
+    assert read_message(f"Content-Type: text/plain; charset={charset}\n\n".encode() + body).new_text == text
+
+
+@few
+@given(
+    st.text(st.sampled_from("ab \t\r\n\x00\x1f\x7f\x80\x85\x86\x9f\xa0\xad\xe4\u200b\u2060\ufeff\ud800😀"))
+)
+def test_every_character_that_must_not_stay_is_removed(text: str) -> None:
+    expected = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", "\n").replace("\xa0", " ")
+    expected = re.sub("[\u00ad\u200b\u2060\ufeff]", "", expected)
+    expected = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "", expected)
+    assert clean(text) == re.sub("[\ud800-\udfff]", "\ufffd", expected)
+
+
+# Parts
+
+
+@few
+@given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf"])).map(b"".join))
+def test_line_ends_of_small_and_large_messages_become_the_same(raw: bytes) -> None:
+    large = normalize_newlines(raw + b"x" * 2**18)
+    assert normalize_newlines(raw + b"x") == large.rstrip(b"x") + b"x"
+
+
+@few
+@given(st.lists(st.sampled_from([b"\n--b", b"--b", b"--", b"\n", b" ", b"\t", b"b", b"-"])).map(b"".join))
+def test_boundaries_are_the_lines_with_only_a_boundary(data: bytes) -> None:
+    pattern = re.compile(rb"\n--b(--)?[ \t]*(?=\n|\Z)")
+    expected = [
+        (line.start(), line.end(), line[1] is not None) for line in pattern.finditer(data, 1, len(data) - 1)
+    ]
+    assert list(_boundary_lines(data, b"b", 1, len(data) - 1)) == expected
+
+
+# Quotations
+
+
+def literal_split(text: str) -> tuple[str, str]:
+    """Return the new and the quoted text, with every pattern of the libraries at every line."""
+    introductions = EmailMessage(text="", languages=list(MAIL_LANGUAGES)).HEADER_REGEX
+    new: list[str] = []
+    quoted: list[str] = []
+    lines = text.split("\n")
+    n_left = MAX_QUOTE_LINES
+    number = 0
+    while number < len(lines):
+        line, stripped = lines[number], lines[number].strip()
+        if is_quoted(line):
+            quoted.append(_MARKS.sub("", line, count=1))
+            number += 1
+            continue
+        length = 0
+        if n_left and 0 < len(stripped) <= MAX_QUOTE_LINE_CHARS and may_introduce(lines, number):
+            n_left -= 1
+            match = introductions.match("\n".join(near.strip() for near in lines[number : number + 6]))
+            alone = not quotequail.quote(stripped, quote_intro_line=True)[0][1]
+            length = match[0].strip("\n").count("\n") + 1 if match else int(alone)
+        if not length:
+            new.append(line)
+            number += 1
+            continue
+        quoted += lines[number : number + length]
+        number += length
+        if not is_quoted(next((near for near in lines[number:] if near.strip()), "")):
+            quoted += [_MARKS.sub("", near, count=1) if is_quoted(near) else near for near in lines[number:]]
+            break
+    return tidied(new), tidied(quoted)
+
+
+def may_introduce(lines: list[str], number: int) -> bool:
+    line = lines[number].strip()
+    return (
+        line.startswith(("--", "__"))
+        or _FIELD.match(line) is not None
+        or any(near.rstrip().endswith(":") for near in lines[number : number + 3])
+    )
+
+
+def tidied(lines: list[str]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
+
+
+LINES = [
+    "text", "", " \t", "a\u3000", "> q", " > q", ">> q", "> > q", ">q", "  > q", "> ", ">",
+    "On Monday, Ann wrote:", "On Monday", "Ann <a@b.c>", "wrote:", "On", "Am 3. Juni schrieb Ann:",
+    "   > On Monday, Ann wrote:", "El lun  escribió:", "Le lundi Ann a écrit :", "2024/06/03 Ann <a@b.c>",
+    "2024年1月2日 写道：", "Den 3. juni skrev Ann:", "3 jun", "skrev Ann:", "Begin forwarded message:",
+    "From: Ann", "*Sent:* Monday", "Von: Ann", "Gesendet: b", "Do: x", "보낸", "사람: a", "받는사람: b",
+    "  :", "*  :",
+    "Name: Bob", "http://example.org", "Hello all:", "ends with a colon: ", "-- ", "--", "__", "_" * 32,
+    "-----Original Message-----", "  --- Forwarded message ---", "-----Oprindelig meddelelse-----", "Fra: a",
+    "[Original Message processed by david", "An b", "Von c", "x" * 201 + ":", "y" * 200,
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(LINES), max_size=12).map("\n".join))
+def test_text_is_separated_as_if_every_line_was_matched_with_every_pattern(text: str) -> None:
+    assert split_quoted_text(text) == literal_split(text)
+
+
+def test_only_the_first_lines_are_matched_with_the_patterns() -> None:
+    for count in (MAX_QUOTE_LINES - 1, MAX_QUOTE_LINES):
+        text = "Name: x\n" * count + "-----Original Message-----\nold"
+        assert split_quoted_text(text) == literal_split(text)
+        assert bool(split_quoted_text(text)[1]) is (count < MAX_QUOTE_LINES)
+
+
+def test_the_patterns_are_those_of_the_library() -> None:
+    whole = EmailMessage(text="", languages=list(MAIL_LANGUAGES)).HEADER_REGEX
+    separator = _HEADER_BLOCK.pattern.rpartition("|")
+    assert whole.pattern == f"{_SENTENCE.pattern}|{separator[0]}|({separator[2]})"
+    assert whole.flags == _SENTENCE.flags == _HEADER_BLOCK.flags
+
+
+@pytest.mark.parametrize(
+    ("key", "start"), [("wrote_header", _SENTENCE_START), ("from_header", _HEADER_BLOCK_START)], ids=str
+)
+@pytest.mark.parametrize("language", MAIL_LANGUAGES)
+def test_every_match_of_a_pattern_begins_as_expected(language: str, key: str, start: re.Pattern[str]) -> None:
+    pattern = MAIL_LANGUAGES[language].get(key, "On |Von:")
+    without_lookahead = re.compile(
+        re.sub(r"^\^\(\?!.*?\)\(\(\?:> ", "^((?:> ", pattern), re.MULTILINE | re.IGNORECASE
+    )
+
+    @settings(max_examples=8, deadline=None, derandomize=True)
+    @given(st.from_regex(without_lookahead))
+    def check(text: str) -> None:
+        window = "\n".join(line.strip() for line in text.lstrip().split("\n"))
+        if without_lookahead.match(window):
+            assert start.match(window.partition("\n")[0])
+
+    check()
+
+
+SENTENCES = [
+    "On x wrote:", "On\nx wrote:", "> on x wrote:", "Am x schrieb yz:", "Dne x napsal(a):",
+    "> El x  escribió:", "Le x a écrit:", "Il x ha scritto:", "Op x schreef:", "Dnia x napisał(a):",
+    "2024年1月2日(月) 10:00 x <y>:", "3 jan skrev yz:",
+    *(f"{day} x skrev yz:" for day in
+      ("Den", "man", "Tir", "Ons", "Tor", "Fre", "Lør", "Søn", "3.", "Mån", "tis", "LÖR", "Sön")),
+]  # fmt: skip
+HEADERS = [
+    "From: a\nTo: b", "** Organización: a\nDe: b", "  :\nCc : b", "Do:", "보낸\n사람: a\n제목: b",
+    "받는\n사람: a\n제목: b", "-----Oprindelig meddelelse-----\nFra: a\nSendt: b",
+    "[Original Message processed by david 4\nVon a\nAn b", "> original message processed by david 4\nVon\nAn",
+    "-----Original Message-----",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "start", "windows"),
+    [(_SENTENCE, _SENTENCE_START, SENTENCES), (_HEADER_BLOCK, _HEADER_BLOCK_START, HEADERS)],
+    ids=["sentences", "headers"],
+)
+def test_a_match_begins_as_expected_in_every_language(
+    pattern: re.Pattern[str], start: re.Pattern[str], windows: list[str]
+) -> None:
+    assert [window for window in windows if not pattern.match(window)] == []
+    assert [window for window in windows if not start.match(window.partition("\n")[0])] == []
+
+
+@pytest.mark.parametrize("pattern", COMPILED_PATTERNS, ids=lambda pattern: pattern.pattern)
+def test_a_line_introduces_a_quotation_if_quotequail_recognizes_it(pattern: re.Pattern[str]) -> None:
+    @settings(max_examples=4, deadline=None, derandomize=True)
+    @given(st.from_regex(pattern), st.sampled_from(["", "> ", "x"]))
+    def check(text: str, before: str) -> None:
+        line = f"{before}{text}".replace("\n", " ").strip()
+        if line:
+            assert _introduces_alone(line) is not bool(quotequail.quote(line, quote_intro_line=True)[0][1])
+
+    check()
+
+
+# HTML
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ('<p class="a" hidden="">x</p>y', "y"),
+        ("<p class=a hidden>x</p>y", "y"),
+        ('<P ID="a" STYLE="Display: None">x</P>y', "y"),
+        ('<p style="color:red" style="display:none">x</p>y', "x\ny"),
+        ('<p style="&#100;isplay:none">x</p>y', "y"),
+        ('<p title="a > b" style="display:none">x</p>y', "y"),
+        ('<p title="a" style="display:none"/>x</p>y', "y"),
+        ('<p title="a"style="display:none">x</p>y', "y"),
+        ('<p title="a" style="display:none>x</p>y', ""),
+        ('<div class="gmail_quote">q\n\tr</div>s', "> q r\ns"),
+        ("<p>a\n\t b\u3000c</p><pre>a\n\t b\u3000c</pre>", "a b c\na\nb c"),
+        ("<STYLE>x</STYLE>y<!-- z --><ScRiPt>u</sCrIpT >v", "yv"),
+        ("<ſtyle>x</ſtyle>y", "<ſtyle>xy"),
+        ("É<STYLE>x</style>y<script>z", "Éy"),
+    ],
+)
+def test_attributes_in_every_notation_are_read(html: str, text: str) -> None:
+    assert html_to_text(html, Diagnostics()) == text
