@@ -35,7 +35,9 @@ from app.learners import api as learners
 from app.limits.rates import RateLimiter
 from app.registry import api as registry
 from app.routing import api as routing
+from app.routing.message_router import MessageRouter
 from app.routing.schemas import MessageJson
+from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
 from app.serving.catalog import Catalog
 from app.serving.decision_writer import DecisionWriter
@@ -77,13 +79,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, uses)
         app.state.rates = RateLimiter(settings)
-        app.state.decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
-        app.state.decision_writer.start()
+        decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
+        decision_writer.start()
+        shadows = ShadowRecorder(context.db, app.state.catalog, app.state.loaded)
+        shadows.start()
+        app.state.message_router = MessageRouter(
+            context, app.state.catalog, app.state.loaded, decision_writer, shadows
+        )
         app.state.event_streams = EventStreams(context.db, settings, lambda: bool(app.state.draining))
         app.state.routed_versions = RoutedVersions(context, app.state.loaded)
         yield
         await app.state.event_streams.close()
-        await app.state.decision_writer.stop()
+        await decision_writer.stop()
+        await shadows.stop()
         await app.state.catalog.stop()
         app.state.rates.close()
         await to_thread.run_sync(uses.stop)
@@ -100,7 +108,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.draining = False
     app.add_middleware(CatalogExpiry)  # the innermost
-    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT])
+    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT, routing.DIRECT])
     if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import in_process
 import postgres
+from message_routing import InProcessRouting, message_routing
 
 from app.context import AppContext
 from app.db import schema, tables
@@ -41,7 +42,6 @@ from app.maintenance import expired_rows
 from app.maintenance.storage_setup import prepare_storage
 from app.routing import service
 from app.routing.schemas import RouterPut
-from app.serving.loaded_models import LoadedModels
 from app.settings import Settings
 from app.storage import LocalStorage
 from app.training import service as training
@@ -109,9 +109,14 @@ def main() -> None:
 
 def measure(ctx: AppContext, sizes: list[int], per_day: int) -> None:
     """Measure at each number of rows, and print the results."""
-    loaded = LoadedModels(ctx.storage, 1)
     make_router(ctx)
-    make_templates(ctx, loaded)
+    with message_routing(ctx) as routing:
+        measure_growth(ctx, routing, sizes, per_day)
+
+
+def measure_growth(ctx: AppContext, routing: InProcessRouting, sizes: list[int], per_day: int) -> None:
+    """Measure with a router and no decisions."""
+    make_templates(ctx, routing)
     results: dict[int, dict[str, Times]] = {}
     total = sizes[-1]
     filled = 0
@@ -120,7 +125,7 @@ def measure(ctx: AppContext, sizes: list[int], per_day: int) -> None:
         fill(ctx, filled + 1, size, total)
         filled = size
         print(f"filled to {size:,} rows in {time.perf_counter() - started:.0f} s", flush=True)
-        results[size] = operations(ctx, loaded, size)
+        results[size] = operations(ctx, routing, size)
     print_times(results, per_day)
     print_bytes(ctx, per_day)
 
@@ -148,11 +153,11 @@ def message(rng: random.Random) -> MailDocument:
     return read_message(f"{head}\r\n\r\n{words}".encode())
 
 
-def make_templates(ctx: AppContext, loaded: LoadedModels) -> None:
+def make_templates(ctx: AppContext, routing: InProcessRouting) -> None:
     """Route messages, and keep their decisions for the copies."""
     rng = random.Random(1)  # noqa: S311 - no secret
     for _ in range(TEMPLATES):
-        service.route(ctx, loaded, ROUTER, message(rng), explain=False)
+        routing.route(ROUTER, message(rng))
     with ctx.db.write() as tx:
         tx.session.execute(
             text(
@@ -176,7 +181,7 @@ def fill(ctx: AppContext, first: int, last: int, total: int) -> None:
         connection.execute(text("CHECKPOINT"))
 
 
-def operations(ctx: AppContext, loaded: LoadedModels, size: int) -> dict[str, Times]:
+def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[str, Times]:
     """Measure every operation on the table as it is."""
     rng = random.Random(size)  # noqa: S311 - no secret
     with ctx.db.read() as session:
@@ -185,7 +190,7 @@ def operations(ctx: AppContext, loaded: LoadedModels, size: int) -> dict[str, Ti
     mails = [message(rng) for _ in range(REPEATS)]
 
     def route(mail: MailDocument) -> None:
-        service.route(ctx, loaded, ROUTER, mail, explain=False)
+        routing.route(ROUTER, mail)
 
     return {
         "route a new message": timed(mails, route),

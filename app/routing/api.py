@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from anyio import to_thread
-from fastapi import BackgroundTasks, Query, Request
+from fastapi import Query, Response
 
 from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, resource, responses
+from app.http.direct_routes import Direct, DirectRoute, JsonResponse
 from app.http.errors import TooLarge
 from app.http.json_body import parse
 from app.http.paging import PageQuery
-from app.http.request_head import head_of, refuse_encoding
+from app.http.request_head import refuse_encoding
 from app.http.schemas import DecisionId, RouterName
 from app.http.validation import BodyValidator
 from app.routing import router_versions, service
+from app.routing.message_router import MessageRouter
 from app.routing.schemas import (
     Decision,
     DecisionPage,
@@ -35,6 +36,11 @@ decisions = resource("decisions")
 
 _MESSAGE = BodyValidator(MessageJson)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
+_MEDIA_TYPES = {
+    "application/octet-stream": _BINARY,
+    "message/rfc822": _BINARY,
+    "application/json": {"schema": {"$ref": "#/components/schemas/MessageJson"}},
+}
 
 
 @router.put(
@@ -86,22 +92,11 @@ def delete(ctx: Context, name: RouterName) -> None:
     dependencies=[PredictScope],
     responses=responses(404, 409),
     response_description="The decision.",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/octet-stream": _BINARY,
-                "message/rfc822": _BINARY,
-                "application/json": {"schema": {"$ref": "#/components/schemas/MessageJson"}},
-            },
-        }
-    },
+    response_model=Decision,
+    openapi_extra={"requestBody": {"required": True, "content": _MEDIA_TYPES}},
 )
 async def route_message(
-    ctx: Context,
-    loaded: Loaded,
-    request: Request,
-    background: BackgroundTasks,
+    request: Direct,
     name: RouterName,
     explain: Annotated[
         bool | None,
@@ -110,7 +105,7 @@ async def route_message(
             "Default: the setting of the router."
         ),
     ] = None,
-) -> Decision:
+) -> Response:
     """Route a message.
 
     Send a raw message (RFC 5322), or a message as JSON. The response states the departments and destinations
@@ -120,19 +115,26 @@ async def route_message(
     defects. If you send the same message again (same Message-ID and body), the API returns the first
     decision.
     """
-    refuse_encoding(head_of(request))
-    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    limit = ctx.settings.max_message_bytes
-    if media_type == "application/json":
-        limit = min(limit, ctx.settings.max_body_bytes)
-    body, truncated = await _read_up_to(request, limit)
-    mail = await to_thread.run_sync(_read_mail, media_type, body, truncated)
-    decision, is_new = await to_thread.run_sync(
-        lambda: service.route(ctx, loaded, name, mail, explain=explain)
+    refuse_encoding(request.head)
+    settings = request.context.settings
+    is_json = request.head.media_type == "application/json"
+    limit = (
+        min(settings.max_message_bytes, settings.max_body_bytes) if is_json else settings.max_message_bytes
     )
-    if is_new:
-        background.add_task(service.record_shadow, ctx, loaded, decision.decision_id, mail)
-    return decision
+    body, truncated = await request.body_up_to(limit)
+    message_router: MessageRouter = request.state.message_router
+    decision = await message_router.route(
+        name,
+        lambda: _read_json(body, truncated) if is_json else _read_raw(body, truncated),
+        n_bytes=len(body),
+        explain=explain,
+    )
+    return JsonResponse(decision)
+
+
+DIRECT = DirectRoute(
+    "routers", "messages", "routers_route_message", "predict", frozenset(_MEDIA_TYPES), route_message
+)
 
 
 @router.get(
@@ -188,27 +190,8 @@ def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> Reco
     return service.give_feedback(ctx.db, decision_id, body)
 
 
-async def _read_up_to(request: Request, limit: int) -> tuple[bytes, bool]:
-    """Return the first bytes of a body, and whether the body is longer. The other bytes are discarded.
-
-    A message that is too long is still routed, by its first bytes.
-    """
-    first_bytes = bytearray()
-    received = 0
-    async for chunk in request.stream():
-        received += len(chunk)
-        first_bytes += chunk[: limit - len(first_bytes)]
-    return bytes(first_bytes), received > limit
-
-
-def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:
-    if media_type == "application/json":
-        if truncated:
-            raise TooLarge(
-                f"a JSON message may have at most {len(body):,} bytes; send the raw message as message/rfc822"
-            )
-        message = _parse_json(body)
-        return read_json_email(message.email, message.raw_email)
+def _read_raw(body: bytes, truncated: bool) -> MailDocument:
+    """Read a raw message. A message that is too long is still routed, by its first bytes."""
     mail = read_message(body)
     if truncated:
         mail = replace(
@@ -219,7 +202,11 @@ def _read_mail(media_type: str, body: bytes, truncated: bool) -> MailDocument:
     return mail
 
 
-def _parse_json(body: bytes) -> MessageJson:
+def _read_json(body: bytes, truncated: bool) -> MailDocument:
+    if truncated:
+        raise TooLarge(
+            f"a JSON message may have at most {len(body):,} bytes; send the raw message as message/rfc822"
+        )
     value = parse(body, replace_surrogates=True, documents=MessageJson.documents)
     message: MessageJson = _MESSAGE.validate(value)
-    return message
+    return read_json_email(message.email, message.raw_email)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from app.routing.schemas import Department, Disposition, RouterPut
-from app.serving.schemas import RankedLabel
-from models.pipeline import Pipeline, Prediction
+from app.routing.schemas import Disposition, RouterPut
+from models.pipeline import Ranking
 
 
-@dataclass(frozen=True)
+class RankedLabel(NamedTuple):
+    """A label with its score and its rank, from 1 for the highest score."""
+
+    label: str
+    score: float
+    rank: int
+
+
+class Department(NamedTuple):
+    """A selected label with its destination, its score and its rank."""
+
+    label: str
+    destination: str
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
 class RoutingOutcome:
     """The result of a router's rules for one message.
 
@@ -24,24 +42,30 @@ class RoutingOutcome:
     destinations: list[str]
 
 
-def apply_rules(config: RouterPut, pipeline: Pipeline, prediction: Prediction) -> RoutingOutcome:
-    """Apply the rules of a router to a prediction that ranks all labels."""
-    predicted = set(prediction.labels)
-    best_first = [(label, score) for label, score in prediction.ranking if label in predicted]
-    departments = [
-        Department(label=label, destination=config.destinations.get(label, config.fallback), score=score)
-        for label, score in best_first[: config.at_most]
-    ]
-    if not departments:
+def apply_rules(
+    config: RouterPut, thresholds: Mapping[str, float], predicted: Sequence[RankedLabel]
+) -> RoutingOutcome:
+    """Apply the rules of a router.
+
+    Args:
+        config: the router.
+        thresholds: for each label, the score above which it is predicted.
+        predicted: the predicted labels, best first.
+    """
+    selected = predicted[: config.at_most]
+    if not selected:
         return fallback_outcome(config)
-    thresholds = dict(zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True))
-    margin = min(department.score - thresholds[department.label] for department in departments)
-    needs_review = config.review_below is not None and margin < config.review_below
-    return RoutingOutcome(
-        "review" if needs_review else "routed",
-        departments,
-        list(dict.fromkeys(department.destination for department in departments)),
-    )
+    departments = [
+        Department(label, config.destinations.get(label, config.fallback), score, rank)
+        for label, score, rank in selected
+    ]
+    disposition: Disposition = "routed"
+    if config.review_below is not None:
+        margin = min(score - thresholds[label] for label, score, _ in selected)
+        if margin < config.review_below:
+            disposition = "review"
+    destinations = list(dict.fromkeys(department.destination for department in departments))
+    return RoutingOutcome(disposition, departments, destinations)
 
 
 def fallback_outcome(config: RouterPut) -> RoutingOutcome:
@@ -49,19 +73,40 @@ def fallback_outcome(config: RouterPut) -> RoutingOutcome:
     return RoutingOutcome("fallback", [], [config.fallback])
 
 
-def decision_ranking(prediction: Prediction, outcome: RoutingOutcome, top: int) -> list[RankedLabel]:
+def predicted_labels(labels: Sequence[str], ranking: Ranking, i: int = 0) -> list[RankedLabel]:
+    """Return the predicted labels of a document, best first.
+
+    Args:
+        labels: the labels of the pipeline.
+        ranking: ranks all labels.
+        i: index of the document.
+    """
+    numbers = set(ranking.label_sets[i])
+    if not numbers:
+        return []
+    scores = ranking.scores[i]
+    return [
+        RankedLabel(labels[number], float(scores[position]), position + 1)
+        for position, number in enumerate(ranking.order[i].tolist())
+        if number in numbers
+    ]
+
+
+def decision_ranking(
+    labels: Sequence[str], ranking: Ranking, outcome: RoutingOutcome, top: int
+) -> list[RankedLabel]:
     """Return the part of the ranking that a decision contains.
 
     With thousands of labels, the whole ranking would be most of the size of the database.
 
     Args:
-        prediction: ranks all labels.
+        labels: the labels of the pipeline.
+        ranking: ranks all labels for one document.
         outcome: the selected departments, which are included at any rank.
         top: number of labels with the highest scores that are included.
     """
-    departments = {department.label for department in outcome.departments}
-    return [
-        RankedLabel(label=label, score=score, rank=rank)
-        for rank, (label, score) in enumerate(prediction.ranking, start=1)
-        if rank <= top or label in departments
+    best = zip(ranking.order[0, :top].tolist(), ranking.scores[0, :top].tolist(), strict=True)
+    included = [RankedLabel(labels[number], score, rank) for rank, (number, score) in enumerate(best, 1)]
+    return included + [
+        RankedLabel(label, score, rank) for label, _, score, rank in outcome.departments if rank > top
     ]

@@ -1,51 +1,25 @@
-"""Creates and deletes routers, routes messages, and records decisions and feedback."""
+"""Creates and deletes routers, and reads and changes decisions."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database
-from app.db.upsert import insert_if_absent, upsert
-from app.http.errors import ApiError, Conflict, Invalid, NotFound
+from app.db.upsert import upsert
+from app.http.errors import Invalid, NotFound
 from app.http.paging import Page, by_name, newest_first_up_to
 from app.ids import new_id
-from app.metrics import FALLBACKS
 from app.registry import service as registry
-from app.routing.decision_rules import RoutingOutcome, apply_rules, decision_ranking, fallback_outcome
-from app.routing.schemas import (
-    Decision,
-    DecisionPage,
-    Feedback,
-    MessageSummary,
-    RecordedDecision,
-    Router,
-    RouterPage,
-    RouterPut,
-    ShadowDecision,
-)
+from app.routing.schemas import DecisionPage, Feedback, RecordedDecision, Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
-from app.serving.instances import mail_to_text
-from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
-from app.serving.prediction import label_explanations, load_version, ranked_labels
-from models.mail import MailDocument
-from models.pipeline import Pipeline, Prediction
-
-log = structlog.get_logger()
-
-RECORD_ATTEMPTS = 5
-"""How often to record a decision. Each attempt but the first follows the deletion of another decision."""
-
-SHADOW_RANKING = 10
-"""Number of labels in the recorded ranking of a shadow version."""
+from app.serving.loaded_models import VersionReference
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
@@ -119,127 +93,31 @@ def delete(db: Database, name: str) -> None:
         tx.session.delete(_get_router_or_404(tx.session, name, lock=True))
 
 
-def route(
-    ctx: AppContext, loaded: LoadedModels, name: str, mail: MailDocument, *, explain: bool | None
-) -> tuple[Decision, bool]:
-    """Route a message and record the decision.
+def find_response(db: Database, router_id: str, key: str) -> dict[str, Any] | None:
+    """Return the stored decision of a router on a message, or None if there is none."""
+    with db.read() as session:
+        return session.scalars(
+            select(tables.Decision.response).where(
+                tables.Decision.router_id == router_id, tables.Decision.message_key == key
+            )
+        ).one_or_none()
+
+
+@retry_deadlocks
+def record_shadows(db: Database, shadows: Mapping[str, dict[str, Any]]) -> None:
+    """Record what shadow versions predict.
 
     Args:
-        ctx: the application context.
-        loaded: the loaded models.
-        name: name of the router.
-        mail: the message.
-        explain: whether to explain the decision; None for the setting of the router.
-
-    Returns:
-        The decision, and whether it is new. A message that was routed before gets its first decision.
+        db: the database.
+        shadows: the predictions by the id of the decision. Decisions that were deleted are ignored.
     """
-    key = message_key(mail)
-    with ctx.db.read() as session:
-        router = _get_router_or_404(session, name)
-        earlier = _find_decision(session, router.id, key)
-    if earlier is not None:
-        return earlier, False
-    config = RouterPut.model_validate(router.config)
-    explain = config.explain if explain is None else explain
-    decision = _decide(ctx, loaded, name, config, mail, explain=explain)
-    values: dict[str, Any] = {
-        "id": decision.decision_id,
-        "router_id": router.id,
-        "router": router.name,
-        "message_key": key,
-        "response": decision.model_dump(
-            mode="json",
-            exclude_none=True,
-            # The terms of an explanation are words of the message.
-            exclude=set() if ctx.settings.keep_decision_text else {"explanation"},
-        ),
-    }
-    return _record(ctx.db, decision, values)
-
-
-def _decide(
-    ctx: AppContext, loaded: LoadedModels, name: str, config: RouterPut, mail: MailDocument, *, explain: bool
-) -> Decision:
-    """Return the decision on a message: the fallback if the version cannot be loaded or cannot read mail."""
-    try:
-        version, found = load_version(ctx, loaded, config.model, config.version)
-        prediction = _predict(version, found.pipeline, mail, explain=explain)
-    except ArtifactUnavailable as error:
-        return _decide_without_model(ctx, name, config, error.version, mail, error.detail)
-    except _CannotReadMailError as error:
-        return _decide_without_model(ctx, name, config, version, mail, str(error))
-    readable = any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
-    outcome = apply_rules(config, found.pipeline, prediction) if readable else fallback_outcome(config)
-    return _build_decision(ctx, name, version, outcome, prediction, mail)
-
-
-def _decide_without_model(
-    ctx: AppContext,
-    name: str,
-    config: RouterPut,
-    version: VersionReference,
-    mail: MailDocument,
-    reason: str,
-) -> Decision:
-    # Somebody must read the message, although nobody may notice the version for days.
-    log.error("routing.fallback", router=name, reason=reason)
-    FALLBACKS.labels(name).inc()
-    decision = _build_decision(ctx, name, version, fallback_outcome(config), None, mail)
-    decision.fallback_reason = reason
-    return decision
-
-
-def _record(db: Database, decision: Decision, values: dict[str, Any]) -> tuple[Decision, bool]:
-    """Record a decision, or return the one that a concurrent request has recorded for the same message."""
-    for _ in range(RECORD_ATTEMPTS):
-        with db.write() as tx:
-            if insert_if_absent(tx, tables.Decision, created_at=tx.now, **values):
-                return decision, True
-            first = _find_decision(tx.session, values["router_id"], values["message_key"])
-        if first is not None:
-            return first, False
-        # The other decision was deleted after the INSERT had found it.
-    raise Conflict(
-        f"the decision on this message by router {decision.router} was deleted at the same time; send the "
-        "message again",
-        code="conflict",
-    )
-
-
-def record_shadow(ctx: AppContext, loaded: LoadedModels, decision_id: str, mail: MailDocument) -> None:
-    """Record the prediction of the shadow version of a router. Runs after the response was sent."""
-    try:
-        with ctx.db.read() as session:
-            row = session.get(tables.Decision, decision_id)
-            if row is None:  # deleted in the meantime
-                return
-            router = _get_router_or_404(session, row.router)
-        config = RouterPut.model_validate(router.config)
-        if config.shadow is None:
-            return
-        version, found = load_version(ctx, loaded, config.model, config.shadow)
-        prediction = _predict(version, found.pipeline, mail, explain=False)
-    except (ApiError, _CannotReadMailError) as error:
-        # The routing must not depend on the shadow version, which is for comparison only.
-        log.warning("shadow.unavailable", decision_id=decision_id, reason=str(error))
-        return
-    shadow = ShadowDecision(
-        version=version.version,
-        labels=prediction.labels,
-        ranking=ranked_labels(prediction.ranking[:SHADOW_RANKING]),
-    )
-    with ctx.db.write() as tx:
-        tx.session.execute(
-            update(tables.Decision)
-            .where(tables.Decision.id == decision_id)
-            .values(shadow=shadow.model_dump(mode="json"))
-        )
-
-
-def message_key(mail: MailDocument) -> str:
-    """Return a key that is equal for equal messages: a digest of the Message-ID and the body."""
-    return hashlib.sha256(f"{mail.message_id or ''}\n{mail.body_digest}".encode()).hexdigest()
+    with db.write() as tx:
+        for decision_id in sorted(shadows):  # other processes lock the rows in the same order
+            tx.session.execute(
+                update(tables.Decision)
+                .where(tables.Decision.id == decision_id)
+                .values(shadow=shadows[decision_id])
+            )
 
 
 def page_decisions(db: Database, name: str, page: Page) -> DecisionPage:
@@ -275,72 +153,18 @@ def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDec
         return _decision_to_response(row)
 
 
-class _CannotReadMailError(Exception):
-    """A version cannot read mail, because it was trained on numeric features."""
-
-    def __init__(self, version: tables.ModelVersion) -> None:
-        super().__init__(
-            f"version {version.version} of {version.model} was trained on numeric features and cannot read "
-            "e-mail; use a version trained on text or e-mail"
-        )
+def cannot_read_mail(version: VersionReference) -> str:
+    """Return why a version that was trained on numeric features cannot decide on messages."""
+    return (
+        f"version {version.version} of {version.model} was trained on numeric features and cannot read "
+        "e-mail; use a version trained on text or e-mail"
+    )
 
 
 def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
     if version.description["features"]["kind"] == "numeric":
-        message = str(_CannotReadMailError(version))
+        message = cannot_read_mail(version)
         raise Invalid(message, errors=[(pointer, message)])
-
-
-def _predict(
-    version: tables.ModelVersion, pipeline: Pipeline, mail: MailDocument, *, explain: bool
-) -> Prediction:
-    explain = explain and pipeline.learner.can_explain  # a message is routed even without an explanation
-    if pipeline.kind_ == "email":
-        return pipeline.predict([mail], explain=explain)[0]
-    if pipeline.kind_ == "text":
-        return pipeline.predict([mail_to_text(mail)], explain=explain)[0]
-    # An alias that the router uses was moved to this version.
-    raise _CannotReadMailError(version)
-
-
-def _build_decision(
-    ctx: AppContext,
-    router: str,
-    version: VersionReference,
-    outcome: RoutingOutcome,
-    prediction: Prediction | None,
-    mail: MailDocument,
-) -> Decision:
-    ranking = decision_ranking(prediction, outcome, ctx.settings.decision_ranking) if prediction else []
-    ranked = {item.label for item in ranking}
-    explanations = [item for item in prediction.explanation if item.label in ranked] if prediction else []
-    return Decision(
-        decision_id=new_id("dec"),
-        router=router,
-        model=version.model,
-        version=version.version,
-        disposition=outcome.disposition,
-        departments=outcome.departments,
-        destinations=outcome.destinations,
-        ranking=ranking,
-        explanation=label_explanations(explanations) or None,
-        message=MessageSummary(
-            message_id=mail.message_id,
-            subject=mail.subject if ctx.settings.keep_decision_text else None,
-            automated=mail.automated,
-            defects=list(mail.defects),
-            truncated=mail.truncated,
-        ),
-    )
-
-
-def _find_decision(session: Session, router_id: str, key: str) -> Decision | None:
-    row = session.scalars(
-        select(tables.Decision).where(
-            tables.Decision.router_id == router_id, tables.Decision.message_key == key
-        )
-    ).one_or_none()
-    return None if row is None else Decision.model_validate(row.response)
 
 
 def _get_router_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:

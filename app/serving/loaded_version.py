@@ -32,6 +32,7 @@ class LoadedVersion:
         encoder: writes its predictions as JSON.
         ranking_cost: estimates how long its rankings take.
         explanation_cost: estimates how long its predictions with explanations or quick voting take.
+        message_cost: estimates how long it takes to read and rank a message.
     """
 
     pipeline: Pipeline
@@ -39,6 +40,7 @@ class LoadedVersion:
     encoder: ResponseEncoder
     ranking_cost: CostEstimate = field(default_factory=CostEstimate)
     explanation_cost: CostEstimate = field(default_factory=CostEstimate)
+    message_cost: CostEstimate = field(default_factory=CostEstimate)
 
 
 def load(path: Path) -> LoadedVersion:

@@ -6,6 +6,8 @@ SQLite has only one writer at a time.
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -21,6 +23,7 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
+from app.db.upsert import insert_if_absent
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments
@@ -32,7 +35,8 @@ from app.registry import service as registry
 from app.registry.publishing import NewVersion
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
-from app.routing.schemas import Decision, MessageSummary, RouterPut
+from app.routing.schemas import RouterPut
+from app.serving.decision_writer import DecisionRow, DecisionWriter
 from app.storage import StoredFile
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
@@ -316,39 +320,55 @@ def in_process_cancel_all(ctx: AppContext) -> None:
             job.state = "cancelled"
 
 
-def record(message_key: str) -> Request:
-    """Record a decision about a message, as two requests with the same message do at the same time."""
+def insert_decision(content: str, *, fails: bool = False) -> Request:
+    """Insert a decision about a message, as another process does."""
 
-    def request(ctx: AppContext) -> tuple[str, bool]:
-        decision = Decision(
-            decision_id=new_id("dec"),
-            router="desk",
-            model="m",
-            version=1,
-            disposition="routed",
-            departments=[],
-            destinations=[],
-            ranking=[],
-            message=MessageSummary(automated=False, defects=[], truncated=False),
-        )
-        values = {
-            "id": decision.decision_id,
-            "router_id": "rtr_1",
-            "router": "desk",
-            "message_key": message_key,
-            "response": decision.model_dump(mode="json", exclude_none=True),
-        }
-        recorded, is_new = routing._record(ctx.db, decision, values)
-        return recorded.decision_id, is_new
+    def request(ctx: AppContext) -> None:
+        with ctx.db.write() as tx:
+            insert_if_absent(
+                tx,
+                tables.Decision,
+                id=new_id("dec"),
+                router_id="rtr_1",
+                router="desk",
+                message_key="k",
+                response={"from": content},
+                created_at=tx.now,
+            )
+            if fails:
+                raise Conflict("failed", code="conflict")
 
     return request
+
+
+def write_decision(content: str) -> Request:
+    """Record a decision about the same message; returns the stored one of the other process."""
+
+    async def write(db: Database) -> Any:
+        writer = DecisionWriter(db, 10)
+        writer.start()
+        try:
+            row = DecisionRow(new_id("dec"), "rtr_1", "desk", "k", json.dumps({"from": content}))
+            return await writer.write(row)
+        finally:
+            await writer.stop()
+
+    return lambda ctx: asyncio.run(write(ctx.db))
 
 
 def test_the_same_message_twice_at_once_has_one_decision(
     ctx: AppContext, overlapping: Callable[..., tuple[Any, Any]]
 ) -> None:
-    (first, is_new), (second, is_second_new) = overlapping(record("k"), record("k"))
-    assert first == second
-    assert (is_new, is_second_new) == (True, False)
+    assert overlapping(insert_decision("one"), write_decision("two")) == (None, ({"from": "one"}, False))
     with ctx.db.read() as session:
-        assert session.scalar(select(func.count()).select_from(tables.Decision)) == 1
+        assert list(session.scalars(select(tables.Decision.response))) == [{"from": "one"}]
+
+
+def test_a_message_whose_first_decision_was_rolled_back_has_the_second_one(
+    ctx: AppContext, overlapping: Callable[..., tuple[Any, Any]]
+) -> None:
+    failing = insert_decision("one", fails=True)
+    first, second = overlapping(failing, write_decision("two"), hold="INSERT INTO decisions")
+    assert (first, second) == ("conflict", (None, True))
+    with ctx.db.read() as session:
+        assert list(session.scalars(select(tables.Decision.response))) == [{"from": "two"}]

@@ -8,6 +8,7 @@ from typing import Any
 
 import in_process
 import pytest
+from message_routing import message_routing
 
 from app.context import AppContext
 from app.db import tables
@@ -15,7 +16,6 @@ from app.http.paging import Page
 from app.ids import new_id
 from app.routing import service
 from app.routing.schemas import RouterPut
-from app.serving.loaded_models import LoadedModels
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 from models.mail import MailDocument, read_message
@@ -40,12 +40,11 @@ def ctx_with_router(ctx: AppContext) -> AppContext:
     in_process.work(ctx)
     assert training.get(ctx.db, job.id).state == "succeeded"
     service.put(ctx.db, "desk", RouterPut(model="m", fallback="front@example.org", shadow=1))
-    return replace(ctx, settings=ctx.settings.model_copy(update={"decision_ranking": TOP}))
+    return with_settings(ctx, decision_ranking=TOP)
 
 
-@pytest.fixture
-def loaded(ctx: AppContext) -> LoadedModels:
-    return LoadedModels(ctx.storage, 2)
+def with_settings(ctx: AppContext, **settings: Any) -> AppContext:
+    return replace(ctx, settings=ctx.settings.model_copy(update=settings))
 
 
 def message(words: str) -> MailDocument:
@@ -53,28 +52,23 @@ def message(words: str) -> MailDocument:
 
 
 def test_a_decision_has_the_top_of_the_ranking_and_is_the_same_for_the_same_message(
-    ctx_with_router: AppContext, loaded: LoadedModels
+    ctx_with_router: AppContext,
 ) -> None:
     ctx = ctx_with_router
     mail = message("word7")
-    decision, is_new = service.route(ctx, loaded, "desk", mail, explain=False)
-    assert is_new
-    assert [item.rank for item in decision.ranking] == list(range(1, TOP + 1))
-    assert [item.score for item in decision.ranking] == sorted(
-        (item.score for item in decision.ranking), reverse=True
-    )
-    assert service.route(ctx, loaded, "desk", mail, explain=False) == (decision, False)
+    with message_routing(ctx) as routing:
+        decision = routing.decide("desk", mail)
+        assert [item.rank for item in decision.ranking] == list(range(1, TOP + 1))
+        scores = [item.score for item in decision.ranking]
+        assert scores == sorted(scores, reverse=True)
+        assert routing.decide("desk", mail) == decision
     # The repetition is the same after the setting was changed.
-    wider = replace(ctx, settings=ctx.settings.model_copy(update={"decision_ranking": 30}))
-    assert service.route(wider, loaded, "desk", mail, explain=False) == (decision, False)
+    with message_routing(with_settings(ctx, decision_ranking=30)) as routing:
+        assert routing.decide("desk", mail) == decision
     assert service.get_decision(ctx.db, decision.decision_id).ranking == decision.ranking
     with ctx.db.read() as session:
         row = session.get_one(tables.Decision, decision.decision_id)
         assert len(row.response["ranking"]) == TOP
-    service.record_shadow(ctx, loaded, decision.decision_id, mail)
-    shadow = service.get_decision(ctx.db, decision.decision_id).shadow
-    assert shadow is not None
-    assert len(shadow.ranking) <= service.SHADOW_RANKING
 
 
 def stored_decisions(ctx: AppContext, n: int, **response: Any) -> list[str]:

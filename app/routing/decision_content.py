@@ -1,0 +1,91 @@
+"""The content of a decision: the JSON object that the API returns and the database stores.
+
+It is built without the models of ``app.routing.schemas``, which document it: validating and serializing them
+would take longer than the prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app.ids import new_id
+from app.routing.decision_rules import RankedLabel, RoutingOutcome
+from models.mail import MailDocument
+from models.pipeline import Explanation
+
+Content = dict[str, Any]
+"""A JSON object as documented by ``app.routing.schemas.Decision``."""
+
+
+def decision_content(
+    router: str,
+    model: str,
+    version: int,
+    outcome: RoutingOutcome,
+    message: Content,
+    *,
+    ranking: Sequence[RankedLabel] = (),
+    explanation: Sequence[Explanation] = (),
+    fallback_reason: str | None = None,
+) -> Content:
+    """Return a new decision. Fields without a value are left out.
+
+    Args:
+        router: name of the router.
+        model: name of the model that decided.
+        version: number of the version that decided.
+        outcome: the result of the router's rules.
+        message: the summary of the message.
+        ranking: the labels with the highest scores.
+        explanation: explanations of predicted labels.
+        fallback_reason: why the version could not decide; None if it decided.
+    """
+    content: Content = {
+        "decision_id": new_id("dec"),
+        "router": router,
+        "model": model,
+        "version": version,
+        "disposition": outcome.disposition,
+        "departments": [
+            {"label": label, "destination": destination, "score": score}
+            for label, destination, score, _ in outcome.departments
+        ],
+        "destinations": outcome.destinations,
+        "ranking": ranking_content(ranking),
+    }
+    if explanation:
+        content["explanation"] = [
+            {
+                "label": item.label,
+                "terms": [{"term": term, "weight": weight} for term, weight in item.terms],
+            }
+            for item in explanation
+        ]
+    if fallback_reason is not None:
+        content["fallback_reason"] = fallback_reason
+    content["message"] = message
+    return content
+
+
+def message_content(mail: MailDocument, *, keep_text: bool) -> Content:
+    """Return the summary of a message.
+
+    Args:
+        mail: the message.
+        keep_text: whether the summary contains text of the message.
+    """
+    content: Content = {}
+    if mail.message_id is not None:
+        content["message_id"] = mail.message_id
+    if keep_text:
+        content["subject"] = mail.subject
+    content["automated"] = mail.automated
+    content["defects"] = mail.defects
+    content["truncated"] = mail.truncated
+    return content
+
+
+def ranking_content(ranking: Iterable[RankedLabel]) -> list[Content]:
+    """Return a ranking, best first."""
+    return [{"label": label, "score": score, "rank": rank} for label, score, rank in ranking]

@@ -1,0 +1,229 @@
+"""Routes messages and records the decisions.
+
+If the version of a router is in memory, a message needs no database before its decision is recorded: the
+INSERT finds an earlier decision on the same message. Otherwise the earlier decision is looked up first, so
+that the repetition of a message does not wait for the version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+
+import structlog
+from anyio import to_thread
+from pydantic_core import to_json
+
+from app.context import AppContext
+from app.http.errors import NotFound
+from app.metrics import FALLBACKS
+from app.routing import service
+from app.routing.decision_content import Content, decision_content, message_content
+from app.routing.decision_rules import apply_rules, decision_ranking, fallback_outcome, predicted_labels
+from app.routing.schemas import Decision, RouterPut
+from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
+from app.routing.shadows import ShadowMessage, ShadowRecorder
+from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
+from app.serving.costs import run_in_prediction_thread, run_measured
+from app.serving.decision_writer import DecisionRow, DecisionWriter
+from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
+from app.serving.loaded_version import LoadedVersion
+from app.serving.version_loading import load_version
+from models.errors import CoveyError
+from models.mail import MailDocument
+
+log = structlog.get_logger()
+
+
+class MessageRouter:
+    """Routes the messages of one process. It belongs to the event loop.
+
+    Args:
+        ctx: the application context.
+        catalog: knows routers and versions.
+        loaded: the versions in memory.
+        writer: records decisions.
+        shadows: records what shadow versions predict.
+    """
+
+    def __init__(
+        self,
+        ctx: AppContext,
+        catalog: Catalog,
+        loaded: LoadedModels,
+        writer: DecisionWriter,
+        shadows: ShadowRecorder,
+    ) -> None:
+        self._ctx = ctx
+        self._catalog = catalog
+        self._loaded = loaded
+        self._writer = writer
+        self._shadows = shadows
+
+    async def route(
+        self, name: str, read: Callable[[], MailDocument], *, n_bytes: int, explain: bool | None = None
+    ) -> bytes:
+        """Route a message, and return the recorded decision as JSON.
+
+        A message that takes little time is read and scored on the event loop, any other in a thread.
+
+        Args:
+            name: name of the router.
+            read: reads the message.
+            n_bytes: size of the message.
+            explain: whether to explain the decision; None for the setting of the router.
+
+        Returns:
+            The decision. A message that was routed before gets its first decision.
+
+        Raises:
+            NotFound: there is no such router, or its version does not exist.
+            NotReady: too many decisions wait, or the version is being loaded.
+            Conflict: an earlier decision on the message was deleted again and again.
+            SQLAlchemyError: the decision cannot be recorded.
+        """
+        snapshot, router = await self._find_router(name)
+        config = _config(router)
+        explain = config.explain if explain is None else explain
+        in_memory = self._in_memory(snapshot, config)
+        if in_memory is None:
+            mail, scored = await run_in_prediction_thread(read), None
+        else:
+            loaded = in_memory[1]
+
+            def read_and_score() -> tuple[MailDocument, ScoredMessage | None]:
+                mail = read()
+                return mail, _score(loaded, mail, explain=explain)
+
+            cost = loaded.explanation_cost if explain else loaded.message_cost
+            mail, scored = await run_measured(cost, 1, n_bytes, read_and_score)
+        key = message_key(mail)
+        if scored is not None and in_memory is not None:
+            content = self._decide(router.name, config, *in_memory, mail, scored)
+        else:
+            earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
+            if earlier is not None:
+                return _stored_to_json(earlier)
+            content = await self._decide_without_memory(router.name, config, mail, explain=explain)
+        return await self._record(router, config, key, content, mail)
+
+    async def _find_router(self, name: str) -> tuple[Snapshot, ServedRouter]:
+        snapshot = self._catalog.current or await self._catalog.fresh()
+        router = snapshot.router(name)
+        if router is None:
+            snapshot = await self._catalog.after_miss()
+            router = snapshot.router(name)
+        if router is None:
+            raise NotFound(f"there is no router {name}")
+        return snapshot, router
+
+    def _in_memory(self, snapshot: Snapshot, config: RouterPut) -> tuple[ServedVersion, LoadedVersion] | None:
+        """Return the version of a router if it is in memory and can decide."""
+        version = snapshot.version(config.model, config.version)
+        loaded = self._loaded.loaded(version) if version is not None else None
+        if version is None or loaded is None or not reads_mail(loaded.pipeline):
+            return None
+        return version, loaded
+
+    async def _decide_without_memory(
+        self, name: str, config: RouterPut, mail: MailDocument, *, explain: bool
+    ) -> Content:
+        """Load the version and decide; the fallback if it cannot be loaded or cannot decide."""
+        try:
+            version, loaded = await load_version(self._catalog, self._loaded, config.model, config.version)
+        except ArtifactUnavailable as error:
+            return self._fall_back(name, config, error.version, mail, error.detail)
+        if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
+            return self._fall_back(name, config, version, mail, service.cannot_read_mail(version))
+        try:
+            scored = await run_in_prediction_thread(lambda: score(loaded, mail, explain=explain))
+        except CoveyError as error:
+            return self._fall_back(name, config, version, mail, str(error))
+        return self._decide(name, config, version, loaded, mail, scored)
+
+    def _decide(
+        self,
+        name: str,
+        config: RouterPut,
+        version: ServedVersion,
+        loaded: LoadedVersion,
+        mail: MailDocument,
+        scored: ScoredMessage,
+    ) -> Content:
+        settings, labels = self._ctx.settings, loaded.pipeline.labels_
+        outcome = (
+            apply_rules(config, loaded.thresholds, predicted_labels(labels, scored.ranking))
+            if is_readable(mail)
+            else fallback_outcome(config)
+        )
+        ranking = decision_ranking(labels, scored.ranking, outcome, settings.decision_ranking)
+        explanation = scored.explanation
+        if explanation:
+            ranked = {item.label for item in ranking}
+            explanation = [item for item in explanation if item.label in ranked]
+        return decision_content(
+            name,
+            version.model,
+            version.version,
+            outcome,
+            message_content(mail, keep_text=settings.keep_decision_text),
+            ranking=ranking,
+            explanation=explanation,
+        )
+
+    def _fall_back(
+        self, name: str, config: RouterPut, version: VersionReference, mail: MailDocument, reason: str
+    ) -> Content:
+        # Somebody must read the message, although nobody may notice the version for days.
+        log.error("routing.fallback", router=name, reason=reason)
+        FALLBACKS.labels(name).inc()
+        return decision_content(
+            name,
+            version.model,
+            version.version,
+            fallback_outcome(config),
+            message_content(mail, keep_text=self._ctx.settings.keep_decision_text),
+            fallback_reason=reason,
+        )
+
+    async def _record(
+        self, router: ServedRouter, config: RouterPut, key: str, content: Content, mail: MailDocument
+    ) -> bytes:
+        """Record a decision, and return it; or return the one that another request has recorded."""
+        body = stored = to_json(content)
+        if "explanation" in content and not self._ctx.settings.keep_decision_text:
+            # The terms of an explanation are words of the message.
+            stored = to_json({name: value for name, value in content.items() if name != "explanation"})
+        id_: str = content["decision_id"]
+        earlier, is_new = await self._writer.write(
+            DecisionRow(id_, router.id, router.name, key, stored.decode())
+        )
+        if earlier is not None:
+            return _stored_to_json(earlier)
+        if is_new and config.shadow is not None:
+            self._shadows.add(ShadowMessage(id_, config.model, config.shadow, mail))
+        return body
+
+
+def message_key(mail: MailDocument) -> str:
+    """Return a key that is equal for equal messages: a digest of the Message-ID and the body."""
+    return hashlib.sha256(f"{mail.message_id or ''}\n{mail.body_digest}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=1000)
+def _config(router: ServedRouter) -> RouterPut:
+    """Return the configuration of a router. A changed router is a new object, which is parsed again."""
+    return RouterPut.model_validate(router.config)
+
+
+def _score(version: LoadedVersion, mail: MailDocument, *, explain: bool) -> ScoredMessage | None:
+    """Return the scores of a message, or None if the version cannot score it."""
+    try:
+        return score(version, mail, explain=explain)
+    except CoveyError:
+        return None
+
+
+def _stored_to_json(response: Content) -> bytes:
+    return Decision.model_validate(response).model_dump_json(exclude_none=True).encode()

@@ -1,0 +1,58 @@
+"""Scores messages with a loaded version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.serving.instances import mail_to_text
+from app.serving.loaded_version import LoadedVersion
+from models.mail import MailDocument
+from models.pipeline import Explanation, Pipeline, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMessage:
+    """What a version says about one message.
+
+    Attributes:
+        ranking: ranks all labels for the message.
+        explanation: explanations of the predicted labels; empty if not requested.
+    """
+
+    ranking: Ranking
+    explanation: Sequence[Explanation] = ()
+
+
+def reads_mail(pipeline: Pipeline) -> bool:
+    """Whether a pipeline can predict for messages: it was not trained on numeric features."""
+    return pipeline.kind_ != "features"
+
+
+def to_documents(pipeline: Pipeline, mails: Sequence[MailDocument]) -> Sequence[MailDocument] | list[str]:
+    """Convert messages to documents of the kind that a pipeline was trained on, which reads mail."""
+    return mails if pipeline.kind_ == "email" else [mail_to_text(mail) for mail in mails]
+
+
+def score(version: LoadedVersion, mail: MailDocument, *, explain: bool) -> ScoredMessage:
+    """Predict for a message with a version that reads mail.
+
+    Args:
+        version: the version.
+        mail: the message.
+        explain: whether to explain the predicted labels, if the learner can.
+
+    Raises:
+        UnsuitableDataError: a score is not finite.
+    """
+    pipeline = version.pipeline
+    documents = to_documents(pipeline, (mail,))
+    ranking = pipeline.rank(documents)
+    if not (explain and pipeline.learner.can_explain):  # a message is routed even without an explanation
+        return ScoredMessage(ranking)
+    return ScoredMessage(ranking, pipeline.predict(documents, top=1, explain=True)[0].explanation)
+
+
+def is_readable(mail: MailDocument) -> bool:
+    """Whether a message has text that a version can read."""
+    return any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
