@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -20,6 +21,9 @@ from models.pipeline import Pipeline
 
 SAMPLE_FEATURES = 50
 """Number of features of the document that is predicted for when a version is loaded."""
+
+SAMPLE_BYTES = 512
+"""Approximate size of a request with this document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +63,23 @@ def load(path: Path) -> LoadedVersion:
 
 
 def warm_up(version: LoadedVersion) -> None:
-    """Predict for a document in each way that a request can ask for."""
-    pipeline = version.pipeline
+    """Predict for a document in each way that a request can ask for, and estimate how long that takes."""
+    pipeline, encoder = version.pipeline, version.encoder
     documents = sample_documents(pipeline)
-    # Not every learner supports quick voting and explanations, and a version may refuse the document.
-    for top in (None, 1):
+    ways: list[tuple[CostEstimate, Callable[[], object]]] = [
+        (version.ranking_cost, lambda: encoder.predictions(pipeline.rank(documents, top=1))),
+        (version.ranking_cost, lambda: encoder.predictions(pipeline.rank(documents))),
+        (version.explanation_cost, lambda: pipeline.predict(documents, top=1, quick=True)),
+        # The limit prevents explanations of thousands of labels, which nobody waits for.
+        (version.explanation_cost, lambda: pipeline.predict(documents, top=1, explain=True, max_labels=1000)),
+    ]
+    for cost, predict in ways:
+        # Not every learner supports quick voting and explanations, and a version may refuse the document.
         with suppress(CoveyError):
-            version.encoder.predictions(pipeline.rank(documents, top=top))
-    ways: list[dict[str, Any]] = [{"quick": True}, {"explain": True}]
-    for options in ways:
-        with suppress(CoveyError):
-            pipeline.predict(documents, top=1, **options)
+            predict()  # builds what is built on first use
+            started = time.thread_time()
+            predict()
+            cost.note(1, SAMPLE_BYTES, time.thread_time() - started)
 
 
 def sample_documents(pipeline: Pipeline) -> list[str] | list[MailDocument] | FeatureRows:

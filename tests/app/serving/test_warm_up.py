@@ -13,6 +13,7 @@ import pytest
 from small_models import ALGORITHMS, fitted
 
 from app.serving import loaded_version
+from app.serving.costs import CostEstimate
 from models import artifact
 from models.data.examples import FeatureRows, Kind
 from models.mail import MailDocument, read_message
@@ -63,6 +64,16 @@ def test_the_first_prediction_does_the_same_work_as_the_second(
     first, second = calls(predict), calls(predict)
     assert first - second == Counter()
     assert set(sys.modules) == imported
+
+
+def test_the_first_prediction_knows_whether_it_is_short(tmp_path: Path) -> None:
+    file = tmp_path / "model.covey"
+    artifact.save(fitted("svm"), file)
+    version = loaded_version.load(file)
+    nothing = (0, 0)
+    assert not CostEstimate().is_small(*nothing)
+    assert version.ranking_cost.is_small(*nothing)
+    assert version.explanation_cost.is_small(*nothing)
 
 
 def test_the_threshold_of_each_label_is_known(tmp_path: Path) -> None:
