@@ -77,7 +77,8 @@ class Catalog:
         self._verified: object | None = None
         self._available = True
         self._logged = False
-        self._checked_at = float("-inf")
+        self._checked_at = self._missed_at = float("-inf")
+        self._miss: asyncio.Task[None] | None = None
         self._numbers: Numbers = frozenset()
         self._waiting: list[asyncio.Future[None]] = []
         self._wake = asyncio.Event()
@@ -139,10 +140,9 @@ class Catalog:
         Raises:
             NotReady: the database is unavailable, so nobody knows whether it exists.
         """
-        pause = self._checked_at + MISS_SECONDS - time.monotonic()
-        if pause > 0:
-            await asyncio.sleep(pause)
-        await self._check()
+        if self._miss is None:
+            self._miss = asyncio.create_task(self._check_after_pause())
+        await asyncio.shield(self._miss)
         if not self._available:
             raise NotReady(
                 "this process does not know what the request refers to, and the database is unavailable; "
@@ -202,6 +202,12 @@ class Catalog:
                 headers={"Retry-After": "5"},
             )
         return self._snapshot
+
+    async def _check_after_pause(self) -> None:
+        await asyncio.sleep(max(self._checked_at, self._missed_at) + MISS_SECONDS - time.monotonic())
+        self._missed_at = time.monotonic()
+        self._miss = None  # later requests need another check, which begins later
+        await self._check()
 
     async def _check(self) -> None:
         """Wait for a check that begins now or later. Do not wait if the last one has failed."""
