@@ -47,14 +47,13 @@ _REMOVED_FIRST: Final = tuple(
     (re.compile(opening, re.ASCII | re.IGNORECASE), re.compile(closing, re.ASCII | re.IGNORECASE))
     for opening, closing in (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
 )
-_TAG: Final = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _SPACE: Final = r"[ \t\n\f\r]"
+_TAG: Final = re.compile(rf'<(/?)([a-zA-Z][^\s/>]*+)((?:{_SPACE}++[a-zA-Z:-]++="[^"]*+")*+{_SPACE}*+/?>)?')
+"""A tag, with its attributes and its end if all attributes are quoted, as in most tags."""
+_QUOTED_ATTRIBUTE: Final = re.compile(r'([a-zA-Z:-]++)(="[^"]*+")')
 _VALUE: Final = rf"""={_SPACE}*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^ \t\n\f\r>]*)"""
 _ATTRIBUTE: Final = re.compile(rf"[ \t\n\f\r/]*(=?[^ \t\n\f\r/>=]*)(?:{_SPACE}*({_VALUE}))?")
-_QUOTED_ATTRIBUTES: Final = re.compile(r'(?:[ \t\n\f\r]++[a-zA-Z:-]++="[^"]*+")*+[ \t\n\f\r]*+/?>')
-"""The attributes and the end of most tags."""
-_QUOTED_ATTRIBUTE: Final = re.compile(r'([a-zA-Z:-]++)(="[^"]*+")')
-_READ_ATTRIBUTES: Final = ("hidden", "style", "class")
+_READ_ATTRIBUTES: Final = frozenset({"hidden", "style", "class"})
 
 
 def html_to_text(html: str, diagnostics: Diagnostics) -> str:
@@ -91,7 +90,8 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
     depth = end = 0
     tags = 0
     while tag := _TAG.search(html, end):
-        slash, name = tag[1], tag[2].lower()
+        slash, name, rest = tag.groups()
+        name = name.lower()
         if name not in _KNOWN:
             name = "span"
         if name not in _VOID and name not in _CLOSED_IMPLICITLY:
@@ -107,27 +107,32 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
                 "the rest was not read"
             )
             return "".join([*pieces, html[end : tag.start()]])
-        pieces += [html[end : tag.start()], "<", slash, name]
+        pieces += (html[end : tag.start()], "<", slash, name)
         tags += 1
         end = tag.end()
-        if html.startswith(">", end):
-            pieces.append(">")
-            end += 1
+        if rest == ">":
+            pieces.append(rest)
+        elif rest is not None:
+            pieces += _read_quoted_attributes(rest)
         else:
             attributes, end = _read_attributes(html, end)
             pieces += attributes
     return "".join([*pieces, html[end:]])
 
 
+def _read_quoted_attributes(rest: str) -> list[str]:
+    """Return the end of a tag with the attributes that this module reads, if all attributes are quoted."""
+    kept: dict[str, str] = {}
+    for name, value in _QUOTED_ATTRIBUTE.findall(rest):
+        lower = name.lower()
+        if lower in _READ_ATTRIBUTES:
+            kept.setdefault(lower, f" {lower}{value}")
+    return [*kept.values(), "/>" if rest.endswith("/>") else ">"]
+
+
 def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
     """Return the end of a tag with the attributes that this module reads, and the position after the tag."""
     kept: dict[str, str] = {}
-    if simple := _QUOTED_ATTRIBUTES.match(html, position):
-        for original_name, value in _QUOTED_ATTRIBUTE.findall(simple[0]):
-            name = original_name.lower()
-            if name in _READ_ATTRIBUTES:
-                kept.setdefault(name, f" {name}{value}")
-        return [*kept.values(), "/>" if html[simple.end() - 2] == "/" else ">"], simple.end()
     while position < len(html) and html[position] != ">":
         attribute = _ATTRIBUTE.match(html, position)
         if attribute is None or attribute.end() == position:  # cannot happen, but must not loop for ever
@@ -215,6 +220,8 @@ class _Lines:
             self._line.append(other)
 
     def _break(self) -> None:
+        if not self._line:
+            return
         line = " ".join("".join(self._line).split())
         self._line.clear()
         if line:

@@ -23,7 +23,7 @@ _LONG_LINE = re.compile(rb"([^\n]{16384})[^\n]+")
 _LONG_FIELD = re.compile(rb"^([^ \t\n][^\n]*(?:\n[ \t][^\n]*){200})(?:\n[ \t][^\n]*)+", re.MULTILINE)
 _HEADER_SEARCH_FACTOR = 32
 """How many times the limit of header bytes is searched for long fields."""
-_MAX_SPLIT_BYTES = 2**18
+_MAX_SPLIT_BYTES = 2**20
 """Size up to which line ends are replaced by splitting, which is twice as fast but needs more memory."""
 _MAX_FOREIGN_RATE = 20
 """Text with more than one foreign character in this many is not base64."""

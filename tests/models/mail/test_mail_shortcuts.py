@@ -22,7 +22,7 @@ from models.mail.diagnostics import Diagnostics
 from models.mail.headers import Headers, _parse_malformed_headers, decode_encoded_words, parse_headers
 from models.mail.html_text import html_to_text
 from models.mail.limits import MAX_QUOTE_LINE_CHARS, MAX_QUOTE_LINES
-from models.mail.mime import _boundary_lines, normalize_newlines
+from models.mail.mime import _MAX_SPLIT_BYTES, _boundary_lines, normalize_newlines
 from models.mail.quoting import (
     _FIELD,
     _HEADER_BLOCK,
@@ -194,7 +194,7 @@ def test_every_character_that_must_not_stay_is_removed(text: str) -> None:
 @few
 @given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf"])).map(b"".join))
 def test_line_ends_of_small_and_large_messages_become_the_same(raw: bytes) -> None:
-    large = normalize_newlines(raw + b"x" * 2**18)
+    large = normalize_newlines(raw + b"x" * _MAX_SPLIT_BYTES)
     assert normalize_newlines(raw + b"x") == large.rstrip(b"x") + b"x"
 
 
