@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from app.http.errors import BadRequest, Invalid, TooLarge
 
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -16,8 +18,13 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_MAYBE_NOT_TEXT = re.compile(rb"\\(?:u(?:[dD][89a-fA-F]|00(?:[01]|7[fF]))|[bf])|\x7f")
-"""Matches every JSON text in which ``_NOT_TEXT`` matches a string: JSON escapes these characters."""
+_MAYBE_NOT_TEXT = re.compile(rb"\\(?:u(?:[dD][89a-fA-F]|00(?:[01]|7[fF]))|[bf])")
+"""Matches every JSON text in which ``_NOT_TEXT`` matches a string: JSON escapes these characters, except
+U+007F."""
+
+_CONTAINERS = {dict, list}
+
+_NAME_END = re.compile(rb'"[ \t\n\r]*:')
 
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair of surrogates
@@ -61,6 +68,11 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
     Traceback (most recent call last):
     app.http.errors.Invalid: /a/0/b occurs twice
     """
+    may_not_be_text = b"\x7f" in body or _MAYBE_NOT_TEXT.search(body) is not None
+    if len(body) <= min(MAX_CONTAINERS, MAX_FIELDS) and not may_not_be_text:
+        value, is_certain = _parse_small(body)
+        if is_certain:
+            return value
     repeated: list[tuple[dict[str, Any], str]] = []
     n_containers = 0
 
@@ -98,9 +110,36 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
     for object_, name in repeated:
         place = next(_pointer([*path, name]) for path, part, is_name in _walk(value) if part is object_)
         raise Invalid(f"{place} occurs twice", errors=[(place, "occurs twice")])
-    if _MAYBE_NOT_TEXT.search(body):
+    if may_not_be_text:
         _check_strings(value, documents)
     return value
+
+
+def _parse_small(body: bytes) -> tuple[Any, bool]:
+    """Parse a small JSON text without a call for each object.
+
+    Returns:
+        The value, and whether no object contains a field twice. If not, the text can still be correct.
+    """
+    try:
+        value = from_json(body)
+    except ValueError:
+        return None, False  # the other parser describes the error
+    # A name ends with a quotation mark before a colon, and so can parts of strings. If there are no more such
+    # places than names in the value, then no name has replaced an equal one.
+    return value, len(_NAME_END.findall(body)) == _count_names(value)
+
+
+def _count_names(value: Any) -> int:
+    """Return the number of fields of all objects in a value."""
+    count = 0
+    parts = [value] if type(value) in _CONTAINERS else []
+    for part in parts:
+        if isinstance(part, dict):
+            count += len(part)
+        inner = part.values() if isinstance(part, dict) else part
+        parts += [each for each in inner if type(each) in _CONTAINERS]
+    return count
 
 
 def _decoder(

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from fastapi.exceptions import RequestValidationError
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from app.datasets.schemas import DatasetCreate
 from app.http import json_body
@@ -111,9 +113,26 @@ def test_thousands_of_errors_of_one_value_are_not_described() -> None:
         '{"a": [{"b": 1, "b": 2}]}',
         '["a", {"b\\ud800": 1}]',
         '["\\ud83d\\ude00"]',
+        '{"a": 1, "\\u0061": 2}',
+        '{"a" :1, "a" :2, "b": "\\":"}',
+        '{"a": {"b": 1}, "c": {"b": "\\": "}}',
+        '{"a": {"a": [{"a": 1}, {"a": 2}]}}',
+        '{"": 1, "": 2}',
+        "[1e999, -1e999, 1e-999, 0.1, 123456789.123456789, -0, -0.0, 9007199254740993]",
+        f"[{'1' * 100}, 1{'0' * 400}.0]",
+        '\ufeff{"a": 1}',
+        '["\x00"]',
+        '"\\u007f"',
+        "",
+        " ",
+        "nul",
+        "[-NaN]",
+        "[Infinity, -Infinity]",
+        "[1_0]",
+        "[" * 300 + "]" * 300,
     ],
 )
-def test_both_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def outcome() -> object:
         try:
             return repr(parse(text.encode()))
@@ -121,8 +140,30 @@ def test_both_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None
             return type(error), error.detail, error.errors
 
     fast = outcome()
+    monkeypatch.setattr(json_body, "_parse_small", lambda _body: (None, False))
+    assert outcome() == fast
     monkeypatch.setattr(json_body, "_FAST_VALUES", -1)
     assert outcome() == fast
+
+
+_PARTS = ['"a"', '"b"', '"\\u0061"', '"a:"', '"\\":"', *":,{}[]1", " :", " ", "-0", "NaN"]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=12).map("".join))
+@example('{"a":1,"a" :1}')
+def test_the_decoder_of_small_bodies_never_accepts_what_is_ambiguous(text: str) -> None:
+    value, is_certain = json_body._parse_small(text.encode())
+    if is_certain:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(json_body, "_parse_small", lambda _body: (None, False))
+            assert repr(parse(text.encode())) == repr(value)
+
+
+def test_ordinary_small_bodies_need_one_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_body, "_decoder", None)
+    body = {"instances": [{"text": 'He said: "no", \n\t and left 🦔'}, {"features": {"a": 1.5}}], "top": 5}
+    for indent in (None, 2):
+        assert parse(json.dumps(body, ensure_ascii=False, indent=indent).encode()) == body
 
 
 def test_too_many_objects_and_lists_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
