@@ -22,8 +22,6 @@ from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
 from app.settings import Settings
 
-_NEVER = 10**8
-
 
 def serve_api(
     settings: Settings,
@@ -60,8 +58,8 @@ def serve_api(
         port=settings.port,
         # uvicorn calls it like the class.
         http=cast("type[HttpProtocol]", partial(HttpProtocol, limits=limits)),
+        loop="uvloop",  # fails if it is not installed, instead of using the slower one of Python
         backlog=backlog(open_files),
-        timeout_keep_alive=_NEVER,  # HttpProtocol closes idle connections
         ws="none",
         log_config=None,
         access_log=False,

@@ -24,6 +24,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, RequestTimeout
+from app.http.response_cycle import ResponseCycle
 from app.ids import new_id
 from app.settings import Settings
 
@@ -103,7 +104,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes of the client."""
-        self._unset_keepalive_if_required()
         if self._phase is Phase.IDLE and not self._is_busy():
             self._enter(Phase.HEAD)
         self._received += len(data)
@@ -137,6 +137,8 @@ class HttpProtocol(HttpToolsProtocol):
         if (version := self.parser.get_http_version()) not in {"1.0", "1.1"}:
             raise ValueError(f"HTTP version {version}")  # the parser reports it as its own error
         super().on_headers_complete()
+        # Its task, which has not begun, sends with this class.
+        self.cycle.__class__ = ResponseCycle
         self.headers = []  # of trailers, which are ignored; the request keeps its own list
         self._unparsed = 0
         self._limits.waiting.pop(self, None)
@@ -155,7 +157,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or process it if it has arrived."""
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+                return
         if not self._is_busy():
             self.cycle.body.clear()
             self._limits.waiting[self] = None

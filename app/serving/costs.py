@@ -19,6 +19,9 @@ LOOP_SECONDS: Final = 0.002
 THREADS: Final = 2
 """Threads for predictions. They compute, so more threads would only take the time of small predictions."""
 
+MEASURED_EVERY: Final = 16
+"""One of so many predictions on the event loop is measured."""
+
 _UNIT_BYTES: Final = 1024
 _RISE: Final = 0.25
 _MAX_RISE: Final = 4.0
@@ -43,10 +46,11 @@ class CostEstimate:
     (True, False)
     """
 
-    __slots__ = ("_seconds",)
+    __slots__ = ("_calls", "_seconds")
 
     def __init__(self) -> None:
         self._seconds: float | None = None
+        self._calls = 0
 
     def is_small(self, n_instances: int, n_bytes: int) -> bool:
         """Whether a prediction can run on the event loop; no if none has been measured.
@@ -57,6 +61,11 @@ class CostEstimate:
         """
         seconds = self._seconds
         return seconds is not None and seconds * _units(n_instances, n_bytes) <= LOOP_SECONDS
+
+    def is_due(self) -> bool:
+        """Whether to measure this prediction, if it runs on the event loop. Reading the clock takes time."""
+        self._calls += 1
+        return self._calls % MEASURED_EVERY == 0
 
     def note(self, n_instances: int, n_bytes: int, seconds: float) -> None:
         """Note how much processor time a prediction has taken."""
@@ -91,9 +100,9 @@ async def run_measured(
         cost.note(n_instances, n_bytes, time.thread_time() - started)
         return result
 
-    if cost.is_small(n_instances, n_bytes):
-        return measured()
-    return await run_in_prediction_thread(measured)
+    if not cost.is_small(n_instances, n_bytes):
+        return await run_in_prediction_thread(measured)
+    return measured() if cost.is_due() else predict()
 
 
 async def run_in_prediction_thread(function: Callable[[], Result]) -> Result:
