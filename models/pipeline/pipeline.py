@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -194,10 +194,9 @@ class Pipeline:
                 ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
+        X = self._features_of(documents)
         budget = LabelBudget(max_labels)
-        if len(documents) == 1 and (x := self._feature_vector(documents)) is not None:
-            return self._rank_one(x, top, budget)
-        return self._rank(self._feature_matrix(documents), top, budget, quick=False)[0]
+        return self._rank_one(X, top, budget) if isinstance(X, Vector) else self._rank(X, top, budget)
 
     def predict(
         self,
@@ -226,18 +225,20 @@ class Pipeline:
                 ``quick``, ``quick`` is set without ``top``, or the predictions exceed ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        if explain or quick:
-            weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
-            budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
-            X = self._feature_matrix(documents)
-            ranked, dot_products = self._rank(X, top, budget, quick=quick)
+        weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
+        budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
+        X = self._features_of(documents)
+        dot_products: list[int] = []
+        if quick:
+            ranked, dot_products = self._rank_quickly(self._as_matrix(X), top, budget)
         else:
-            ranked, dot_products = self.rank(documents, top=top, max_labels=max_labels), []
+            ranked = self._rank_one(X, top, budget) if isinstance(X, Vector) else self._rank(X, top, budget)
+        matrix = self._as_matrix(X) if explain else None
         return [
             Prediction(
                 labels=[self.labels_[j] for j in predicted],
                 ranking=[(self.labels_[j], score) for j, score in zip(order, scores, strict=True)],
-                explanation=self._explanations(X, i, predicted, terms) if explain else [],
+                explanation=[] if matrix is None else self._explanations(matrix, i, predicted, terms),
                 dot_products=dot_products[i] if dot_products else None,
             )
             for i, (order, scores, predicted) in enumerate(
@@ -337,12 +338,21 @@ class Pipeline:
     def _feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
         return self.features.transform(self._readable(documents))
 
-    def _feature_vector(self, documents: Documents | Sequence[MailDocument]) -> Vector | None:
-        """Return the features of one document; None if they can only be computed as a matrix."""
-        readable = self._readable(documents)
-        if isinstance(self.features, NumericFeatures):
-            return self.features.vector(readable)
-        return self.features.vector(readable[0])
+    def _features_of(self, documents: Documents | Sequence[MailDocument]) -> Matrix | Vector:
+        """Return the features of documents, as a vector if there is one document and this is possible."""
+        readable, features = self._readable(documents), self.features
+        if len(readable) == 1:
+            vector = (
+                features.vector(readable)
+                if isinstance(features, NumericFeatures)
+                else features.vector(readable[0])
+            )
+            if vector is not None:
+                return vector
+        return features.transform(readable)
+
+    def _as_matrix(self, X: Matrix | Vector) -> Matrix:
+        return X.to_matrix(self.learner.n_features_in_) if isinstance(X, Vector) else X
 
     def _readable(self, documents: Documents | Sequence[MailDocument]) -> Any:
         """Return documents in the form that features are computed from.
@@ -358,43 +368,56 @@ class Pipeline:
 
     def _rank_one(self, x: Vector, top: int | None, budget: LabelBudget) -> Ranking:
         """Return the ranking of one example, with the same bits as ``_rank``."""
-        k = len(self.labels_)
-        budget.spend_on_rankings(1, k if top is None else min(top, k))
+        self._check_rankings(1, top, budget)
         scores = scores_of_one(self.learner, x)
         predicted = predicted_labels(self.decision_, scores, self.thresholds_)[0].nonzero()[0].tolist()
         budget.spend_on_label_sets(len(predicted))
         order = ranking(scores, top)
         return Ranking(scores[0, order], order, [predicted])
 
-    def _rank(
-        self, X: Matrix, top: int | None, budget: LabelBudget, *, quick: bool
-    ) -> tuple[Ranking, list[int]]:
-        """Return the ranking of each row of features, and with ``quick`` the dot products of each."""
-        n, k = X.shape[0], len(self.labels_)
-        n_ranked = k if top is None else min(top, k)
-        budget.spend_on_rankings(n, n_ranked)
-        blocks: list[Ranking] = []
-        dot_products: list[int] = []
-        size = max(1, _BLOCK_SCORES // max(1, k))
-        for first in range(0, n, size):
-            block = X if n <= size else X[first : first + size]
-            if quick:
-                scores, order, products = quick_scores(self.learner, block, top)
-                dot_products += products
-            else:
-                scores = full_scores(self.learner, block)
-                order = ranking(scores, top)
+    def _rank(self, X: Matrix, top: int | None, budget: LabelBudget) -> Ranking:
+        """Return the ranking of each row of features."""
+        n_ranked = self._check_rankings(X.shape[0], top, budget)
+        parts: list[Ranking] = []
+        for block in self._blocks(X):
+            scores = full_scores(self.learner, block)
+            order = ranking(scores, top)
             predicted = predicted_labels(self.decision_, scores, self.thresholds_)
             budget.spend_on_label_sets(int(predicted.sum()))
-            if quick:
-                predicted &= scores > -np.inf  # a label that was not counted is in no label set
-            blocks.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
-        return Ranking.concatenate(blocks, n_ranked), dot_products
+            parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
+        return Ranking.concatenate(parts, n_ranked)
+
+    def _rank_quickly(self, X: Matrix, top: int | None, budget: LabelBudget) -> tuple[Ranking, list[int]]:
+        """Return the ranking of each row of features by quick voting, and the dot products of each."""
+        n_ranked = self._check_rankings(X.shape[0], top, budget)
+        parts: list[Ranking] = []
+        dot_products: list[int] = []
+        for block in self._blocks(X):
+            scores, order, products = quick_scores(self.learner, block, top)
+            predicted = predicted_labels(self.decision_, scores, self.thresholds_)
+            budget.spend_on_label_sets(int(predicted.sum()))
+            predicted &= scores > -np.inf  # a label that was not counted is in no label set
+            parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
+            dot_products += products
+        return Ranking.concatenate(parts, n_ranked), dot_products
+
+    def _check_rankings(self, n: int, top: int | None, budget: LabelBudget) -> int:
+        """Count the labels of n rankings, and return the length of a ranking."""
+        k = len(self.labels_)
+        length = k if top is None else min(top, k)
+        budget.spend_on_rankings(n, length)
+        return length
+
+    def _blocks(self, X: Matrix) -> Iterator[Matrix]:
+        """Split features into blocks of rows, which limits the memory of their scores."""
+        n, size = X.shape[0], max(1, _BLOCK_SCORES // max(1, len(self.labels_)))
+        for first in range(0, n, size):
+            yield X if n <= size else X[first : first + size]
 
     def _explanations(self, X: Matrix, i: int, labels: list[int], n_terms: int) -> list[Explanation]:
         if not labels:
             return []
-        x = X[[i]]
+        x = X if X.shape[0] == 1 else X[[i]]
         return [self._explanation(x, j, n_terms) for j in labels]
 
     def _explanation(self, x: Matrix, label: int, n_terms: int) -> Explanation:

@@ -5,22 +5,19 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from threading import local
+from itertools import repeat
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Ints, Matrix
-from models.text.analyzer import WordAnalysis
 from models.text.counting import TermCounts, count_ngrams, count_terms, padded_ngrams
 from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
 from models.text.parameters import AnalyzerParameters
 from models.text.tokens import words
-
-CACHED_WORDS: Final = 2**17
-"""Words whose analysis is cached, for each language. One more batch of documents can exceed the limit."""
+from models.text.word_terms import WordTerms, shared_word_terms
 
 _CACHED_NGRAMS: Final = 2**14
 """Words whose character n-grams are cached."""
@@ -60,8 +57,7 @@ class Vocabulary:
         else:
             self._add_pairs(numbers)
         self._ngrams_of: dict[str, bytes] = {}
-        self._analyzed: dict[str | None, _AnalyzedWords] = {}
-        self._of_thread = local()
+        self._terms_of: dict[str | None, WordTerms] = {}
 
     def count(self, documents: Sequence[TextDocument]) -> Matrix:
         """Count the terms of n documents. Each occurrence counts with the weight of its field.
@@ -71,15 +67,10 @@ class Vocabulary:
         """
         return count_terms(documents, self.parameters, _Call(self))
 
-    def analyzed(self, distinct: Sequence[str], language: str | None) -> list[int | str]:
-        """Return the number of each word after analysis, -1 if it is dropped, its term if it is unknown."""
-        if self.analysis(language).changes_nothing:
-            return [*map(self._words.get, distinct, distinct)]  # the word itself if unknown
-        known = self._analyzed.get(language)
-        if known is None or len(known) > CACHED_WORDS:
-            # Other threads keep using the old cache.
-            known = self._analyzed[language] = _AnalyzedWords(self, self._words, language)
-        return [*map(known.__getitem__, distinct)]
+    def analyzed(self, words: Sequence[str], language: str | None) -> list[int | str | None]:
+        """Return the number of the term of each word, the term if it is unknown, None if it is dropped."""
+        terms = self._terms(words, language)
+        return [*map(self._words.get, terms, terms)]  # type: ignore[arg-type]  # None is no term either
 
     def count_one(self, document: TextDocument) -> TermCounts | None:
         """Count the terms of one document, much faster than ``count`` does and with the same result.
@@ -108,18 +99,15 @@ class Vocabulary:
         by_weight: dict[float, list[str]] = {}
         for field, weight in fields:
             by_weight.setdefault(weight, []).extend(field)
-        counts: dict[int | str, float] = Counter(self.analyzed(by_weight.pop(1.0, []), language))  # type: ignore[assignment]
-        for weight, found in by_weight.items():
-            for term, occurrences in Counter(self.analyzed(found, language)).items():
+        counts: dict[str | None, float] = Counter(self._terms(by_weight.pop(1.0, []), language))  # type: ignore[assignment]
+        for weight, others in by_weight.items():
+            for term, occurrences in Counter(self._terms(others, language)).items():
                 counts[term] = counts.get(term, 0) + weight * occurrences
-        counts.pop(-1, None)
-        terms = sorted([term for term in counts if term.__class__ is int])
-        return TermCounts(
-            np.array(terms, dtype=np.int64),
-            np.array([*map(counts.__getitem__, terms)], dtype=np.float64),
-            len(counts),
-            float(sum(counts.values())),
-        )
+        counts.pop(None, None)
+        numbers = np.array([*map(self._words.get, counts, repeat(-1))], dtype=np.int64)  # type: ignore[arg-type]
+        values = np.array([*counts.values()], dtype=np.float64)
+        known = numbers.argsort()[np.count_nonzero(numbers < 0) :]
+        return TermCounts(numbers[known], values[known], len(counts), float(values.sum()))
 
     def character_ngrams(self, word: str) -> bytes:
         """Return the number of each character n-gram of a word as int64; negative for unknown n-grams.
@@ -142,14 +130,12 @@ class Vocabulary:
             self._ngrams_of[word] = cached
         return cached
 
-    def analysis(self, language: str | None) -> WordAnalysis:
-        """Return the analysis of this thread, because stemmers are not thread-safe."""
-        if not hasattr(self._of_thread, "analyses"):
-            self._of_thread.analyses = {}
-        analyses: dict[str | None, WordAnalysis] = self._of_thread.analyses
-        if language not in analyses:
-            analyses[language] = WordAnalysis(self.parameters, language)
-        return analyses[language]
+    def _terms(self, words: Sequence[str], language: str | None) -> Sequence[str | None]:
+        """Return the term of each word, or None if the word is dropped."""
+        terms_of = self._terms_of.get(language)
+        if terms_of is None:
+            terms_of = self._terms_of[language] = shared_word_terms(self.parameters, language)
+        return words if terms_of.changes_nothing else [*map(terms_of.__getitem__, words)]
 
     def _add_pairs(self, numbers: dict[str, int]) -> None:
         """Number the beginnings of all n-grams, and the words in them, after the terms."""
@@ -169,21 +155,6 @@ class Vocabulary:
         self.pair_numbers = np.fromiter(pairs.values(), dtype=np.int64, count=len(pairs))[order]
 
 
-class _AnalyzedWords(dict[str, int | str]):
-    """The results of the analysis of words, which analyzes a missing word."""
-
-    def __init__(self, vocabulary: Vocabulary, numbers: dict[str, int], language: str | None) -> None:
-        super().__init__()
-        self._vocabulary = vocabulary
-        self._numbers = numbers
-        self._language = language
-
-    def __missing__(self, word: str) -> int | str:
-        term = self._vocabulary.analysis(self._language)(word)
-        result = self[word] = -1 if term is None else self._numbers.get(term, term)
-        return result
-
-
 class _Call:
     """The numbering of one call: unknown words and n-grams have numbers after those of the vocabulary."""
 
@@ -197,7 +168,9 @@ class _Call:
         """Return the number of each word after analysis, or -1 if the word is dropped."""
         unknown, first = self._unknown, self._first_word
         numbers = [
-            result if isinstance(result, int) else unknown.setdefault(result, first + len(unknown))
+            unknown.setdefault(result, first + len(unknown))
+            if isinstance(result, str)
+            else (-1 if result is None else result)
             for result in self._vocabulary.analyzed(distinct, language)
         ]
         self.size = self._vocabulary.size + len(unknown)

@@ -334,6 +334,16 @@ def test_a_document_has_the_same_ranking_alone_as_in_a_batch(
     assert same_bits(np.take_along_axis(scores, rankings.order, axis=1), rankings.scores)
 
 
+@pytest.mark.parametrize(("algorithm", "options"), VARIANTS, ids=str)
+def test_a_document_has_the_same_explanations_alone_as_in_a_batch(
+    algorithm: str, options: dict[str, Any]
+) -> None:
+    pipeline = fitted(algorithm, options, {"kind": "top_k", "k": 2})
+    explain = pipeline.learner.can_explain
+    whole = pipeline.predict(DOCUMENTS, explain=explain)
+    assert [pipeline.predict([document], explain=explain)[0] for document in DOCUMENTS] == whole
+
+
 @pytest.mark.parametrize(
     "decision",
     [

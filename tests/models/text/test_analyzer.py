@@ -229,7 +229,7 @@ def test_a_vocabulary_counts_its_terms_and_the_number_of_others(
 def test_a_vocabulary_does_not_store_other_terms(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.text.vocabulary.CACHED_WORDS", 100)
+    monkeypatch.setattr("models.text.word_terms.CACHED_WORDS", 100)
     monkeypatch.setattr("models.text.vocabulary._CACHED_NGRAMS", 100)
     vocabulary = Vocabulary(AnalyzerParameters(**options), ["word1"])
     gc.collect()
