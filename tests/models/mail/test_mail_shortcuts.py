@@ -16,13 +16,13 @@ from mailparser_reply.constants import MAIL_LANGUAGES  # type: ignore[import-unt
 from mailparser_reply.parser import EmailMessage  # type: ignore[import-untyped]
 from quotequail._patterns import COMPILED_PATTERNS  # type: ignore[import-untyped]
 
-from models.mail import read_message
+from models.mail import mime, read_message
 from models.mail.charsets import _ASCII_SUPERSETS, clean, find_codec
 from models.mail.diagnostics import Diagnostics
 from models.mail.headers import Headers, _parse_malformed_headers, decode_encoded_words, parse_headers
 from models.mail.html_text import html_to_text
 from models.mail.limits import MAX_QUOTE_LINE_CHARS, MAX_QUOTE_LINES
-from models.mail.mime import _MAX_SPLIT_BYTES, _boundary_lines, normalize_newlines
+from models.mail.mime import _boundary_lines, normalize_newlines
 from models.mail.quoting import (
     _FIELD,
     _HEADER_BLOCK,
@@ -192,10 +192,16 @@ def test_every_character_that_must_not_stay_is_removed(text: str) -> None:
 
 
 @few
-@given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf"])).map(b"".join))
-def test_line_ends_of_small_and_large_messages_become_the_same(raw: bytes) -> None:
-    large = normalize_newlines(raw + b"x" * _MAX_SPLIT_BYTES)
-    assert normalize_newlines(raw + b"x") == large.rstrip(b"x") + b"x"
+@given(
+    st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf"])).map(b"".join),
+    st.integers(1, 5),
+)
+def test_line_ends_become_the_same_in_every_chunk(raw: bytes, chunk_bytes: int) -> None:
+    expected = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip(b"\n")
+    with pytest.MonkeyPatch.context() as patch:
+        assert normalize_newlines(raw) == expected
+        patch.setattr(mime, "_CHUNK_BYTES", chunk_bytes)
+        assert normalize_newlines(raw) == expected
 
 
 @few
