@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from app.batch_predictions.rank_examples import FailedDocument, RankedBlock
 from app.batch_predictions.schemas import ResultFormat
+from app.serving.serialisation import ResponseEncoder
 from models.arrays import AnyArray
 
 GROUP_ROWS = 2**16
@@ -47,7 +48,7 @@ def open_result(
 
 
 class NdjsonWriter:
-    """Writes one JSON object per line.
+    """Writes one JSON object per line: the id, then the fields of the response to a prediction request.
 
     Args:
         file: the file.
@@ -56,8 +57,7 @@ class NdjsonWriter:
 
     def __init__(self, file: BinaryIO, labels: Sequence[str]) -> None:
         self._file = file
-        self._labels = [to_json(label) for label in labels]
-        self._ranked = np.array([b'{"label":%b,"score":' % label for label in self._labels], dtype=object)
+        self._encoder = ResponseEncoder(labels)
 
     def write(self, part: RankedBlock | FailedDocument) -> None:
         """Append documents."""
@@ -65,20 +65,8 @@ class NdjsonWriter:
             error = {"code": part.code, "detail": part.detail}
             self._file.write(to_json({"id": part.id, "error": error}) + b"\n")
             return
-        n, t = part.ranking.order.shape
-        # The pieces of all lines, which one call joins: much faster than an object for each label.
-        pieces = np.empty((n, 3 * t + 2), dtype=object)
-        pieces[:, 0] = [
-            b'{"id":%b,"labels":[%b],"ranking":['
-            % (to_json(id_), b",".join([self._labels[j] for j in label_set]))
-            for id_, label_set in zip(part.ids, part.ranking.label_sets, strict=True)
-        ]
-        pieces[:, 1:-1:3] = self._ranked[part.ranking.order]
-        scores = to_json(part.ranking.scores.ravel().tolist())[1:-1].split(b",")
-        pieces[:, 2:-1:3] = np.array(scores, dtype=object).reshape(n, t)
-        pieces[:, 3:-1:3] = [b',"rank":%d}%b' % (rank, b"," * (rank < t)) for rank in range(1, t + 1)]
-        pieces[:, -1] = b"]}\n"
-        self._file.write(b"".join(pieces.ravel().tolist()))
+        for id_, prediction in zip(part.ids, self._encoder.each_prediction(part.ranking), strict=True):
+            self._file.write(b'{"id":%b,%b\n' % (to_json(id_), prediction[1:]))
 
 
 class ParquetWriter(AbstractContextManager["ParquetWriter"]):

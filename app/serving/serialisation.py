@@ -55,21 +55,23 @@ class ResponseEncoder:
 
     def predictions(self, ranking: Ranking) -> bytes:
         """Return the predictions for several documents as the JSON array of ``PredictResponse``."""
+        return b"[%b]" % b",".join(self.each_prediction(ranking))
+
+    def each_prediction(self, ranking: Ranking) -> list[bytes]:
+        """Return the prediction for each document as a JSON object with ``labels`` and ``ranking``."""
         length = ranking.order.shape[1]
         scores = numbers(ranking.scores.ravel().tolist())
         ends = self._ends[:length]
-        return b"[%b]" % b",".join(
-            [
-                b'{"labels":%b,"ranking":%b}'
-                % (
-                    self.label_set(label_set),
-                    self._join(labels, scores[i * length : (i + 1) * length], ends),
-                )
-                for i, (labels, label_set) in enumerate(
-                    zip(ranking.order.tolist(), ranking.label_sets, strict=True)
-                )
-            ]
-        )
+        return [
+            b'{"labels":%b,"ranking":%b}'
+            % (
+                self.label_set(label_set),
+                self._join(labels, scores[i * length : (i + 1) * length], ends),
+            )
+            for i, (labels, label_set) in enumerate(
+                zip(ranking.order.tolist(), ranking.label_sets, strict=True)
+            )
+        ]
 
     def explained_predictions(self, predictions: Sequence[Prediction], *, explain: bool) -> bytes:
         """Return predictions that have more than a ranking, as the JSON array of ``PredictResponse``.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -105,6 +108,31 @@ def test_a_job_has_events_and_a_curve(stack: Stack) -> None:
     ) as stream:
         lines = [line for line in stream.iter_lines() if line.startswith("id: ")]
     assert lines == [f"id: {seq}" for seq in range(3, len(events) + 1)]
+
+
+def test_a_batch_prediction_whose_process_is_killed_gives_the_predictions_of_the_online_endpoint(
+    stack: Stack,
+) -> None:
+    examples = departments(80)
+    dataset = stack.dataset(examples)
+    assert stack.finished(stack.train(dataset["id"], model="batch")["id"])["state"] == "succeeded"
+    body = {"model": "batch", "dataset_id": dataset["id"], "top": 2}
+    with stack.hold(kind="batch_prediction", phase="predicting", step=0, attempt=1) as hold:
+        created = stack.call("POST", "/v1/batch-predictions", 202, json=body)
+        os.kill(hold.wait(), signal.SIGKILL)
+
+    def ended() -> Any:
+        prediction = stack.call("GET", f"/v1/batch-predictions/{created['id']}", 200)
+        return prediction if prediction["state"] not in {"queued", "running"} else None
+
+    prediction = wait_for(ended, what="the batch prediction")
+    assert (prediction["state"], prediction["attempt"]) == ("succeeded", 2)
+    response = stack.http.get(f"/v1/batch-predictions/{created['id']}/result")
+    assert response.headers["ETag"] == f'"{prediction["result"]["sha256"]}"'
+    lines = [json.loads(line) for line in response.content.splitlines()]
+    assert [line.pop("id") for line in lines] == [example["id"] for example in examples]
+    request = {"instances": [{"text": example["text"]} for example in examples], "top": 2}
+    assert lines == stack.call("POST", "/v1/models/batch/predict", 200, json=request)["predictions"]
 
 
 def test_a_cancelled_job_stops_at_its_next_round_and_creates_no_version(stack: Stack) -> None:
