@@ -23,7 +23,6 @@ from app.cli.child_process import POLL_SECONDS, ChildProcess, replace
 from app.cli.errors import CommandError
 from app.cli.listening import listen, url_of
 from app.cli.open_database import open_database
-from app.cli.open_files import raise_limit
 from app.cli.signals import signal_flags
 from app.db import schema
 from app.jobs.broker import broker_command
@@ -51,7 +50,6 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
         CommandError: the address cannot be used, or the database is damaged or unavailable, or cannot be
             migrated.
     """
-    raise_limit()
     with _lock(settings.data_dir), signal_flags() as flags:
         _prepare_database_and_storage(settings)
         with listen(settings) as listener, ApiProcesses(settings, listener) as api:

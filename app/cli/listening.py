@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.cli.errors import CommandError
+from app.cli.open_files import backlog, raise_limit
 from app.settings import Settings
 
 NOT_STARTED = 3
@@ -16,6 +17,8 @@ NOT_STARTED = 3
 @contextmanager
 def listen(settings: Settings) -> Iterator[socket.socket]:
     """Open the listening socket. It stays open if an API process dies, so that clients only wait a little.
+
+    The limit of open files is raised first; child processes inherit it.
 
     Raises:
         CommandError: the address cannot be used.
@@ -30,7 +33,7 @@ def listen(settings: Settings) -> Iterator[socket.socket]:
                 f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port",
                 NOT_STARTED,
             ) from error
-        listener.listen(512)
+        listener.listen(backlog(raise_limit()))
         yield listener
 
 

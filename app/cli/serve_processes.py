@@ -15,7 +15,6 @@ from app.cli.child_process import POLL_SECONDS, replace
 from app.cli.errors import CommandError
 from app.cli.listening import listen
 from app.cli.open_database import open_database
-from app.cli.open_files import raise_limit
 from app.cli.signals import signal_flags
 from app.db import schema
 from app.keys.service import AuthenticationRequiredError, require_keys
@@ -33,7 +32,6 @@ def serve_processes(settings: Settings) -> None:
             address cannot be used.
     """
     logs.configure(settings)
-    raise_limit()
     with open_database(settings) as db:
         schema.require_head(db.engine)
         try:

@@ -172,8 +172,11 @@ class LoadedModels:
             return loading
         if len(self._loading) >= MAX_QUEUED:
             raise _too_slow(version)
+        try:
+            threading.Thread(target=self._load, args=(key, loading), name=f"load-{key}", daemon=True).start()
+        except RuntimeError as error:  # the process has too many threads
+            raise _too_slow(version) from error
         self._loading[key] = loading
-        threading.Thread(target=self._load, args=(key, loading), name=f"load-{key}", daemon=True).start()
         return loading
 
     def damaged(self) -> dict[str, str]:

@@ -211,6 +211,22 @@ def test_a_failed_load_leaves_nothing_behind(
     assert models._waiting == 0
 
 
+def test_a_version_is_loaded_after_the_process_had_too_many_threads(
+    storage: LocalStorage, loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = LoadedModels(storage, capacity=2)
+
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(NotReady):
+            models.get(version("a"))
+        assert models.start([version("a")]) == []
+    assert str(models.get(version("a"))) == "pipeline a 1"
+
+
 def test_a_request_waits_only_so_long_and_the_version_continues_to_load(
     storage: LocalStorage, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
