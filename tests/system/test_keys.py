@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,9 @@ from commands import covey
 from contract import DOCUMENT, problem_of
 from stack import Stack
 from waiting import wait_for
+
+from app.db import tables
+from app.db.session import Database
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("keys")]
 
@@ -151,10 +152,10 @@ def test_an_expired_key_is_rejected(secured_stack: tuple[Stack, str]) -> None:
     assert key["expires_at"].endswith("Z")
     headers = bearer(key["secret"])
     assert stack.http.get("/v1/datasets", headers=headers).status_code == 200
-    with closing(sqlite3.connect(stack.data / "covey.db")) as db, db:
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        update = db.execute("UPDATE api_keys SET expires_at = ? WHERE id = ?", [now, key["id"]])
-        assert update.rowcount == 1
+    db = Database(f"sqlite:///{stack.data / 'covey.db'}")
+    with db.write() as tx:
+        tx.session.get_one(tables.ApiKey, key["id"]).expires_at = tx.now
+    db.close()
 
     def get_if_rejected() -> httpx.Response | None:
         response = stack.http.get("/v1/datasets", headers=headers)
