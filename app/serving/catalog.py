@@ -108,6 +108,8 @@ class Catalog:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+        if self._miss is not None:
+            self._miss.cancel()
         self._release(self._waiting)
         self._reader.stop()
 
@@ -238,32 +240,39 @@ class Catalog:
         waiting.clear()
 
     async def _refresh(self) -> None:
-        """Compare the revisions once, and read what has changed."""
-        self._stuck = [reading for reading in self._stuck if not reading.done()]
-        if len(self._stuck) >= MAX_STUCK:
-            self._fail("the database does not respond")
-            return
+        """Compare the revisions once, and read what has changed. No error may end the task."""
         token, self._checked_at = self._wanted, time.monotonic()
         previous, numbers = self._snapshot, self._numbers
-        reading = self._reader.call(lambda: read_snapshot(self._db, previous, numbers))
-        await asyncio.wait((reading,), timeout=CHECK_SECONDS)
-        if not reading.done():
-            # The connection may hang for ever, although new ones would work.
-            self._stuck.append(reading)
-            self._reader.stop()
-            self._reader = _Reader()
-            self._fail("the database does not respond")
-            return
-        error = reading.exception()
-        if error is None:
-            snapshot = reading.result()
+        try:
+            snapshot = await self._read(previous, numbers)
             if self._before_snapshot is not None and snapshot is not previous:
                 await self._before_snapshot(previous, snapshot)
-            self._accept(snapshot, self._checked_at, token, numbers)
-        elif isinstance(error, SQLAlchemyError):
+        except SQLAlchemyError as error:
             self._fail(unavailable_reason(error))
+        except Exception as error:  # noqa: BLE001 - logged
+            self._fail(str(error) or type(error).__name__)
         else:
-            self._fail(repr(error))
+            self._accept(snapshot, self._checked_at, token, numbers)
+
+    async def _read(self, previous: Snapshot | None, numbers: Numbers) -> Snapshot:
+        """Read a snapshot in a thread.
+
+        Raises:
+            SQLAlchemyError: the database is unavailable.
+            TimeoutError: the database does not respond.
+        """
+        self._stuck = [reading for reading in self._stuck if not reading.done()]
+        if len(self._stuck) >= MAX_STUCK:
+            raise TimeoutError("the database does not respond")
+        reading = self._reader.call(lambda: read_snapshot(self._db, previous, numbers))
+        await asyncio.wait((reading,), timeout=CHECK_SECONDS)
+        if reading.done():
+            return reading.result()
+        # The connection may hang for ever, although new ones would work.
+        self._stuck.append(reading)
+        self._reader.stop()
+        self._reader = _Reader()
+        raise TimeoutError("the database does not respond")
 
     def _accept(self, snapshot: Snapshot, started: float, token: object, numbers: Numbers) -> None:
         # Once a process has required keys, it does so until it stops.
@@ -272,7 +281,7 @@ class Catalog:
             snapshot = replace(snapshot, requires_keys=True)
         self._snapshot = snapshot
         # Forget the numbers that do not exist, and keep those that were named during the check.
-        self._numbers = (self._numbers - numbers) | snapshot.numbers.keys()
+        self._numbers = (self._numbers - numbers) | (numbers & snapshot.numbers.keys())
         self._expires_at = started + self._offline_seconds
         self._verified = token
         self._available = True
@@ -283,7 +292,7 @@ class Catalog:
     def _fail(self, reason: str) -> None:
         self._available = False
         # A name that the database cannot compare must not make every check fail.
-        self._numbers = frozenset(self._snapshot.numbers if self._snapshot is not None else ())
+        self._numbers &= self._snapshot.numbers.keys() if self._snapshot is not None else frozenset()
         if not self._logged:
             self._logged = True
             log.warning("catalog.not_refreshed", reason=reason)

@@ -65,7 +65,7 @@ class Snapshot:
         keys: the secrets of all keys, by digest.
         aliases: the version of each alias, by model and alias.
         routers: the routers by name.
-        numbers: the versions that requests have named by their numbers, by model and number.
+        numbers: the versions that routers name by their numbers, or requests have named, by model and number.
     """
 
     revisions: Mapping[str, int]
@@ -86,7 +86,7 @@ class Snapshot:
         return key.caller if key is not None and now < key.expires_at else None
 
     def version(self, model: str, ref: int | str) -> ServedVersion | None:
-        """Return the version that an alias names, or one that a request has named by its number before."""
+        """Return the version that an alias names, or one in ``numbers``."""
         return self.aliases.get((model, ref)) if isinstance(ref, str) else self.numbers.get((model, ref))
 
     def router(self, name: str) -> ServedRouter | None:

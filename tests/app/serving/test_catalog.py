@@ -195,11 +195,11 @@ def test_a_snapshot_shows_one_moment(with_models: Database, other: Database) -> 
     changed: list[ApiKeyCreated] = []
 
     def change(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if "FROM model_aliases" in statement and not changed:
+        if "FROM catalog_revisions" in statement and not changed:
             changed.append(create_key(other))
             put_router(other, version=2)
 
-    event.listen(with_models.engine, "before_cursor_execute", change)
+    event.listen(with_models.engine, "after_cursor_execute", change)
     snapshot = read_snapshot(with_models)
     assert changed
     assert not knows(snapshot, changed[0])
@@ -568,3 +568,20 @@ def test_requests_that_wait_are_released_when_the_process_stops(
         await asyncio.gather(*waiting)
 
     asyncio.run(main())
+
+
+def test_an_unexpected_error_does_not_end_the_checks(
+    database: Database, other: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_arguments: Any) -> Snapshot:
+        raise ZeroDivisionError
+
+    async def test(catalog: Catalog) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "read_snapshot", read)
+            with pytest.raises(NotReady):
+                await catalog.after_miss()
+        key = await asyncio.to_thread(create_key, other)
+        await snapshot_with(catalog, lambda snapshot: knows(snapshot, key))
+
+    run(database, test, Settings(catalog_poll_seconds=0.01))
