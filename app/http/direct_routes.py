@@ -2,14 +2,14 @@
 
 These operations are most of the traffic, and FastAPI's part of a request would take longer than the
 prediction. The same functions are documented FastAPI routes, which serve the rare requests that this module
-does not recognize, such as those with a query.
+does not recognize, such as those with an unusual query.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Response
@@ -134,7 +134,8 @@ class DirectRoute:
         unique_id: id of the operation in logs, metrics and the OpenAPI document.
         required: the scope that a key must have.
         media_types: media types of the body.
-        endpoint: handles a request, given the name in the path.
+        endpoint: handles a request, given the name in the path and the arguments of its query.
+        queries: the arguments of each query that FastAPI need not parse.
     """
 
     collection: str
@@ -142,7 +143,8 @@ class DirectRoute:
     unique_id: str
     required: KeyScope
     media_types: frozenset[str]
-    endpoint: Callable[[DirectRequest, str], Awaitable[Response]]
+    endpoint: Callable[..., Awaitable[Response]]
+    queries: Mapping[bytes, Mapping[str, Any]] = field(default_factory=lambda: {b"": {}})
 
 
 class DirectRoutes:
@@ -162,7 +164,7 @@ class DirectRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process one request."""
         route, name = self._match(scope)
-        if route is None:
+        if route is None or (arguments := route.queries.get(scope["query_string"])) is None:
             await self._app(scope, receive, send)
             return
         scope["route"] = route
@@ -170,14 +172,14 @@ class DirectRoutes:
             request = DirectRequest(scope, receive)
             await authorize(request.scope, request.head.bearer, route.required)
             check_media_type(request.head, route.media_types)
-            response = await route.endpoint(request, name)
+            response = await route.endpoint(request, name, **arguments)
         except Exception as error:  # noqa: BLE001 - raised again if it is unexpected
             response = await problem_handlers.respond(Request(scope, receive), error)
         await response(scope, receive, send)
 
     def _match(self, scope: Scope) -> tuple[DirectRoute | None, str]:
         """Return the route of a request and the name in its path; None if FastAPI must handle it."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
+        if scope["type"] != "http" or scope["method"] != "POST":
             return None, ""
         parts = scope["path"].split("/")
         if len(parts) != 5 or parts[0] or parts[1] != "v1":

@@ -42,7 +42,7 @@ MAX_FIELDS: Final = 100_000
 """Fields of one object."""
 
 _FAST_VALUES: Final = 100_000
-"""Values that the decoder in C reads at once."""
+"""Values that decoders which hold the interpreter read at once."""
 
 
 def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset[str] = frozenset()) -> Any:
@@ -69,8 +69,9 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
     app.http.errors.Invalid: /a/0/b occurs twice
     """
     may_not_be_text = b"\x7f" in body or _MAYBE_NOT_TEXT.search(body) is not None
-    if len(body) <= min(MAX_CONTAINERS, MAX_FIELDS) and not may_not_be_text:
-        value, is_certain = _parse_small(body)
+    n_values = body.count(b",") + body.count(b"[") + body.count(b"{")  # or fewer
+    if n_values <= min(_FAST_VALUES, MAX_CONTAINERS, MAX_FIELDS) and not may_not_be_text:
+        value, is_certain = _parse_fast(body)
         if is_certain:
             return value
     repeated: list[tuple[dict[str, Any], str]] = []
@@ -98,7 +99,7 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
         text = body.decode("utf-8-sig")
         if replace_surrogates:
             text = _ESCAPE.sub(lambda match: "\\ufffd" if match["unpaired"] else match[0], text)
-        value = _decoder(body, fields, count_container).decode(text)
+        value = _decoder(n_values, fields, count_container).decode(text)
     except json.JSONDecodeError as error:
         raise _malformed(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
     except UnicodeDecodeError as error:
@@ -115,8 +116,8 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
     return value
 
 
-def _parse_small(body: bytes) -> tuple[Any, bool]:
-    """Parse a small JSON text without a call for each object.
+def _parse_fast(body: bytes) -> tuple[Any, bool]:
+    """Parse a JSON text without a call for each object.
 
     Returns:
         The value, and whether no object contains a field twice. If not, the text can still be correct.
@@ -143,7 +144,7 @@ def _count_names(value: Any) -> int:
 
 
 def _decoder(
-    body: bytes, fields: Callable[[list[tuple[str, Any]]], Any], count_container: Callable[[], None]
+    n_values: int, fields: Callable[[list[tuple[str, Any]]], Any], count_container: Callable[[], None]
 ) -> json.JSONDecoder:
     """Return a decoder that lets other threads run at least every hundred milliseconds.
 
@@ -151,7 +152,7 @@ def _decoder(
     returns the decoder in Python, which is ten times as slow.
     """
     decoder: Any = json.JSONDecoder(object_pairs_hook=fields)
-    if body.count(b",") + body.count(b"[") + body.count(b"{") > _FAST_VALUES:
+    if n_values > _FAST_VALUES:
         parse_array = decoder.parse_array
 
         def parse_list(*arguments: Any) -> Any:

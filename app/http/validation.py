@@ -18,7 +18,7 @@ from typing_extensions import TypeAliasType
 
 from app.http.errors import MAX_ERRORS, TooLarge
 from app.http.json_body import parse
-from app.settings import Settings
+from app.settings import MIB, Settings
 
 MAX_VALUES: Final = 50_000
 """Values that are validated at once: those of one document, or those of the body without its documents."""
@@ -26,8 +26,11 @@ MAX_VALUES: Final = 50_000
 LARGE_BYTES: Final = 64 * 1024
 """A larger body is parsed and validated in a thread, so that other requests continue meanwhile."""
 
-_PIECE_VALUES: Final = 2_000
+_PIECE_VALUES: Final = 2_500
 """Values of a list's entries that are usually validated at once."""
+
+_AT_ONCE_BYTES: Final = 2 * MIB
+"""Bodies of this size are validated at once if they have at most ``_PIECE_VALUES`` values, such as texts."""
 
 _Entries: TypeAlias = list[Any] | dict[str, Any]
 
@@ -78,7 +81,8 @@ class BodyValidator:
         """Parse and validate a body in this thread; see ``read``."""
         given = parse(body, documents=self._documents)
         self._check_lengths(given, settings)
-        return self.validate(given, body if len(body) <= LARGE_BYTES else None)
+        at_once = len(body) <= LARGE_BYTES or (len(body) <= _AT_ONCE_BYTES and _has_few_values(given))
+        return self.validate(given, body if at_once else None)
 
     def _check_lengths(self, given: Any, settings: Settings) -> None:
         for field, limit in self._max_items.items():
@@ -95,7 +99,7 @@ class BodyValidator:
 
         Args:
             given: the parsed body.
-            body: the unparsed body, if it is small; None otherwise.
+            body: the unparsed body, if it has few values; None otherwise.
 
         Raises:
             RequestValidationError: the body is invalid; has at most 50 errors.
@@ -198,6 +202,17 @@ def _count(value: Any, pointer: str) -> int:
                 raise TooLarge(f"{pointer or 'the body'} {message}", errors=[(pointer, message)])
             pending += container.values() if isinstance(container, dict) else container
     return count
+
+
+def _has_few_values(value: Any) -> bool:
+    count = 1
+    pending = [value]
+    while pending and count <= _PIECE_VALUES:
+        container = pending.pop()
+        if isinstance(container, dict | list):
+            count += len(container)
+            pending += container.values() if isinstance(container, dict) else container
+    return count <= _PIECE_VALUES
 
 
 def _validate(adapter: TypeAdapter[Any], value: Any, body: bytes | None) -> tuple[Any, list[dict[str, Any]]]:

@@ -133,7 +133,13 @@ async def route_message(
 
 
 DIRECT = DirectRoute(
-    "routers", "messages", "routers_route_message", "predict", frozenset(_MEDIA_TYPES), route_message
+    "routers",
+    "messages",
+    "routers_route_message",
+    "predict",
+    frozenset(_MEDIA_TYPES),
+    route_message,
+    {b"": {}, b"explain=true": {"explain": True}, b"explain=false": {"explain": False}},
 )
 
 

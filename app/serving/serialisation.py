@@ -38,7 +38,7 @@ class ResponseEncoder:
     def label_set(self, labels: Sequence[int]) -> bytes:
         """Return a list of labels as a JSON array of strings."""
         names = self.names
-        return b"[%b]" % b",".join([names[label] for label in labels])
+        return b"[%b]" % b",".join(map(names.__getitem__, labels))
 
     def ranked_labels(
         self, labels: Sequence[int], scores: Sequence[float], ranks: Sequence[int] | None = None
@@ -59,17 +59,12 @@ class ResponseEncoder:
 
     def each_prediction(self, ranking: Ranking) -> list[bytes]:
         """Return the prediction for each document as a JSON object with ``labels`` and ``ranking``."""
-        length = ranking.order.shape[1]
-        scores = numbers(ranking.scores.ravel().tolist())
-        ends = self._ends[:length]
+        ends = self._ends[: ranking.order.shape[1]]
         return [
             b'{"labels":%b,"ranking":%b}'
-            % (
-                self.label_set(label_set),
-                self._join(labels, scores[i * length : (i + 1) * length], ends),
-            )
-            for i, (labels, label_set) in enumerate(
-                zip(ranking.order.tolist(), ranking.label_sets, strict=True)
+            % (self.label_set(label_set), self._join(labels, numbers(scores), ends))
+            for label_set, labels, scores in zip(
+                ranking.label_sets, ranking.order.tolist(), ranking.scores.tolist(), strict=True
             )
         ]
 
@@ -102,7 +97,7 @@ class ResponseEncoder:
     def _join(self, labels: Sequence[int], scores: Sequence[bytes], ends: Sequence[bytes]) -> bytes:
         starts = self._starts
         parts = [b""] * (3 * len(labels))
-        parts[0::3] = [starts[label] for label in labels]
+        parts[0::3] = map(starts.__getitem__, labels)
         parts[1::3] = scores
         parts[2::3] = ends
         return b"[%b]" % b"".join(parts)[:-1]  # without the last comma

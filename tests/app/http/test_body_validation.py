@@ -140,7 +140,7 @@ def test_all_decoders_agree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
             return type(error), error.detail, error.errors
 
     fast = outcome()
-    monkeypatch.setattr(json_body, "_parse_small", lambda _body: (None, False))
+    monkeypatch.setattr(json_body, "_parse_fast", lambda _body: (None, False))
     assert outcome() == fast
     monkeypatch.setattr(json_body, "_FAST_VALUES", -1)
     assert outcome() == fast
@@ -151,15 +151,15 @@ _PARTS = ['"a"', '"b"', '"\\u0061"', '"a:"', '"\\":"', *":,{}[]1", " :", " ", "-
 
 @given(st.lists(st.sampled_from(_PARTS), max_size=12).map("".join))
 @example('{"a":1,"a" :1}')
-def test_the_decoder_of_small_bodies_never_accepts_what_is_ambiguous(text: str) -> None:
-    value, is_certain = json_body._parse_small(text.encode())
+def test_the_fast_decoder_never_accepts_what_is_ambiguous(text: str) -> None:
+    value, is_certain = json_body._parse_fast(text.encode())
     if is_certain:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(json_body, "_parse_small", lambda _body: (None, False))
+            patch.setattr(json_body, "_parse_fast", lambda _body: (None, False))
             assert repr(parse(text.encode())) == repr(value)
 
 
-def test_ordinary_small_bodies_need_one_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_decoder_reads_ordinary_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_body, "_decoder", None)
     body = {"instances": [{"text": 'He said: "no", \n\t and left 🦔'}, {"features": {"a": 1.5}}], "top": 5}
     for indent in (None, 2):

@@ -180,6 +180,30 @@ def test_a_request_with_a_query_is_served(client: InProcessApi) -> None:
     assert client.send("POST", f"{PREDICT}?", json=GOOD).status_code == 200
 
 
+@pytest.mark.parametrize("query", ["", "?explain=true", "?explain=false", "?explain=yes", "?explain=perhaps"])
+def test_a_message_gets_the_same_response_from_both_routes(
+    client: InProcessApi, by_fastapi: Callable[[], None], query: str
+) -> None:
+    router = {"model": "m", "version": "live", "fallback": "desk@example.org"}
+    client.send("PUT", "/v1/routers/r", json=router).raise_for_status()
+
+    def send(n: int) -> httpx.Response:
+        message = f"Message-ID: <{n}{query}@example.org>\r\n\r\nmy invoice is wrong\r\n"
+        headers = {"Content-Type": "message/rfc822"}
+        return client.send("POST", f"/v1/routers/r/messages{query}", content=message, headers=headers)
+
+    direct = send(1)
+    by_fastapi()
+    fastapi = send(2)
+    assert direct.status_code == fastapi.status_code == (422 if query.endswith("perhaps") else 200)
+    decision, expected = direct.json(), fastapi.json()
+    for varying in ("decision_id", "message", "request_id"):
+        decision.pop(varying, None)
+        expected.pop(varying, None)
+    assert decision == expected
+    assert ("explanation" in decision) == (query in {"?explain=true", "?explain=yes"})
+
+
 def test_requests_of_both_routes_have_the_same_operation_in_metrics(
     client: InProcessApi, by_fastapi: Callable[[], None]
 ) -> None:
@@ -268,8 +292,6 @@ def test_large_requests_do_not_delay_a_small_one(
         return rank(self, documents, **options)
 
     monkeypatch.setattr(Pipeline, "rank", rank_or_wait)
-    monkeypatch.setattr(costs, "LOOP_SECONDS", 0.5)
-    client.call("POST", PREDICT, 200, json=GOOD)  # measures the time of a prediction
     monkeypatch.setattr(costs.CostEstimate, "is_small", lambda _self, n_instances, _n_bytes: n_instances == 1)
     large = {"instances": [{"text": "my invoice is wrong"}] * 50}
     waiting = [client.start("POST", PREDICT, json=large) for _ in range(costs.THREADS + 50)]
@@ -286,7 +308,7 @@ def test_large_requests_do_not_delay_a_small_one(
     assert {future.result(LIMIT_SECONDS).status_code for future in waiting} == {200}
 
 
-def test_a_version_that_is_not_measured_yet_predicts_in_a_thread(
+def test_a_prediction_that_takes_long_leaves_the_event_loop(
     client: InProcessApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
@@ -297,9 +319,8 @@ def test_a_version_that_is_not_measured_yet_predicts_in_a_thread(
         return predict(*arguments)
 
     monkeypatch.setattr(prediction, "_predict", note_thread)
-    monkeypatch.setattr(costs, "LOOP_SECONDS", LIMIT_SECONDS)
-    client.app.state.loaded = type(client.app.state.loaded)(client.storage, 1)
-    for _ in range(2):
+    for seconds in (0.0, LIMIT_SECONDS):
+        monkeypatch.setattr(costs, "LOOP_SECONDS", seconds)
         client.call("POST", PREDICT, 200, json=GOOD)
 
     async def loop_thread() -> threading.Thread:
