@@ -6,12 +6,27 @@ number of rows; the last one is filled up with zeros.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from functools import cache
+
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from models.arrays import Floats
 
 ROWS = 16
 """Rows of a block. More rows make large batches faster, and fewer rows make a single example faster."""
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Let BLAS use one thread in a block of code, because results must not depend on threads."""
+    limiter: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limiter
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, which takes a millisecond
 
 
 def row_blocks(rows: Floats) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
-from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
@@ -17,7 +16,7 @@ from models.base.products import product
 from models.errors import UnsuitableDataError
 from models.hierarchy.conditional_gradient import ConditionalGradient, Objectives
 from models.hierarchy.decoding import best_labelings, indicators, max_marginals
-from models.hierarchy.dense_blocks import blockwise_product
+from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread
 from models.hierarchy.forest import Forest, Scaling
 from models.hierarchy.from_context import forest_from_context
 from models.hierarchy.kernels import (
@@ -145,7 +144,7 @@ class HM3(Learner):
                 f"the scaling {parameters.scaling} has no effect on the loss symmetric_difference"
             )
         self._check_memory(*X.shape)
-        with threadpool_limits(1, user_api="blas"):  # the result must not depend on threads
+        with one_blas_thread():  # the result must not depend on threads
             self._train(X, Y, parameters, monitor, resume)
 
     def _train(
@@ -266,7 +265,7 @@ class HM3(Learner):
         if self.support_ is None or isinstance(X, Vector):
             flat = product(X, weights)
         else:
-            with threadpool_limits(1, user_api="blas"):  # as in training
+            with one_blas_thread():  # as in training
                 flat = blockwise_product(self.kernel_(X, self.support_), weights)
         return np.asarray(flat).reshape(-1, 4, self.n_labels_)
 

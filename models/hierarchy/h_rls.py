@@ -11,13 +11,12 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
-from threadpoolctl import threadpool_limits
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.errors import UnsuitableDataError
-from models.hierarchy.dense_blocks import blockwise_product, row_blocks
+from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread, row_blocks
 from models.hierarchy.forest import Forest
 from models.hierarchy.from_context import forest_from_context
 from models.serialization.state import read_array, read_csr, read_integer, require, require_index_range
@@ -122,14 +121,14 @@ class HRLS(Learner):
         for completed, (parent, rows) in list(enumerate(rows_of.items(), 1))[len(self.families_) :]:
             children = np.flatnonzero(self.forest_.parents == parent)
             signs = np.where(Y[rows][:, children].toarray() > 0, 1.0, -1.0)
-            with threadpool_limits(1, user_api="blas"):
+            with one_blas_thread():
                 self.families_.append(_fit_family(X[rows], signs, children, parameters.ridge))
             monitor(Step(completed, len(rows_of), "families", {}, partial(dict, self._family_arrays())))
         self.summary_.facts["factor_bytes"] = sum(family.factor.nbytes for family in self.families_)
 
     def _scores(self, X: Matrix) -> Floats:
         margins = np.zeros((X.shape[0], self.n_labels_))
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             for family in self.families_:
                 rows = max(1, BLOCK_ENTRIES // len(family.factor))
                 for start in range(0, X.shape[0], rows):
