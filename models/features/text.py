@@ -142,7 +142,8 @@ class TextFeatures:
         """Return the vector of one document, much faster than ``transform`` does and with the same values.
 
         Returns:
-            The vector; None if only ``transform`` can compute it, because its fields have unusual weights.
+            The vector; None if only ``transform`` can compute it, because the document is long or its fields
+            have unusual weights.
         """
         counts = self._vocabulary.count_one(document)
         if counts is None:

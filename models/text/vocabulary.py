@@ -22,6 +22,9 @@ from models.text.word_terms import WordTerms, shared_word_terms
 _CACHED_NGRAMS: Final = 2**14
 """Words whose character n-grams are cached."""
 
+MAX_CHARACTERS: Final = 2**18
+"""Characters of a document that ``count_one`` accepts, which limits the memory for its words."""
+
 _EXACT_PARTS: Final = 2.0**10
 """Sums of weights are exact if each is a multiple of the inverse of this number, and at most this number."""
 
@@ -76,13 +79,17 @@ class Vocabulary:
         """Count the terms of one document, much faster than ``count`` does and with the same result.
 
         Returns:
-            The counts; None if the weight of a field is such that sums of it may be rounded. Then the result
-            would depend on the order of the words.
+            The counts. None if the document is long, because each of its words is an object here; and if the
+            weight of a field is such that sums of it may be rounded, so that the order of words matters.
         """
         parts = parts_of(document)
-        for _, weight in parts:
+        n_characters = 0
+        for text, weight in parts:
+            n_characters += len(text)
             if weight > _EXACT_PARTS or not (weight * _EXACT_PARTS).is_integer():
                 return None
+        if n_characters > MAX_CHARACTERS:
+            return None
         parameters = self.parameters
         language = language_name(language_of(document)) if self._by_language else None
         fields = [

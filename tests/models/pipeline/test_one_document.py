@@ -32,6 +32,7 @@ from models.labels.ranking import ranking
 from models.mail import MailDocument
 from models.pipeline import Pipeline, Ranking
 from models.text.documents import TextDocument
+from models.text.vocabulary import MAX_CHARACTERS
 
 WORDS = (
     "the invoice invoices invoiced is are wrong Wrong WRONG please pay paid 42 2026 a I server servers down "
@@ -202,6 +203,18 @@ def test_sums_of_weights_that_may_be_rounded_are_left_to_the_batch() -> None:
     features = TextFeatures(TextFeaturesParameters(kind="text", weighting="tf"))
     features.fit_transform([TEXTS], labels_of(SETS))
     assert features.vector(Fields()) is None
+
+
+def test_a_long_text_is_left_to_the_batch() -> None:
+    """There, a word takes less memory."""
+    pipeline = fitted("svm", {})
+    assert isinstance(pipeline.features, TextFeatures)
+    text = "invoice wrong " * (MAX_CHARACTERS // 14)
+    assert pipeline.features.vector(text) is not None
+    assert pipeline.features.vector(text + "invoice wrong ") is None
+    whole = pipeline.rank([text, text + "invoice wrong"])
+    assert_same_ranking(pipeline.rank([text]), whole, 0)
+    assert_same_ranking(pipeline.rank([text + "invoice wrong"]), whole, 1)
 
 
 COLUMNS = ["a", "b", "c", "d", "e"]
