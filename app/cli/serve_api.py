@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -21,6 +22,10 @@ from app.http.shared_listener import ConnectionCounts, SharedListener
 from app.keys.service import AuthenticationRequiredError
 from app.main import create_app, require_servable
 from app.settings import Settings
+
+SWITCH_SECONDS = 0.0005
+"""Time for which a thread that computes, such as a large prediction, keeps the interpreter while the event
+loop waits for it. With Python's 5 ms, each step of a small request would wait that long for each thread."""
 
 
 def serve_api(
@@ -44,6 +49,7 @@ def serve_api(
         CommandError: the database is damaged, unavailable or not migrated, or the service needs API keys.
     """
     logs.configure(settings)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with open_database(settings) as db:
         try:
             require_servable(settings, db)
