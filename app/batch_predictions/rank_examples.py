@@ -14,7 +14,7 @@ from models.mail import MailDocument, read_email
 from models.mail.email import Email
 from models.pipeline import Pipeline, Ranking
 
-BLOCK_RANKED_LABELS = 2**19
+BLOCK_RANKED_LABELS = 2**18
 """Maximum number of ranked labels of a block, which limits the memory."""
 
 BLOCK_SCORES = 2**23
