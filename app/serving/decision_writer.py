@@ -2,8 +2,9 @@
 
 A commit waits for the disk, and costs a round trip to the database. One transaction for each message would
 limit the messages per second to the commits per second. A thread therefore writes all decisions that wait as
-one INSERT, which is a transaction of its own. If the thread is idle, it writes a decision at once; the
-decisions that arrive during a commit form the next group. ``write`` returns after the commit.
+one INSERT, which is a transaction of its own. It gets the decisions of one iteration of the event loop at
+once, or a part of them if they are many; the decisions that arrive during a commit form the next group.
+``write`` returns after the commit.
 
 The statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
 beside a busy event loop it takes up to the switch interval (5 ms) to get it back.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -34,10 +36,14 @@ MAX_GROUP = 128
 """Maximum number of decisions in one transaction."""
 
 MAX_GROUP_CHARS = 4 * 1024 * 1024
-"""Maximum size of the decisions in one transaction, if it has more than one."""
+"""Maximum size of the decisions in one transaction that has more than one."""
 
 MAX_WAITING_CHARS = 64 * 1024 * 1024
 """Maximum size of all decisions that wait."""
+
+HAND_OVER_SIZE = 16
+"""Number of decisions that the thread gets without waiting for the end of the iteration. Larger groups hardly
+take less time for each decision, and the thread can write while the event loop computes."""
 
 RECORD_ATTEMPTS = 5
 """How often to record a decision. Each attempt but the first follows the deletion of another decision."""
@@ -89,12 +95,14 @@ class DecisionWriter:
         self._db = db
         self._max_waiting = max_waiting
         self._stopping = False
-        # Only the event loop changes these two.
+        # Only the event loop uses these three.
         self._n_waiting = 0
         self._chars_waiting = 0
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._arrived: list[_Waiting] = []
+        self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="decision-writer", daemon=True)
         # Only the thread uses these.
+        self._waiting: deque[_Waiting] = deque()
         self._connection: Connection | None = None
         self._exit = ExitStack()
         self._ended = False
@@ -107,6 +115,7 @@ class DecisionWriter:
     async def stop(self) -> None:
         """Refuse further decisions, write those that wait, and stop the thread."""
         self._stopping = True
+        self._hand_over()
         self._queue.put(None)
         await to_thread.run_sync(self._thread.join)
 
@@ -134,14 +143,37 @@ class DecisionWriter:
         self._n_waiting += 1
         self._chars_waiting += size
         future: asyncio.Future[tuple[dict[str, Any] | None, bool]] = self._loop.create_future()
-        self._queue.put(_Waiting(row, future))
+        if not self._arrived:
+            # The other requests of this iteration come first, so that they share the commit.
+            self._loop.call_soon(self._hand_over)
+        self._arrived.append(_Waiting(row, future))
+        if len(self._arrived) == HAND_OVER_SIZE:
+            self._hand_over()
         return await future
 
-    # The rest, except for _resolve, runs in the thread.
+    def _hand_over(self) -> None:
+        if self._arrived:
+            arrived, self._arrived = self._arrived, []
+            self._queue.put(arrived)
+
+    def _resolve(self, group: Sequence[_Waiting]) -> None:
+        """Wake the requests of a group."""
+        self._n_waiting -= len(group)
+        for item in group:
+            self._chars_waiting -= len(item.row.response)
+            if item.future.done():  # the request was cancelled
+                continue
+            if item.error is not None:
+                item.future.set_exception(item.error)
+            else:
+                item.future.set_result((item.stored, item.stored is None))
+
+    # The rest runs in the thread.
 
     def _run(self) -> None:
-        while not self._ended:
-            if group := self._gather():
+        while not self._ended or self._waiting:
+            self._receive()
+            if group := self._next_group():
                 self._record(group)
                 with suppress(RuntimeError):  # the event loop is closed, so that nobody waits
                     self._loop.call_soon_threadsafe(self._resolve, group)
@@ -149,21 +181,29 @@ class DecisionWriter:
                 self._disconnect()
         self._disconnect()
 
-    def _gather(self) -> list[_Waiting]:
-        """Wait for a decision. Return it with the others that wait; nothing if none arrives."""
-        group: list[_Waiting] = []
-        chars = 0
+    def _receive(self) -> None:
+        """Take all decisions that have arrived. If there are none, wait for them, but not for long."""
         try:
-            item = self._queue.get(timeout=None if self._connection is None else IDLE_SECONDS)
-            while item is not None:
-                group.append(item)
-                chars += len(item.row.response)
-                if len(group) == MAX_GROUP or chars > MAX_GROUP_CHARS:
-                    return group
-                item = self._queue.get_nowait()
-            self._ended = True
+            while not self._ended:
+                if self._waiting:
+                    arrived = self._queue.get_nowait()
+                else:
+                    arrived = self._queue.get(timeout=None if self._connection is None else IDLE_SECONDS)
+                if arrived is None:
+                    self._ended = True
+                else:
+                    self._waiting.extend(arrived)
         except queue.Empty:
             pass
+
+    def _next_group(self) -> list[_Waiting]:
+        group: list[_Waiting] = []
+        chars = 0
+        while self._waiting and len(group) < MAX_GROUP:
+            chars += len(self._waiting[0].row.response)
+            if group and chars > MAX_GROUP_CHARS:
+                break
+            group.append(self._waiting.popleft())
         return group
 
     def _record(self, group: list[_Waiting]) -> None:
@@ -255,18 +295,6 @@ class DecisionWriter:
     def _disconnect(self) -> None:
         self._connection = None
         self._exit.close()
-
-    def _resolve(self, group: Sequence[_Waiting]) -> None:
-        """Wake the requests of a group. Runs in the event loop."""
-        self._n_waiting -= len(group)
-        for item in group:
-            self._chars_waiting -= len(item.row.response)
-            if item.future.done():  # the request was cancelled
-                continue
-            if item.error is not None:
-                item.future.set_exception(item.error)
-            else:
-                item.future.set_result((item.stored, item.stored is None))
 
 
 def _fail(group: Sequence[_Waiting], error: Exception) -> None:

@@ -172,7 +172,7 @@ def test_a_group_is_bounded_in_rows_and_in_size(database: Database, monkeypatch:
             assert await asyncio.gather(*tasks) == [(None, True)] * 10
 
     asyncio.run(write())
-    assert inserts.sizes == [1, 4, 4, 1]
+    assert inserts.sizes == [1, 4, 3, 1, 1]
 
 
 def test_two_writers_with_the_same_messages_in_opposite_orders_record_one_decision_each(
