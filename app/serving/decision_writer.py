@@ -27,6 +27,7 @@ from sqlalchemy import Connection, select, tuple_
 from sqlalchemy.exc import DBAPIError
 
 from app.db.deadlocks import retry_deadlocks
+from app.db.failures import DatabaseStateError
 from app.db.session import DATABASE_UNAVAILABLE, Database
 from app.db.tables import Decision
 from app.http.errors import Conflict, NotReady
@@ -213,6 +214,10 @@ class DecisionWriter:
             self._insert_or_find(group)
         except DATABASE_UNAVAILABLE as error:
             _fail(group, error)
+            if isinstance(error, DatabaseStateError):
+                # A database that is full or read-only can still return earlier decisions.
+                with suppress(*DATABASE_UNAVAILABLE):
+                    self._take_stored(group)
         except Exception as error:  # noqa: BLE001 - the requests get it
             if len(group) == 1:
                 _fail(group, error)
@@ -225,26 +230,31 @@ class DecisionWriter:
         # Processes that insert the same rows in different orders would wait for each other.
         left = sorted(group, key=lambda item: (item.row.router_id, item.row.message_key))
         for _ in range(RECORD_ATTEMPTS):
-            rows = [item.row for item in left]
-            if self._insert(rows) == len(rows):
+            if self._insert([item.row for item in left]) == len(left):
                 return
-            found = self._find(rows)
-            deleted = []
-            for item in left:
-                id_, stored = found.get((item.row.router_id, item.row.message_key), (None, None))
-                if id_ is None:  # deleted after the INSERT had found it
-                    deleted.append(item)
-                elif id_ != item.row.id:
-                    item.stored = stored
-            if not deleted:
+            # A decision that is not found was deleted after the INSERT had found it.
+            left = self._take_stored(left)
+            if not left:
                 return
-            left = deleted
         for item in left:
             item.error = Conflict(
                 f"the decision on this message by router {item.row.router} was deleted at the same time; "
                 "send the message again",
                 code="conflict",
             )
+
+    def _take_stored(self, group: Sequence[_Waiting]) -> list[_Waiting]:
+        """Give each item the stored decision on its message. Return those without one."""
+        found = self._find([item.row for item in group])
+        missing = []
+        for item in group:
+            id_, stored = found.get((item.row.router_id, item.row.message_key), (None, None))
+            if id_ is None:
+                missing.append(item)
+            else:
+                item.error = None
+                item.stored = stored if id_ != item.row.id else None
+        return missing
 
     @retry_deadlocks
     def _insert(self, rows: Sequence[DecisionRow]) -> int:

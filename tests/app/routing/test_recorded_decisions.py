@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import in_process
 import pytest
 from message_routing import message_routing
+from sqlalchemy import select
 
 from app.context import AppContext
 from app.db import tables
 from app.http.paging import Page
 from app.ids import new_id
-from app.routing import service
-from app.routing.schemas import RouterPut
+from app.routing import service, shadows
+from app.routing.schemas import Decision, RouterPut, ShadowDecision
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
 from models.mail import MailDocument, read_message
@@ -69,6 +71,92 @@ def test_a_decision_has_the_top_of_the_ranking_and_is_the_same_for_the_same_mess
     with ctx.db.read() as session:
         row = session.get_one(tables.Decision, decision.decision_id)
         assert len(row.response["ranking"]) == TOP
+
+
+MESSAGES = {
+    "plain": message("word7"),
+    "with Message-ID": read_message(b"Message-ID: <1@example.org>\r\nSubject: word3\r\n\r\nword3"),
+    "unreadable": read_message(b"\r\n"),
+    "defective": read_message(b'Content-Transfer-Encoding: base64\r\nSubject: caf\xe9 "\r\n\r\n!!!'),
+}
+
+
+@pytest.mark.parametrize("keep_text", [True, False])
+def test_the_bytes_of_a_decision_are_those_of_the_documented_schema(
+    ctx_with_router: AppContext, keep_text: bool
+) -> None:
+    ctx = with_settings(ctx_with_router, keep_decision_text=keep_text)
+    explained = set()
+    for explain in (True, False):
+        for kind, mail in MESSAGES.items():
+            with message_routing(ctx) as routing:
+                body = routing.route("desk", mail, explain=explain)
+            decision = Decision.model_validate_json(body, strict=True)
+            assert decision.model_dump_json(exclude_none=True).encode() == body
+            assert (decision.message.subject is not None) == keep_text
+            if kind == "unreadable":
+                assert decision.disposition == "fallback"
+            if decision.explanation is not None:
+                explained.add((kind, explain))
+            stored = json.loads(body)
+            if not keep_text:
+                stored.pop("explanation", None)  # its terms are words of the message
+            with ctx.db.write() as tx:
+                row = tx.session.get_one(tables.Decision, decision.decision_id)
+                assert row.response == stored
+                tx.session.delete(row)
+    assert {("plain", True), ("with Message-ID", True)} <= explained
+    assert all(explain for _, explain in explained)
+
+
+def test_a_decision_includes_departments_beyond_the_top_of_the_ranking(ctx_with_router: AppContext) -> None:
+    ctx = with_settings(ctx_with_router, decision_ranking=1)
+    everything = message(" ".join(f"word{n}" for n in range(N_LABELS)))
+    with message_routing(ctx) as routing:
+        decision = routing.decide("desk", everything)
+    assert {item.label for item in decision.ranking} >= {item.label for item in decision.departments}
+    assert [item.rank for item in decision.ranking] == sorted(item.rank for item in decision.ranking)
+
+
+def shadows_of(ctx: AppContext) -> list[Any]:
+    with ctx.db.read() as session:
+        return list(session.scalars(select(tables.Decision.shadow).order_by(tables.Decision.id)))
+
+
+def test_the_shadow_version_predicts_for_each_new_message(ctx_with_router: AppContext) -> None:
+    ctx = ctx_with_router
+    with message_routing(ctx) as routing:
+        decided = [routing.decide("desk", message(f"word{n}")) for n in range(12)]
+        routing.decide("desk", message("word0"))  # not new
+    for decision, stored in zip(decided, shadows_of(ctx), strict=True):
+        shadow = ShadowDecision.model_validate_json(json.dumps(stored), strict=True)
+        assert shadow.version == 1
+        assert [item.rank for item in shadow.ranking] == list(range(1, shadows.SHADOW_RANKING + 1))
+        assert [item.label for item in shadow.ranking[:TOP]] == [item.label for item in decision.ranking]
+        assert set(shadow.labels) >= {department.label for department in decision.departments}
+        assert shadow.labels == sorted(shadow.labels)
+
+
+def test_a_message_is_routed_without_a_shadow_if_too_many_wait_for_it(
+    ctx_with_router: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadows, "MAX_WAITING", 0)
+    with message_routing(ctx_with_router) as routing:
+        routing.decide("desk", message("word1"))
+    assert shadows_of(ctx_with_router) == [None]
+
+
+def test_a_message_is_routed_without_a_shadow_if_the_shadow_version_does_not_exist(
+    ctx_with_router: AppContext,
+) -> None:
+    ctx = ctx_with_router
+    with ctx.db.write() as tx:
+        router = tx.session.get_one(tables.Router, "desk")
+        router.config = {**router.config, "shadow": 9}
+    with message_routing(ctx) as routing:
+        routing.decide("desk", message("word1"))
+        routing.decide("desk", message("word2"))
+    assert shadows_of(ctx) == [None, None]
 
 
 def stored_decisions(ctx: AppContext, n: int, **response: Any) -> list[str]:

@@ -346,7 +346,12 @@ def test_a_full_disk_fails_every_request_of_the_group_until_there_is_space(datab
     assert set(stored(database)) == {"k0", "k1"}
 
 
-def test_a_read_only_database_fails_every_request(database: Database, tmp_path: Path) -> None:
+def test_a_read_only_database_only_returns_earlier_decisions(database: Database, tmp_path: Path) -> None:
+    async def write_first() -> None:
+        async with running(database) as writer:
+            await writer.write(row("known", '"first"'))
+
+    asyncio.run(write_first())
     database.close()
     if database.engine.dialect.name == "sqlite":
         url = f"sqlite:///file:{tmp_path / 'covey.db'}?mode=ro&uri=true"
@@ -359,12 +364,15 @@ def test_a_read_only_database_fails_every_request(database: Database, tmp_path: 
     async def write() -> None:
         async with running(read_only) as writer:
             for _ in range(2):
-                with pytest.raises(DatabaseReadOnlyError):
-                    await writer.write(row("k"))
+                tasks = await start_writes(writer, row("new"), row("known"), row("newer"))
+                first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
+                assert isinstance(first, DatabaseReadOnlyError)
+                assert second == ("first", False)
+                assert isinstance(third, DatabaseReadOnlyError)
 
     asyncio.run(write())
     read_only.close()
-    assert stored(database) == {}
+    assert set(stored(database)) == {"known"}
 
 
 @ONLY_POSTGRESQL
