@@ -26,6 +26,6 @@ def stop_at(method: Callable[[Any, Any], None], subject: str) -> Callable[[Any, 
 
 
 if __name__ == "__main__":
-    DecisionWriter._record = stop_at(DecisionWriter._record, "hold before")  # type: ignore[method-assign]
-    DecisionWriter._resolve = stop_at(DecisionWriter._resolve, "hold after")  # type: ignore[method-assign]
+    for name, subject in (("_record", "hold before"), ("_resolve", "hold after")):
+        setattr(DecisionWriter, name, stop_at(getattr(DecisionWriter, name), subject))
     main()
