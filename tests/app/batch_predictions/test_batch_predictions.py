@@ -75,21 +75,20 @@ def predicted(service: InProcessApi, instances: list[dict[str, Any]], **fields: 
     return predictions
 
 
-@pytest.mark.parametrize("top", [None, 2])
-@pytest.mark.parametrize("documents", [TEXTS, EMAILS])
 @pytest.mark.parametrize("trained_on_email", [False, True])
 def test_each_line_has_the_prediction_that_the_online_endpoint_returns(
-    service: InProcessApi, trained_on_email: bool, documents: list[dict[str, Any]], top: int | None
+    service: InProcessApi, trained_on_email: bool
 ) -> None:
     texts = departments(40)
     emails = [{"email": {"text": example["text"]}, "labels": example["labels"]} for example in texts]
     train(service, dataset(service, emails) if trained_on_email else service.dataset())
-    unlabelled = dataset(service, [{"id": f"d{i}", **document} for i, document in enumerate(documents)])
-    fields = {} if top is None else {"top": top}
-    items = lines(result(service, finished(service, unlabelled, **fields)))
-    assert [item.pop("id") for item in items] == [f"d{i}" for i in range(len(documents))]
-    assert items == predicted(service, documents, **fields)
-    assert {len(item["ranking"]) for item in items} == {top or 4}
+    for documents in (TEXTS, EMAILS):
+        unlabelled = dataset(service, [{"id": f"d{i}", **document} for i, document in enumerate(documents)])
+        for fields in ({}, {"top": 2}):
+            items = lines(result(service, finished(service, unlabelled, **fields)))
+            assert [item.pop("id") for item in items] == [f"d{i}" for i in range(len(documents))]
+            assert items == predicted(service, documents, **fields)
+            assert {len(item["ranking"]) for item in items} == {fields.get("top", 4)}
 
 
 def test_a_parquet_result_has_the_same_content_as_an_ndjson_result(service: InProcessApi) -> None:
@@ -139,27 +138,23 @@ def test_a_data_set_without_labels_is_for_batch_predictions_only(service: InProc
     assert finished(service, unlabelled)["result"]["documents"] == len(TEXTS)
 
 
-@pytest.mark.parametrize(
-    ("changed", "status", "pointer"),
-    [
-        ({"model": "unknown"}, 404, None),
-        ({"version": 7}, 404, "/version"),
-        ({"version": "candidate"}, 404, "/version"),
-        ({"dataset_id": "ds_unknown"}, 404, "/dataset_id"),
-        ({"format": "csv"}, 422, "/format"),
-        ({"top": 0}, 422, "/top"),
-        ({"priority": 101}, 422, "/priority"),
-    ],
-)
-def test_an_invalid_request_is_rejected_with_its_place(
-    service: InProcessApi, changed: dict[str, Any], status: int, pointer: str | None
-) -> None:
+def test_an_invalid_request_is_rejected_with_its_place(service: InProcessApi) -> None:
     data = service.dataset()
     train(service, data)
-    body = {"model": "m", "dataset_id": data, **changed}
-    problem = service.send("POST", "/v1/batch-predictions", json=body).json()
-    assert problem["status"] == status
-    assert [error["pointer"] for error in problem.get("errors", [])] == ([pointer] if pointer else [])
+    cases: list[tuple[dict[str, Any], int, list[str]]] = [
+        ({"model": "unknown"}, 404, []),
+        ({"version": 7}, 404, ["/version"]),
+        ({"version": "candidate"}, 404, ["/version"]),
+        ({"dataset_id": "ds_unknown"}, 404, ["/dataset_id"]),
+        ({"format": "csv"}, 422, ["/format"]),
+        ({"top": 0}, 422, ["/top"]),
+        ({"priority": 101}, 422, ["/priority"]),
+    ]
+    for changed, status, pointers in cases:
+        body = {"model": "m", "dataset_id": data, **changed}
+        problem = service.send("POST", "/v1/batch-predictions", json=body).json()
+        assert problem["status"] == status, changed
+        assert [error["pointer"] for error in problem.get("errors", [])] == pointers
     assert in_process.queued(service.ctx) == []
 
 
@@ -167,9 +162,7 @@ def with_settings(service: InProcessApi, **changes: Any) -> AppContext:
     return replace(service.ctx, settings=service.ctx.settings.model_copy(update=changes))
 
 
-def test_rankings_that_are_too_long_for_all_documents_are_rejected(
-    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rankings_that_are_too_long_for_all_documents_are_rejected(service: InProcessApi) -> None:
     data = service.dataset()
     train(service, data)
     limited = with_settings(service, max_batch_ranked_labels=85).settings

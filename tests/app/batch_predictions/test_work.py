@@ -247,8 +247,10 @@ def test_an_attempt_that_lost_its_claim_leaves_the_result_to_the_next_one(
 
 
 @SQLITE
-@FORMATS
-@pytest.mark.parametrize("call", ["temporary_file", "put", "local"])
+@pytest.mark.parametrize(
+    ("call", "form"),
+    [("temporary_file", "ndjson"), ("put", "ndjson"), ("put", "parquet"), ("local", "ndjson")],
+)
 def test_an_unavailable_storage_leaves_the_job_to_a_later_attempt(
     ctx: AppContext, dataset: str, monkeypatch: pytest.MonkeyPatch, call: str, form: str
 ) -> None:
