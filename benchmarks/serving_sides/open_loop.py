@@ -1,0 +1,222 @@
+"""Sends requests at a fixed rate, in a process of its own, and prints the latency as JSON.
+
+    python open_loop.py URL BODIES --rate 500 --connections 16 --seconds 5 [--header 'Name: value' …]
+
+The times of the requests are random and independent (a Poisson process with a fixed seed) and do not depend on
+the responses. If all connections wait for a response, the next request waits for the first one that is free.
+The latency counts from the time at which the request was due, so a server that stops for a moment is charged
+for all requests of that moment.
+
+``wrk`` is not used here, because it sends the next request only after a response.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import random
+import re
+import secrets
+import selectors
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+PLACEHOLDER = b"@" * 24
+
+WARM_UP_SECONDS = 0.5
+
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+
+
+class Connection(asyncio.Protocol):
+    """A connection with at most one request at a time.
+
+    Args:
+        client: is told of each response.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self.due = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def send(self, request: bytes, due: float) -> None:
+        """Send a request that was due at a time of the event loop's clock."""
+        assert self._transport is not None
+        self.due = due
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        """Collect the response."""
+        self._received += data
+        end = self._received.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        length = _LENGTH.search(self._received, 0, end + 2)
+        if length is None:
+            raise RuntimeError(f"a response without Content-Length: {bytes(self._received[:500])!r}")
+        if len(self._received) >= end + 4 + int(length[1]):
+            succeeded = self._received.startswith(b"HTTP/1.1 200")
+            self._received.clear()
+            self._client.responded(self, succeeded=succeeded)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the interface of asyncio
+        """Count a request without a response."""
+        self._client.lost()
+
+
+class Client:
+    """Sends requests at their times, and notes the latency of each response.
+
+    Args:
+        requests: the requests, used in turn.
+    """
+
+    def __init__(self, requests: Sequence[bytes]) -> None:
+        self._requests = requests
+        self._free: deque[Connection] = deque()
+        self._waiting: deque[float] = deque()
+        self._prefix = secrets.token_hex(4).encode()
+        self._sent = 0
+        self._stopping = False
+        self.latencies: list[tuple[float, float]] = []
+        self.errors = 0
+
+    async def run(self, host: str, port: int, *, connections: int, rate: float, seconds: float) -> None:
+        """Send requests for a time, and wait for their responses."""
+        loop = asyncio.get_running_loop()
+        transports = []
+        for _ in range(connections):
+            transport, connection = await loop.create_connection(lambda: Connection(self), host, port)
+            transports.append(transport)
+            self._free.append(connection)
+        times = random.Random(1)  # noqa: S311 - no secret
+        due = loop.time()
+        end = due + seconds + WARM_UP_SECONDS
+        self._start = due
+        while (due := due + times.expovariate(rate)) < end:
+            pause = due - loop.time()
+            if pause > 0:
+                await asyncio.sleep(pause)
+            self._send_or_wait(due)
+            if pause <= 0:
+                await asyncio.sleep(0)
+        deadline = loop.time() + 30
+        while len(self._free) < connections and not self.errors and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        self.errors += len(self._waiting)
+        self._stopping = True
+        for transport in transports:
+            transport.close()
+
+    def responded(self, connection: Connection, *, succeeded: bool) -> None:
+        """Note a response, and send the next request that waits."""
+        now = asyncio.get_running_loop().time()
+        self.latencies.append((connection.due - self._start, now - connection.due))
+        self.errors += not succeeded
+        if self._waiting:
+            connection.send(self._next_request(), self._waiting.popleft())
+        else:
+            self._free.append(connection)
+
+    def lost(self) -> None:
+        """Note a connection that the server has closed."""
+        self.errors += not self._stopping
+
+    def _send_or_wait(self, due: float) -> None:
+        if self._free:
+            self._free.popleft().send(self._next_request(), due)
+        else:
+            self._waiting.append(due)
+
+    def _next_request(self) -> bytes:
+        self._sent += 1
+        request = self._requests[self._sent % len(self._requests)]
+        return request.replace(PLACEHOLDER, self._prefix + b"%016d" % self._sent, 1)
+
+
+def read_requests(path: Path, url: str, headers: Sequence[str]) -> list[bytes]:
+    """Return whole requests with the bodies of a file that ``Bodies.write`` has written."""
+    parts = urlsplit(url)
+    fields = "".join(f"{header}\r\n" for header in headers)
+    content, place, requests = path.read_bytes(), 0, []
+    while place < len(content):
+        end = content.index(b"\n", place)
+        body = content[end + 1 : end + 1 + int(content[place:end])]
+        place = end + 1 + len(body)
+        head = (
+            f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
+        )
+        requests.append(head.encode() + body)
+    return requests
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the smallest value that at least this part of the values does not exceed.
+
+    >>> percentile([3.0, 1.0, 2.0, 4.0], 50), percentile([3.0, 1.0, 2.0, 4.0], 99)
+    (2.0, 4.0)
+    """
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+def main() -> int:
+    """Run the client."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("url")
+    parser.add_argument("bodies", type=Path)
+    parser.add_argument("--rate", type=float, required=True, help="requests per second")
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--header", action="append", default=[], help="a header field; can be repeated")
+    arguments = parser.parse_args()
+    client = Client(read_requests(arguments.bodies, arguments.url, arguments.header))
+    parts = urlsplit(arguments.url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    # select(2) waits for microseconds; the default selector would round the times of requests to milliseconds.
+    loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
+    began = time.process_time()
+    loop.run_until_complete(
+        client.run(
+            parts.hostname,
+            parts.port,
+            connections=arguments.connections,
+            rate=arguments.rate,
+            seconds=arguments.seconds,
+        )
+    )
+    latencies = [latency for due, latency in client.latencies if due >= WARM_UP_SECONDS]
+    print(
+        json.dumps(
+            {
+                "responses": len(latencies),
+                "errors": client.errors,
+                "cpu_seconds": round(time.process_time() - began, 3),
+                **{
+                    name: round(percentile(latencies, percent) * 1000, 3)
+                    for name, percent in (("p50", 50), ("p99", 99), ("p999", 99.9), ("max", 100))
+                },
+            }
+        )
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The models of the benchmark: trained once through the API on Reuters-21578, and kept in the cache folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+
+from app.demo.service import temporary_service
+from benchmarks.papers.bench import Bench
+from benchmarks.papers.corpora import records, reuters
+from benchmarks.serving_sides.bodies import CORPUS
+from models import artifact
+
+ANALYZER = {"lowercase": True, "drop_numbers": True, "stop_words": "english", "stemmer": "porter"}
+
+BINARY = {
+    "kind": "text",
+    "weighting": "binary",
+    "analyzer": ANALYZER,
+    "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 48},
+}
+"""The reduced features of the MP-Boost paper."""
+
+PIVOTED = {"kind": "text", "weighting": "pivoted", "scaling": "unit", "analyzer": ANALYZER}
+
+TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "mp_boost": (BINARY, {"algorithm": "mp_boost", "rounds": 200}),
+    "mp_boost_half": (BINARY, {"algorithm": "mp_boost", "rounds": 100}),
+    "svm": (PIVOTED, {"algorithm": "svm"}),
+}
+"""Features and learner of each model."""
+
+LONG = {"algorithm": "adaboost_lc", "rounds": 100_000, "smoothing": 0.01}
+"""A learner that trains until it is cancelled."""
+
+
+def trained(cache: Path) -> dict[str, Path]:
+    """Return the artifacts of the models. Those that are not in the cache folder are trained first."""
+    paths = {name: cache / f"{name}-{artifact.FORMAT_VERSION}.covey" for name in TRAININGS}
+    missing = [name for name in TRAININGS if not paths[name].exists()]
+    if not missing:
+        return paths
+    print(f"training {', '.join(missing)}", file=sys.stderr, flush=True)
+    with temporary_service() as url, Bench(url) as bench:
+        dataset = bench.dataset("Reuters-21578", reuters)
+        requests = []
+        for name in missing:
+            features, learner = TRAININGS[name]
+            requests.append({"dataset_id": dataset, "model": name, "features": features, "learner": learner})
+        for name, job in zip(missing, bench.train(requests), strict=True):
+            version = job["result"]["version"]
+            response = httpx.get(
+                f"{url}/v1/models/{name}/versions/{version}/artifact", timeout=300, trust_env=False
+            )
+            _write(paths[name], response.raise_for_status().content)
+    return paths
+
+
+def export_scorer(path: Path, target: Path) -> Path:
+    """Write the weights of a boosting model by word, for servers that know nothing of the model.
+
+    A word adds the weights of its term to the scores, if it is in the text. The words are all words of the
+    corpus whose term is a feature, so that a server needs neither stop words nor a stemmer.
+
+    Args:
+        path: the artifact.
+        target: file to write; a JSON file with the words and labels stands beside it.
+    """
+    pipeline = artifact.load(path)
+    words = sorted({word for row in records(CORPUS) for word in re.findall(r"[a-z]+", row["text"].lower())})
+    features = csr_array(pipeline.features.transform(words))
+    terms = {
+        word: int(features.indices[start])
+        for word, start, end in zip(words, features.indptr, features.indptr[1:], strict=False)
+        if end > start
+    }
+    n_features = pipeline.learner.n_features_in_
+    constant = pipeline.learner.decision_function(csr_array((1, n_features), dtype=np.float64))[0]
+    weights = pipeline.learner.decision_function(csr_array(eye_array(n_features))) - constant
+    np.savez(target, weights=weights, constant=constant)
+    described = {"labels": pipeline.labels_, "terms": terms}
+    _write(target.with_suffix(".json"), json.dumps(described).encode())
+    return target
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file as a whole, so that an interrupted run leaves no half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f"{path.suffix}.part")
+    part.write_bytes(content)
+    part.rename(path)
