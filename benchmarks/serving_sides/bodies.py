@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from benchmarks.papers.corpora import records
 
@@ -18,7 +19,7 @@ TEXT_CHARACTERS = range(700, 900)
 MESSAGE_BYTES = 5_000
 MESSAGES = 256
 
-PLACEHOLDER = "@" * 24
+PLACEHOLDER = b"@" * 24
 """Part of a body that each request replaces by an id of its own."""
 
 _HEADERS = """\
@@ -66,6 +67,14 @@ def read_bodies(path: Path) -> list[bytes]:
     return bodies
 
 
+def raw_request(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Return the bytes of a whole request."""
+    parts = urlsplit(url)
+    fields = {"Host": parts.netloc, **headers, "Content-Length": str(len(body))}
+    lines = [f"POST {parts.path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
 def stories() -> list[str]:
     """Return the texts of the corpus, in the order of the file."""
     return [row["text"] for row in records(CORPUS)]
@@ -87,11 +96,11 @@ def predictions(texts: Sequence[str], top: int | None = None) -> Bodies:
 
 def messages(texts: Sequence[str]) -> Bodies:
     """Return raw messages of 5,000 bytes: header fields, and a text of several stories."""
-    contents = []
+    contents: list[bytes] = []
     place = 0
     while len(contents) < MESSAGES:
         story = texts[place % len(texts)]
-        content = _HEADERS.format(subject=story.splitlines()[0], id=PLACEHOLDER).encode()
+        content = _HEADERS.format(subject=story.splitlines()[0], id=PLACEHOLDER.decode()).encode()
         while len(content) < MESSAGE_BYTES:
             text = "\n".join(textwrap.fill(line, 76) for line in texts[place % len(texts)].splitlines())
             content += text.encode() + b"\n\n"

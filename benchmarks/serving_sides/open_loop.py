@@ -1,9 +1,9 @@
 """Sends requests at a fixed rate, in a process of its own, and prints the latency as JSON.
 
-    python open_loop.py URL BODIES --rate 500 --connections 16 --seconds 5 [--header 'Name: value' …]
+    python -m benchmarks.serving_sides.open_loop URL BODIES --rate 500 [--header 'Name: value' …]
 
-The times of the requests are random and independent (a Poisson process with a fixed seed) and do not depend on
-the responses. If all connections wait for a response, the next request waits for the first one that is free.
+The times of the requests are random and independent (a Poisson process with a fixed seed), also of the
+responses. If all connections wait for a response, the next request waits for the first one that is free.
 The latency counts from the time at which the request was due, so a server that stops for a moment is charged
 for all requests of that moment.
 
@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-PLACEHOLDER = b"@" * 24
+from benchmarks.serving_sides.bodies import PLACEHOLDER, raw_request, read_bodies
 
 WARM_UP_SECONDS = 0.5
 
@@ -147,22 +147,6 @@ class Client:
         return request.replace(PLACEHOLDER, self._prefix + b"%016d" % self._sent, 1)
 
 
-def read_requests(path: Path, url: str, headers: Sequence[str]) -> list[bytes]:
-    """Return whole requests with the bodies of a file that ``Bodies.write`` has written."""
-    parts = urlsplit(url)
-    fields = "".join(f"{header}\r\n" for header in headers)
-    content, place, requests = path.read_bytes(), 0, []
-    while place < len(content):
-        end = content.index(b"\n", place)
-        body = content[end + 1 : end + 1 + int(content[place:end])]
-        place = end + 1 + len(body)
-        head = (
-            f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
-        )
-        requests.append(head.encode() + body)
-    return requests
-
-
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return the smallest value that at least this part of the values does not exceed.
 
@@ -185,11 +169,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--header", action="append", default=[], help="a header field; can be repeated")
     arguments = parser.parse_args()
-    client = Client(read_requests(arguments.bodies, arguments.url, arguments.header))
+    headers = dict(header.split(": ", 1) for header in arguments.header)
+    bodies = read_bodies(arguments.bodies)
+    client = Client([raw_request(arguments.url, headers, body) for body in bodies])
     parts = urlsplit(arguments.url)
     assert parts.hostname is not None
     assert parts.port is not None
-    # select(2) waits for microseconds; the default selector would round the times of requests to milliseconds.
+    # select(2) has a resolution of microseconds; the default selector would round to milliseconds.
     loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
     began = time.process_time()
     loop.run_until_complete(

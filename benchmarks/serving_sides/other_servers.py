@@ -44,9 +44,9 @@ def install(name: str, cache: Path) -> Path:
         return programs
     print(f"installing {name}", file=sys.stderr, flush=True)
     venv.create(folder, with_pip=True, clear=True)
-    pip = [programs / "python", "-m", "pip", "--quiet", "install"]
+    pip = [str(programs / "python"), "-m", "pip", "--quiet", "install"]
     # The pip of older versions of Python needs minutes to resolve these requirements.
-    for words in (["--upgrade", "pip"], ["--requirement", requirements]):
+    for words in (["--upgrade", "pip"], ["--requirement", str(requirements)]):
         try:
             completed = subprocess.run(
                 [*pip, *words], check=False, capture_output=True, text=True, timeout=INSTALL_SECONDS
@@ -148,5 +148,3 @@ def _weights(cache: Path, artifact: Path) -> Path:
 def _write(path: Path, content: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content), "utf-8")
-
-

@@ -71,7 +71,7 @@ class Goal:
         text: the goal.
         limit: the value that the measurement must reach or must not exceed.
         values: the measurement.
-        unit: ``×`` for ratios, or a unit of time.
+        unit: ``×`` for ratios, ``responses`` for counts, or a unit of time.
         at_least: whether the limit is a minimum; otherwise it is a maximum.
     """
 
@@ -108,7 +108,8 @@ def loads_table(runs: dict[str, list[Run]], base: str) -> str:
     for name, own in runs.items():
         share = Values.ratios([run.rate for run in own], [run.rate for run in runs[base]])
         rate, p50, p99, cpu = (
-            statistics.median(getattr(run, field) for run in own) for field in ("rate", "p50", "p99", "cpu_us")
+            statistics.median(getattr(run, field) for run in own)
+            for field in ("rate", "p50", "p99", "cpu_us")
         )
         rows.append(
             f"| {name} | {rate:,.0f} | {_number(share.median, '×')} | {_number(p50, 'ms')} "
@@ -142,6 +143,10 @@ def _number(value: float, unit: str) -> str:
 
     >>> _number(0.4567, "×"), _number(31.62, "×"), _number(1234.5, "ms"), _number(2.0, "ms")
     ('0.457', '31.6', '1,234 ms', '2.00 ms')
+    >>> _number(3.0, "responses")
+    '3'
     """
+    if unit == "responses":
+        return f"{value:,.0f}"
     digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
     return f"{value:,.{digits}f}{'' if unit == '×' else f' {unit}'}"

@@ -1,4 +1,4 @@
-"""The models of the benchmark: trained once through the API on Reuters-21578, and kept in the cache folder."""
+"""The models of the benchmark: trained once through the API, and kept in the cache folder."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from benchmarks.papers.bench import Bench
 from benchmarks.papers.corpora import records, reuters
 from benchmarks.serving_sides.bodies import CORPUS
 from models import artifact
+from models.features import TextFeatures
 
 ANALYZER = {"lowercase": True, "drop_numbers": True, "stop_words": "english", "stemmer": "porter"}
 
@@ -75,7 +76,8 @@ def export_scorer(path: Path, target: Path) -> Path:
     """
     pipeline = artifact.load(path)
     words = sorted({word for row in records(CORPUS) for word in re.findall(r"[a-z]+", row["text"].lower())})
-    features = csr_array(pipeline.features.transform(words))
+    assert isinstance(pipeline.features, TextFeatures)
+    features = pipeline.features.transform(words)
     terms = {
         word: int(features.indices[start])
         for word, start, end in zip(words, features.indptr, features.indptr[1:], strict=False)

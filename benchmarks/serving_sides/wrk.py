@@ -62,7 +62,7 @@ def run(
             program,
             *("--threads", "1", "--connections", str(connections)),
             *("--duration", f"{max(1, round(seconds))}s", "--timeout", "30s", "--latency"),
-            *("--script", SCRIPT, *fields, url, "--", bodies, secrets.token_hex(4)),
+            *("--script", str(SCRIPT), *fields, url, "--", str(bodies), secrets.token_hex(4)),
         ],
         check=False,
         capture_output=True,

@@ -17,7 +17,7 @@ class Ranker:
     def __init__(self) -> None:
         self._scorer = Scorer(Path(os.environ["SCORER_FILE"]))
 
-    @bentoml.api
+    @bentoml.api  # type: ignore[untyped-decorator]
     async def rank(self, text: str) -> dict[str, list[str] | list[float]]:
         """Rank the labels of one text."""
         labels, scores = self._scorer.rank(text)
