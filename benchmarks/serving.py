@@ -77,8 +77,10 @@ def main() -> int:
     )
     texts = [head]
     goals: list[Goal] = []
-    with tempfile.TemporaryDirectory(prefix="run-", dir=arguments.cache) as name:
-        setup = Setup.make(arguments.cache.resolve(), Path(name).resolve(), rounds=rounds, seconds=seconds)
+    with (
+        tempfile.TemporaryDirectory(prefix="run-", dir=arguments.cache) as name,
+        Setup(arguments.cache.resolve(), Path(name).resolve(), rounds=rounds, seconds=seconds) as setup,
+    ):
         for part in selected:
             began = time.perf_counter()
             if part == "throughput":

@@ -72,7 +72,7 @@ def judge(
 def measure(setup: Setup) -> list[Goal]:
     """Promote versions, replace a router and revoke keys under load, in turn."""
     outcomes: dict[str, list[Outcome]] = {"promote": [], "router change": [], "revoked key": []}
-    with setup.postgresql("changes", "--processes", str(PROCESSES)) as running:
+    with setup.start("changes", "--processes", str(PROCESSES)) as running:
         versions = [1, running.import_model("mp_boost", setup.artifacts["mp_boost_half"])]
         for number in range(2 * setup.rounds):
             outcomes["promote"].append(
@@ -99,21 +99,21 @@ def measure(setup: Setup) -> list[Goal]:
 def first_requests(setup: Setup) -> list[Goal]:
     """Promote versions that no process has loaded, and compare the first request with the tenth."""
     first, tenth = [], []
-    with setup.sqlite("first") as running:
-        target = setup.predict(running, "mp_boost")
-        contents = read_bodies(target.bodies)
-        with httpx.Client(headers=dict(target.headers), timeout=300, trust_env=False) as client:
-            client.post(target.url, content=contents[0]).raise_for_status()
-            for _ in range(COLD_VERSIONS):
-                version = running.import_model("mp_boost", setup.artifacts["mp_boost"])
-                running.call("PUT", "/v1/models/mp_boost/aliases/live", json={"version": version})
-                took = []
-                for number in range(REQUESTS):
-                    began = time.perf_counter()
-                    client.post(target.url, content=contents[number]).raise_for_status()
-                    took.append((time.perf_counter() - began) * 1000)
-                first.append(took[0])
-                tenth.append(took[-1])
+    running = setup.sqlite
+    target = setup.predict(running, "mp_boost")
+    contents = read_bodies(target.bodies)
+    with httpx.Client(headers=dict(target.headers), timeout=300, trust_env=False) as client:
+        client.post(target.url, content=contents[0]).raise_for_status()
+        for _ in range(COLD_VERSIONS):
+            version = running.import_model("mp_boost", setup.artifacts["mp_boost"])
+            running.call("PUT", "/v1/models/mp_boost/aliases/live", json={"version": version})
+            took = []
+            for number in range(REQUESTS):
+                began = time.perf_counter()
+                client.post(target.url, content=contents[number]).raise_for_status()
+                took.append((time.perf_counter() - began) * 1000)
+            first.append(took[0])
+            tenth.append(took[-1])
     print(f"first {sorted(first)}, tenth {sorted(tenth)}, in ms", file=sys.stderr, flush=True)
     ratio = statistics.median(first) / statistics.median(tenth)
     ratios = Values.ratios(first, tenth)

@@ -57,22 +57,19 @@ def open_loop(target: Target, *, rate: float, connections: int, seconds: float) 
 def half_load(setup: Setup) -> list[Goal]:
     """Measure the latency of predictions and messages at half of their highest loads."""
     p99: dict[str, list[float]] = {}
-    with ExitStack() as opened:
-        sqlite = opened.enter_context(setup.sqlite("half-sqlite"))
-        postgresql = opened.enter_context(setup.postgresql("half-postgresql"))
-        targets = {
-            "predict, mp_boost": setup.predict(sqlite, "mp_boost"),
-            "message, SQLite": setup.messages(sqlite),
-            "message, PostgreSQL": setup.messages(postgresql),
-        }
-        for target in targets.values():
-            _run(target, 1)
-        for _ in range(setup.rounds):
-            for name, target in targets.items():
-                rate = _run(target, setup.seconds) / 2
-                latency = open_loop(target, rate=rate, connections=CONNECTIONS, seconds=setup.seconds)
-                _print(f"{name} at {rate:.0f}/s: {latency}")
-                p99.setdefault(name, []).append(latency["p99"])
+    targets = {
+        "predict, mp_boost": setup.predict(setup.sqlite, "mp_boost"),
+        "message, SQLite": setup.messages(setup.sqlite),
+        "message, PostgreSQL": setup.messages(setup.postgresql),
+    }
+    for target in targets.values():
+        _run(target, 1)
+    for _ in range(setup.rounds):
+        for name, target in targets.items():
+            rate = _run(target, setup.seconds) / 2
+            latency = open_loop(target, rate=rate, connections=CONNECTIONS, seconds=setup.seconds)
+            _print(f"{name} at {rate:.0f}/s: {latency}")
+            p99.setdefault(name, []).append(latency["p99"])
     return [
         Goal(f"p99 at half of the highest load: {name}", 5.0, Values.of(values), "ms", at_least=False)
         for name, values in p99.items()
@@ -84,7 +81,8 @@ def two_processes(setup: Setup) -> list[Goal]:
     rates: dict[str, dict[int, list[float]]] = {}
     with ExitStack() as opened:
         running = {
-            n: opened.enter_context(setup.postgresql(f"processes-{n}", "--processes", str(n))) for n in (1, 2)
+            1: setup.postgresql,
+            2: opened.enter_context(setup.start("two-processes", "--processes", "2")),
         }
         kinds = {
             "predict, mp_boost": {n: setup.predict(one, "mp_boost") for n, one in running.items()},
@@ -110,7 +108,7 @@ def beside_training(setup: Setup) -> list[Goal]:
     values: dict[str, list[float]] = {"alone": [], "beside": []}
     with ExitStack() as opened:
         broker = opened.enter_context(production.valkey(setup.folder))
-        running = opened.enter_context(setup.postgresql("training", COVEY_BROKER_URL=broker))
+        running = opened.enter_context(setup.start("training", COVEY_BROKER_URL=broker))
         running.start_worker()
         dataset = _upload(running)
         target = setup.predict(running, "mp_boost")

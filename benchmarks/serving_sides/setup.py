@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import postgres
 
@@ -15,36 +17,43 @@ from benchmarks.serving_sides.service import ROUTER, Service, service
 from benchmarks.serving_sides.trained import trained
 
 
-@dataclass(frozen=True)
 class Setup:
-    """The models and requests.
+    """The models, requests and services. Leaving the context stops the services.
 
-    Attributes:
-        cache: folder of what is made once.
+    Args:
+        cache: folder of what is made once. The models are trained if it does not contain them.
         folder: temporary folder of this run, on the same file system as the cache.
-        artifacts: the models by name.
-        texts: texts of about 800 characters.
         rounds: number of rounds.
         seconds: duration of one measurement.
+
+    Attributes:
+        artifacts: the models by name.
+        texts: texts of about 800 characters.
     """
 
-    cache: Path
-    folder: Path
-    artifacts: Mapping[str, Path]
-    texts: list[str]
-    rounds: int
-    seconds: float
-
-    @classmethod
-    def make(cls, cache: Path, folder: Path, *, rounds: int, seconds: float) -> Setup:
-        """Train the models if necessary, and write the bodies of the requests."""
-        artifacts = trained(cache)
+    def __init__(self, cache: Path, folder: Path, *, rounds: int, seconds: float) -> None:
+        self.cache, self.folder = cache, folder
+        self.rounds, self.seconds = rounds, seconds
+        self.artifacts = trained(cache)
         stories = bodies.stories()
-        texts = bodies.short_texts(stories)
-        bodies.predictions(texts).write(folder / "full.bodies")
-        bodies.predictions(texts, top=5).write(folder / "top5.bodies")
+        self.texts = bodies.short_texts(stories)
+        bodies.predictions(self.texts).write(folder / "full.bodies")
+        bodies.predictions(self.texts, top=5).write(folder / "top5.bodies")
         bodies.messages(stories).write(folder / "messages.bodies")
-        return cls(cache, folder, artifacts, texts, rounds, seconds)
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.close()
+
+    @cached_property
+    def _database(self) -> postgres.PostgresServer:
+        """A server of PostgreSQL whose commits wait for the disk."""
+        return self._opened.enter_context(postgres.server(durable=True))
 
     def predict(self, running: Service, model: str, *, top5: bool = False) -> Target:
         """Return predictions with a model of a service."""
@@ -62,16 +71,25 @@ class Setup:
             {"Content-Type": "message/rfc822", **running.headers},
         )
 
-    @contextmanager
-    def sqlite(self, name: str, *options: str) -> Iterator[Service]:
-        """Run a service on SQLite."""
-        with service(self.folder / name, self.artifacts, {}, *options) as running:
-            yield running
+    @cached_property
+    def sqlite(self) -> Service:
+        """A service on SQLite with one process, which several parts use."""
+        return self._opened.enter_context(service(self.folder / "sqlite", self.artifacts, {}))
+
+    @cached_property
+    def postgresql(self) -> Service:
+        """A service on PostgreSQL with one process, which several parts use."""
+        return self._opened.enter_context(self.start("postgresql"))
 
     @contextmanager
-    def postgresql(self, name: str, *options: str, **settings: str) -> Iterator[Service]:
-        """Run a service on a PostgreSQL of its own, whose commits wait for the disk."""
-        with postgres.server(durable=True) as database:
-            settings = {"COVEY_DATABASE_URL": database.create(), **settings}
-            with service(self.folder / name, self.artifacts, settings, *options) as running:
-                yield running
+    def start(self, name: str, *options: str, **settings: str) -> Iterator[Service]:
+        """Run another service on a database of its own while the block lasts.
+
+        Args:
+            name: name of its folder.
+            options: options of ``covey api``.
+            settings: environment variables, ``COVEY_…``.
+        """
+        settings = {"COVEY_DATABASE_URL": self._database.create(), **settings}
+        with service(self.folder / name, self.artifacts, settings, *options) as running:
+            yield running

@@ -55,8 +55,7 @@ def measure(setup: Setup) -> tuple[dict[str, list[Run]], list[Goal]]:
     """Load all servers, and compare them."""
     with ExitStack() as opened:
         sides: Sides = {EMPTY: opened.enter_context(empty(setup))}
-        sqlite = opened.enter_context(setup.sqlite("throughput-sqlite"))
-        postgresql = opened.enter_context(setup.postgresql("throughput-postgresql"))
+        sqlite, postgresql = setup.sqlite, setup.postgresql
         sides |= {
             PREDICT: (setup.predict(sqlite, "mp_boost"), sqlite.pids),
             PREDICT_TOP: (setup.predict(sqlite, "mp_boost", top5=True), sqlite.pids),
