@@ -11,7 +11,7 @@ installed from the package index into virtual environments in the cache folder; 
 so and goes on without them. The whole takes 25 minutes, ``--quick`` three.
 
 Prints a table of the servers and a table of the goals. ``--write`` writes them into ``docs/serving.md``. The
-exit status is 1 if a goal is not met. ``COVEY_DATA`` is the folder of the corpora (default:
+exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is the folder of the corpora (default:
 ``../shared/data``).
 """
 
@@ -30,11 +30,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import httpx
+
 from app.version import __version__
 from benchmarks.papers.corpora import CORPORA
 from benchmarks.serving_sides import batch, changes, latency, memory, report, throughput
 from benchmarks.serving_sides.report import Goal
 from benchmarks.serving_sides.setup import Setup
+from benchmarks.serving_sides.wrk import LoadError
 
 PARTS: dict[str, Callable[[Setup], list[Goal]]] = {
     "half-load": latency.half_load,
@@ -77,21 +80,29 @@ def main() -> int:
     )
     texts = [head]
     goals: list[Goal] = []
+    failed: list[str] = []
     with (
         tempfile.TemporaryDirectory(prefix="run-", dir=arguments.cache) as name,
         Setup(arguments.cache.resolve(), Path(name).resolve(), rounds=rounds, seconds=seconds) as setup,
     ):
         for part in selected:
             began = time.perf_counter()
-            if part == "throughput":
-                runs, own = throughput.measure(setup)
-                texts.append(report.loads_table(runs, throughput.EMPTY))
-            else:
-                own = PARTS[part](setup)
-            goals += own
+            try:
+                if part == "throughput":
+                    runs, own = throughput.measure(setup)
+                    texts.append(report.loads_table(runs, throughput.EMPTY))
+                else:
+                    own = PARTS[part](setup)
+                goals += own
+            except (LoadError, httpx.HTTPError, TimeoutError) as error:
+                print(f"{part} failed: {error}", file=sys.stderr, flush=True)
+                failed.append(part)
             print(f"{part}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     texts.append(report.goals_table(goals))
     print("\n".join(texts))
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+        return 1
     if arguments.write:
         report.write("\n" + "\n".join(texts) + "\n")
     return int(not all(goal.met for goal in goals))

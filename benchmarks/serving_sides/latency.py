@@ -48,10 +48,11 @@ def open_loop(target: Target, *, rate: float, connections: int, seconds: float) 
     )
     if completed.returncode:
         raise LoadError(f"the client failed: {completed.stderr}")
-    result: dict[str, float] = json.loads(completed.stdout)
+    result = json.loads(completed.stdout)
     if result["errors"]:
-        raise LoadError(f"{result['errors']} of {result['responses']} requests failed")
-    return result
+        failure = result["failure"] or "connection closed"
+        raise LoadError(f"{result['errors']} of {result['responses']} requests failed: {failure}")
+    return {name: float(result[name]) for name in ("responses", "p50", "p99", "max", "cpu_seconds")}
 
 
 def half_load(setup: Setup) -> list[Goal]:

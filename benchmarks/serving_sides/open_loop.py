@@ -69,11 +69,12 @@ class Connection(asyncio.Protocol):
             raise RuntimeError(f"a response without Content-Length: {bytes(self._received[:500])!r}")
         if len(self._received) >= end + 4 + int(length[1]):
             succeeded = self._received.startswith(b"HTTP/1.1 200")
+            response = bytes(self._received)
             self._received.clear()
-            self._client.responded(self, succeeded=succeeded)
+            self._client.responded(self, None if succeeded else response)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the interface of asyncio
-        """Count a request without a response."""
+        """Count a connection that the server has closed."""
         self._client.lost()
 
 
@@ -93,6 +94,7 @@ class Client:
         self._stopping = False
         self.latencies: list[tuple[float, float]] = []
         self.errors = 0
+        self.failure = ""
 
     async def run(self, host: str, port: int, *, connections: int, rate: float, seconds: float) -> None:
         """Send requests for a time, and wait for their responses."""
@@ -121,18 +123,25 @@ class Client:
         for transport in transports:
             transport.close()
 
-    def responded(self, connection: Connection, *, succeeded: bool) -> None:
-        """Note a response, and send the next request that waits."""
+    def responded(self, connection: Connection, failure: bytes | None) -> None:
+        """Note a response, and send the next request that waits.
+
+        Args:
+            connection: the connection of the response.
+            failure: the response, if its status is not 200.
+        """
         now = asyncio.get_running_loop().time()
         self.latencies.append((connection.due - self._start, now - connection.due))
-        self.errors += not succeeded
+        if failure is not None:
+            self.errors += 1
+            self.failure = self.failure or failure.decode(errors="replace")
         if self._waiting:
             connection.send(self._next_request(), self._waiting.popleft())
         else:
             self._free.append(connection)
 
     def lost(self) -> None:
-        """Note a connection that the server has closed."""
+        """Count a connection that the server has closed, unless the client is closing it."""
         self.errors += not self._stopping
 
     def _send_or_wait(self, due: float) -> None:
@@ -193,6 +202,7 @@ def main() -> int:
             {
                 "responses": len(latencies),
                 "errors": client.errors,
+                "failure": client.failure,
                 "cpu_seconds": round(time.process_time() - began, 3),
                 **{
                     name: round(percentile(latencies, percent) * 1000, 3)
