@@ -1,4 +1,4 @@
-"""``docs/serving.md`` contains the tables that ``benchmarks/serving.py`` prints, and the script computes right."""
+"""``docs/serving.md`` contains the tables that ``benchmarks/serving.py`` prints."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _rows() -> Iterator[tuple[str, str, float, float, str]]:
 
 
 def _number(cell: str) -> float:
-    return float(cell.split()[0].replace(",", ""))
+    return float(cell.split(maxsplit=1)[0].replace(",", ""))
 
 
 def _goal_templates() -> Iterator[str]:
