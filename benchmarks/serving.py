@@ -10,9 +10,9 @@ connections; latencies at a fixed rate come from ``serving_sides/open_loop.py``.
 installed from the package index into virtual environments in the cache folder; if that fails, the script says
 so and goes on without them. The whole takes 25 minutes, ``--quick`` three.
 
-Prints a table of the servers and a table of the goals. ``--write`` writes them into ``docs/serving.md``. The
-exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is the folder of the corpora (default:
-``../shared/data``).
+Prints tables of the servers, the goals and the layers of a request. ``--write`` writes them into
+``docs/serving.md``. The exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is the folder of
+the corpora (default: ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import httpx
 
 from app.version import __version__
 from benchmarks.papers.corpora import CORPORA
-from benchmarks.serving_sides import batch, changes, latency, memory, report, throughput
+from benchmarks.serving_sides import batch, changes, latency, layers, memory, report, throughput
 from benchmarks.serving_sides.report import Goal
 from benchmarks.serving_sides.setup import Setup
 from benchmarks.serving_sides.wrk import LoadError
@@ -48,7 +48,7 @@ PARTS: dict[str, Callable[[Setup], list[Goal]]] = {
     "first-requests": changes.first_requests,
     "memory": lambda _: memory.measure()[0],
 }
-"""The parts after ``throughput``, which also returns the table of servers."""
+"""The parts between ``throughput``, which also returns the table of servers, and ``layers``."""
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = ("throughput", *PARTS)
+    names = ("throughput", *PARTS, "layers")
     parser.add_argument(
         "--cache", type=Path, required=True, help="folder for models and environments, which are made once"
     )
@@ -66,6 +66,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one round of one second")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/serving.md")
     arguments = parser.parse_args()
+    if arguments.write and arguments.only:
+        parser.error("--write writes all parts; omit --only")
     if not CORPORA.is_dir():
         print(f"no {CORPORA}; set COVEY_DATA to the folder of the corpora", file=sys.stderr)
         return 1
@@ -81,6 +83,7 @@ def main() -> int:
     texts = [head]
     goals: list[Goal] = []
     failed: list[str] = []
+    profile = ""
     with (
         tempfile.TemporaryDirectory(prefix="run-", dir=arguments.cache) as name,
         Setup(arguments.cache.resolve(), Path(name).resolve(), rounds=rounds, seconds=seconds) as setup,
@@ -89,16 +92,18 @@ def main() -> int:
             began = time.perf_counter()
             try:
                 if part == "throughput":
-                    runs, own = throughput.measure(setup)
+                    runs, reached = throughput.measure(setup)
                     texts.append(report.loads_table(runs, throughput.EMPTY))
+                    goals += reached
+                elif part == "layers":
+                    profile = layers.table(layers.measure(setup))
                 else:
-                    own = PARTS[part](setup)
-                goals += own
+                    goals += PARTS[part](setup)
             except (LoadError, httpx.HTTPError, TimeoutError) as error:
                 print(f"{part} failed: {error}", file=sys.stderr, flush=True)
                 failed.append(part)
             print(f"{part}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    texts.append(report.goals_table(goals))
+    texts += [report.goals_table(goals), profile]
     print("\n".join(texts))
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

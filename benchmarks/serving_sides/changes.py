@@ -27,6 +27,9 @@ CONNECTIONS = 32
 PAUSE_SECONDS = 0.02
 """Pause of a connection between a response and its next request."""
 
+SETTLE_SECONDS = 1.5
+"""Pause before a change, in which every process sees the state before it."""
+
 SEEN_SECONDS = 1.5
 """How long the connections go on after a change."""
 
@@ -131,6 +134,7 @@ def _promote(setup: Setup, running: Service, old: int, new: int) -> Outcome:
     """Move the alias ``live``. A response is mixed if its content is not that of its version."""
     path = "/v1/models/mp_boost"
     running.call("PUT", f"{path}/aliases/live", json={"version": old})
+    time.sleep(SETTLE_SECONDS)
     target = setup.predict(running, "mp_boost")
     body = read_bodies(target.bodies)[0]
     instances = json.loads(body)
@@ -153,6 +157,7 @@ def _replace_router(setup: Setup, running: Service, number: int) -> Outcome:
     """Replace the router. A response is mixed if it has destinations of both routers."""
     domains = (f"old{number}.example", f"new{number}.example")
     running.put_router("mp_boost", domains[0])
+    time.sleep(SETTLE_SECONDS)
     target = setup.messages(running)
     body = read_bodies(target.bodies)[0]
 

@@ -12,9 +12,10 @@ import secrets
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from itertools import count, cycle, islice
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -87,7 +88,11 @@ def measure(setup: Setup) -> list[Layer]:
         )
         for name, target in targets.items()
     }
-    with _environment(setup.sqlite.environment):
+    with (
+        Path(os.devnull).open("w") as log,
+        redirect_stdout(log),
+        _environment(setup.sqlite.environment),
+    ):
         calls = asyncio.run(_calls(targets))
     pipeline = artifact.load(setup.artifacts["mp_boost"])
     return [*_prediction(setup, pipeline, calls, over_http), *_message(targets, pipeline, calls, over_http)]

@@ -61,18 +61,17 @@ def install(name: str, cache: Path) -> Path:
 
 @contextmanager
 def mlserver(
-    cache: Path, folder: Path, artifact: Path, texts: Sequence[str]
+    cache: Path, folder: Path, artifact: Path, texts: Sequence[str], *, tuned: bool
 ) -> Iterator[tuple[dict[str, Target], list[int]]]:
     """Run MLServer around the plain scorer and around scikit-learn's pipeline.
-
-    It runs without its pool of worker processes, metrics and debug output, which is its fastest way for small
-    models.
 
     Args:
         cache: folder of the environments and of what is made once.
         folder: folder for the files of this run.
         artifact: the boosting model whose weights the plain scorer uses.
         texts: the texts of the requests.
+        tuned: whether to run it without its pool of worker processes, metrics and debug output, which is its
+            fastest way for small models, instead of with its default settings.
 
     Yields:
         targets by name, and the process ids.
@@ -88,10 +87,10 @@ def mlserver(
         script = [programs / "python", PEERS / "one_vs_rest.py", path_of(CORPUS).resolve(), pipeline]
         subprocess.run(script, check=True, timeout=INSTALL_SECONDS)
     ports = [production.free_port() for _ in range(3)]
-    models = folder / "mlserver"
+    models = folder / ("mlserver-tuned" if tuned else "mlserver")
     settings = dict(zip(("http_port", "grpc_port", "metrics_port"), ports, strict=True))
-    options = {"host": "127.0.0.1", "parallel_workers": 0, "debug": False, "metrics_endpoint": None}
-    _write(models / "settings.json", {**settings, **options})
+    options = {"parallel_workers": 0, "debug": False, "metrics_endpoint": None} if tuned else {}
+    _write(models / "settings.json", {**settings, "host": "127.0.0.1", **options})
     for name, implementation, uri in (
         ("plain", "PlainScorer", weights),
         ("sklearn", "SklearnPipeline", pipeline),
@@ -106,7 +105,7 @@ def mlserver(
     with server(
         [programs / "mlserver", "start", models],
         f"{url}/health/ready",
-        folder / "mlserver.log",
+        folder / f"{models.name}.log",
         environment={"PYTHONPATH": str(ROOT)},
     ) as process:
         targets = {name: Target(f"{url}/models/{name}/infer", bodies, _JSON) for name in ("plain", "sklearn")}

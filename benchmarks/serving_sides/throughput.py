@@ -22,6 +22,7 @@ SVM_TOP = "predict, svm, top 5"
 SQLITE = "message of 5 kB, SQLite"
 POSTGRESQL = "message of 5 kB, PostgreSQL"
 MLSERVER = "MLServer, plain scorer"
+MLSERVER_TUNED = "MLServer without pool and metrics, plain scorer"
 BENTOML = "BentoML, plain scorer"
 ONE_VS_REST = "MLServer, scikit-learn one-vs-rest"
 
@@ -66,10 +67,13 @@ def measure(setup: Setup) -> tuple[dict[str, list[Run]], list[Goal]]:
         }
         artifact = setup.artifacts["mp_boost"]
         try:
-            targets, pids = opened.enter_context(
-                other_servers.mlserver(setup.cache, setup.folder, artifact, setup.texts)
-            )
-            sides |= {MLSERVER: (targets["plain"], pids), ONE_VS_REST: (targets["sklearn"], pids)}
+            for tuned in (False, True):
+                targets, pids = opened.enter_context(
+                    other_servers.mlserver(setup.cache, setup.folder, artifact, setup.texts, tuned=tuned)
+                )
+                sides[MLSERVER_TUNED if tuned else MLSERVER] = targets["plain"], pids
+                if not tuned:
+                    sides[ONE_VS_REST] = targets["sklearn"], pids
         except wrk.LoadError as error:
             print(f"without MLServer: {error}", file=sys.stderr, flush=True)
         try:
