@@ -11,8 +11,8 @@ installed from the package index into virtual environments in the cache folder; 
 so and goes on without them. The whole takes 25 minutes, ``--quick`` three.
 
 Prints tables of the servers, the goals and the layers of a request. ``--write`` writes them into
-``docs/serving.md``. The exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is the folder of
-the corpora (default: ``../shared/data``).
+``docs/serving.md``. The exit status is 1 if a part fails or a goal is not met. ``COVEY_DATA`` is the folder
+of the corpora (default: ``../shared/data``).
 """
 
 from __future__ import annotations

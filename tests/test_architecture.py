@@ -127,9 +127,13 @@ def test_nothing_imports_tests_or_benchmarks() -> None:
     assert importers((*PRODUCT, "benchmarks"), {"tests", "pytest", "hypothesis"}) == []
     # Benchmarks may use the test support to start real processes; the product may not.
     assert importers(PRODUCT, support) == []
-    # One test compares the page of results with the scripts that write it; another runs the short attacks.
+    # Two tests compare pages with the scripts that write them; another runs the short attacks.
     found = {line.partition(" ")[0] for line in importers((*PRODUCT, "tests"), {"benchmarks"})}
-    assert found == {"tests/test_results_page.py", "tests/system/test_attacks.py"}
+    assert found == {
+        "tests/test_results_page.py",
+        "tests/test_serving_page.py",
+        "tests/system/test_attacks.py",
+    }
 
 
 def module_name(path: Path) -> str:

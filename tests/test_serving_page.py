@@ -131,7 +131,12 @@ def test_messages_have_the_size_of_the_goal_and_an_id_of_their_own() -> None:
 
 
 def test_a_client_at_a_fixed_rate_counts_failed_requests() -> None:
+    connections: list[asyncio.Task[None]] = []
+
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.append(task)
         status = b"200 OK"
         try:
             while True:
@@ -141,6 +146,7 @@ def test_a_client_at_a_fixed_rate_counts_failed_requests() -> None:
                 status = b"503 Service Unavailable"
         except asyncio.IncompleteReadError:
             writer.close()
+            await writer.wait_closed()
 
     async def run() -> Client:
         server = await asyncio.start_server(respond, "127.0.0.1", 0)
@@ -148,6 +154,7 @@ def test_a_client_at_a_fixed_rate_counts_failed_requests() -> None:
         client = Client([bodies.raw_request(f"http://127.0.0.1:{port}/", {}, b"{}")])
         async with server:
             await client.run("127.0.0.1", port, connections=2, rate=40.0, seconds=0.0)
+            await asyncio.gather(*connections)
         return client
 
     client = asyncio.run(run())

@@ -63,7 +63,7 @@ def install(name: str, cache: Path) -> Path:
 def mlserver(
     cache: Path, folder: Path, artifact: Path, texts: Sequence[str], *, tuned: bool
 ) -> Iterator[tuple[dict[str, Target], list[int]]]:
-    """Run MLServer around the plain scorer and around scikit-learn's pipeline.
+    """Run MLServer around the plain scorer and, with its default settings, scikit-learn's pipeline.
 
     Args:
         cache: folder of the environments and of what is made once.
@@ -81,34 +81,29 @@ def mlserver(
     """
     programs = install("mlserver", cache)
     weights = _weights(cache, artifact)
-    pipeline = cache / "one_vs_rest.joblib"
-    if not pipeline.exists():
-        print("training scikit-learn's pipeline", file=sys.stderr, flush=True)
-        script = [programs / "python", PEERS / "one_vs_rest.py", path_of(CORPUS).resolve(), pipeline]
-        subprocess.run(script, check=True, timeout=INSTALL_SECONDS)
     ports = [production.free_port() for _ in range(3)]
-    models = folder / ("mlserver-tuned" if tuned else "mlserver")
+    configured = folder / ("mlserver-tuned" if tuned else "mlserver")
     settings = dict(zip(("http_port", "grpc_port", "metrics_port"), ports, strict=True))
     options = {"parallel_workers": 0, "debug": False, "metrics_endpoint": None} if tuned else {}
-    _write(models / "settings.json", {**settings, "host": "127.0.0.1", **options})
-    for name, implementation, uri in (
-        ("plain", "PlainScorer", weights),
-        ("sklearn", "SklearnPipeline", pipeline),
-    ):
+    _write(configured / "settings.json", {**settings, "host": "127.0.0.1", **options})
+    models = {"plain": ("PlainScorer", weights)}
+    if not tuned:
+        models["sklearn"] = "SklearnPipeline", path_of(CORPUS)
+    for name, (implementation, uri) in models.items():
         module = f"benchmarks.serving_sides.peers.mlserver_runtime.{implementation}"
         described = {"name": name, "implementation": module, "parameters": {"uri": str(uri.resolve())}}
-        _write(models / name / "model-settings.json", described)
+        _write(configured / name / "model-settings.json", described)
     bodies = folder / "mlserver.bodies"
     inputs = [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [text]} for text in texts]
     Bodies("application/json", [json.dumps({"inputs": [one]}).encode() for one in inputs]).write(bodies)
     url = f"http://127.0.0.1:{ports[0]}/v2"
     with server(
-        [programs / "mlserver", "start", models],
+        [programs / "mlserver", "start", configured],
         f"{url}/health/ready",
-        folder / f"{models.name}.log",
+        folder / f"{configured.name}.log",
         environment={"PYTHONPATH": str(ROOT)},
     ) as process:
-        targets = {name: Target(f"{url}/models/{name}/infer", bodies, _JSON) for name in ("plain", "sklearn")}
+        targets = {name: Target(f"{url}/models/{name}/infer", bodies, _JSON) for name in models}
         yield targets, [process.pid]
 
 

@@ -17,7 +17,7 @@ from benchmarks.serving_sides.wrk import LoadError
 
 ROOT = Path(__file__).parents[2]
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 STOP_SECONDS = 30.0
 
 

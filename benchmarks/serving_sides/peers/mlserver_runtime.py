@@ -28,7 +28,7 @@ class SklearnPipeline(MLModel):  # type: ignore[misc]
     """scikit-learn's one-vs-rest pipeline."""
 
     async def load(self) -> bool:
-        """Load the pipeline."""
+        """Train the pipeline."""
         self._scorer = OneVsRest(Path(self.settings.parameters.uri))
         return True
 

@@ -19,7 +19,7 @@ class Scorer:
     """
 
     def __init__(self, weights: Path) -> None:
-        with np.load(weights) as arrays:
+        with np.load(weights, allow_pickle=False) as arrays:
             self._weights, self._constant = arrays["weights"], arrays["constant"]
         described = json.loads(weights.with_suffix(".json").read_text("utf-8"))
         self._terms: dict[str, int] = described["terms"]
