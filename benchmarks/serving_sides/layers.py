@@ -12,7 +12,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
@@ -90,7 +90,7 @@ def measure(setup: Setup) -> list[Layer]:
     }
     with (
         Path(os.devnull).open("w") as log,
-        redirect_stdout(log),
+        redirect_stderr(log),
         _environment(setup.sqlite.environment),
     ):
         calls = asyncio.run(_calls(targets))
