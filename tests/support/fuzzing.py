@@ -222,7 +222,8 @@ class Fuzz:
             for failure in group.exceptions:
                 self.tally.record(operation_id, str(failure), case.as_curl_command(headers=self.headers))
         kind = response.headers.get("content-type", [""])[0]
-        return json.loads(response.content) if "json" in kind and response.content else response.content
+        is_json = response.content and ("/json" in kind or "+json" in kind)  # not NDJSON
+        return json.loads(response.content) if is_json else response.content
 
     def phases(self, seed: int, max_examples: int, *, without_boundaries: Sequence[str] = ()) -> None:
         """Send examples, boundary values, random requests, and sequences of requests.
