@@ -16,7 +16,7 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -49,6 +49,11 @@ from models.pipeline import Pipeline
 CALLS = 640
 CONCURRENT = 16
 REPETITIONS = 3
+
+Arguments: TypeAlias = tuple[Scope, Receive, Send]
+"""Arguments of an ASGI application."""
+
+Argument = TypeVar("Argument")
 
 HEAD = "| request | layer | CPU time |\n|---|---|---|\n"
 
@@ -164,19 +169,22 @@ async def _calls(targets: Mapping[str, Target]) -> dict[str, float]:
             target = targets[name]
             contents = _numbered(read_bodies(target.bodies))
 
-            async def call(target: Target = target, contents: Iterator[bytes] = contents) -> None:
-                await app(*_request(app, target, next(contents)))
+            resource = target.url.split("/")[-2]
 
-            async def call_endpoint(
-                target: Target = target, contents: Iterator[bytes] = contents, route: DirectRoute = route
-            ) -> None:
+            def prepare(target: Target = target, contents: Iterator[bytes] = contents) -> Arguments:
                 scope, receive, send = _request(app, target, next(contents))
                 scope["state"]["head"] = RequestHead(scope)
-                response = await route.endpoint(DirectRequest(scope, receive), target.url.split("/")[-2])
+                return scope, receive, send
+
+            async def call_endpoint(
+                arguments: Arguments, route: DirectRoute = route, resource: str = resource
+            ) -> None:
+                scope, receive, send = arguments
+                response = await route.endpoint(DirectRequest(scope, receive), resource)
                 await response(scope, receive, send)
 
-            result[name] = await _time_calls(call)
-            result[f"{name} endpoint"] = await _time_calls(call_endpoint)
+            result[name] = await _time_calls(prepare, lambda arguments: app(*arguments))
+            result[f"{name} endpoint"] = await _time_calls(prepare, call_endpoint)
         result["commit"] = await _commits(app)
     return result
 
@@ -192,16 +200,16 @@ async def _commits(app: FastAPI) -> float:
     response = to_json({"ranking": [{"label": f"label{n}", "score": n / 7, "rank": n} for n in range(20)]})
     try:
 
-        async def write() -> None:
+        def row() -> DecisionRow:
             id_ = new_id("dec")
-            await writer.write(DecisionRow(id_, found.id, found.name, id_, response.decode()))
+            return DecisionRow(id_, found.id, found.name, id_, response.decode())
 
-        return await _time_calls(write)
+        return await _time_calls(row, writer.write)
     finally:
         await writer.stop()
 
 
-def _request(app: FastAPI, target: Target, body: bytes) -> tuple[Scope, Receive, Send]:
+def _request(app: FastAPI, target: Target, body: bytes) -> Arguments:
     """Return the arguments of an ASGI application for a request."""
     parts = urlsplit(target.url)
     fields = {"Host": parts.netloc, **target.headers, "Content-Length": str(len(body))}
@@ -239,19 +247,27 @@ def _numbered(contents: Sequence[bytes]) -> Iterator[bytes]:
         yield contents[n % len(contents)].replace(PLACEHOLDER, prefix + b"%016d" % n, 1)
 
 
-async def _time_calls(call: Callable[[], Awaitable[None]]) -> float:
-    """Return the CPU time of a call in microseconds, in all threads, while as many others run at once."""
+async def _time_calls(
+    prepare: Callable[[], Argument], call: Callable[[Argument], Awaitable[object]]
+) -> float:
+    """Return the CPU time of a call in microseconds, in all threads, while others run at the same time.
 
-    async def run(n: int) -> None:
-        for _ in range(n):
-            await call()
+    Args:
+        prepare: returns the argument of one call; its time does not count.
+        call: the function.
+    """
+
+    async def run(arguments: Sequence[Argument]) -> None:
+        for argument in arguments:
+            await call(argument)
 
     times = []
     for repetition in range(REPETITIONS + 1):
+        prepared = [prepare() for _ in range(CALLS)]
         began = time.process_time()
-        await asyncio.gather(*(run(CALLS // CONCURRENT) for _ in range(CONCURRENT)))
+        await asyncio.gather(*(run(prepared[n::CONCURRENT]) for n in range(CONCURRENT)))
         if repetition:  # the first one warms up
-            times.append((time.process_time() - began) / (CALLS // CONCURRENT * CONCURRENT))
+            times.append((time.process_time() - began) / CALLS)
     return min(times) * 1e6
 
 
