@@ -23,6 +23,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from app.http.collected_writes import CollectingTransport, WriteCollector
 from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, RequestTimeout
 from app.http.response_cycle import ResponseCycle
 from app.ids import new_id
@@ -47,11 +48,13 @@ class ConnectionLimits:
         settings: time and size limits.
         max_connections: maximum number of connections.
         waiting: connections without a running request, the longest waiting first.
+        writes: writes to all connections.
     """
 
     settings: Settings
     max_connections: int
     waiting: dict[HttpProtocol, None] = field(default_factory=dict)
+    writes: WriteCollector = field(default_factory=WriteCollector)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -87,6 +90,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection. If there are too many, close the one that has waited longest."""
         super().connection_made(transport)
+        self.transport = CollectingTransport(transport, self._limits.writes)
         waiting = self._limits.waiting
         waiting[self] = None
         if len(self.connections) > self._limits.max_connections:

@@ -6,6 +6,7 @@ prediction takes depends on the learner, the number of labels and the text, so i
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -102,6 +103,9 @@ async def run_measured(
 
     if not cost.is_small(n_instances, n_bytes):
         return await run_in_prediction_thread(measured)
+    # First read all requests that have arrived together, then predict for one after the other. The processor
+    # then finds the code and the data of predictions in its caches.
+    await asyncio.sleep(0)
     return measured() if cost.is_due() else predict()
 
 
