@@ -145,7 +145,8 @@ class TextFeatures:
             The vector; None if only ``transform`` can compute it, because the document is long or its fields
             have unusual weights.
         """
-        counts = self._vocabulary.count_one(document)
+        pivoted = self.parameters.weighting == "pivoted"  # only it depends on the terms that are no features
+        counts = self._vocabulary.count_one(document, unknown=pivoted)
         if counts is None:
             return None
         terms, weights = weigh_one(counts, self.parameters.weighting, self._idf, self._mean_distinct)

@@ -61,13 +61,18 @@ def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) ->
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
     """
     if text.isascii():
-        found = text.encode().translate(_TABLES[lowercase]).decode().split()
+        found = ascii_words(text, lowercase=lowercase)
         if max(map(len, found), default=0) <= max_length:
             return found
         return [word[i : i + max_length] for word in found for i in range(0, len(word), max_length)]
     text = _INVISIBLE.sub("", normalize(text))
     text = (text.lower() if lowercase else text).replace("_", " ")
     return _word(max_length, bmp=is_in_bmp(text)).findall(text)
+
+
+def ascii_words(text: str, *, lowercase: bool) -> list[str]:
+    """Return the words of a text of ASCII characters, which can be of any length."""
+    return text.encode().translate(_TABLES[lowercase]).decode().split()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from models.mail import MailDocument
 from models.text import AnalyzerParameters, word_terms
 from models.text.analyzer import WordAnalysis
 from models.text.vocabulary import Vocabulary
@@ -37,6 +38,27 @@ def test_a_word_is_analyzed_once_for_all_models(analyzed: list[str]) -> None:
         assert counts is not None
         assert (counts.terms.tolist(), counts.counts.tolist(), counts.distinct) == ([0], [3.0], 1)
     assert sorted(analyzed) == ["the", "zebroid", "zebroids"]
+
+
+def test_a_full_cache_of_numbers_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.text.vocabulary._CACHED_NUMBERS", 10)
+    vocabulary = Vocabulary(AnalyzerParameters(stemmer="porter"), ["a1", "invoic"])
+    for i in range(100):
+        counts = vocabulary.count_one(f"invoices a1 a{i} invoices", unknown=False)
+        assert counts is not None
+        assert (counts.terms.tolist(), counts.counts.tolist()) == ([0, 1], [1.0 + (i == 1), 2.0])
+        assert all(len(numbers) <= 10 for numbers in vocabulary._numbers_of.values())
+
+
+@pytest.mark.parametrize("text", ["abcabcab xy", "x abcabcab \u00fc abcab", "abc", ""])
+def test_known_terms_are_counted_as_with_unknown_terms_also_if_words_are_too_long(text: str) -> None:
+    vocabulary = Vocabulary(AnalyzerParameters(max_length=3), ["ab", "abc", "xy", "\u00fc"])
+    for document in (text, MailDocument(subject="xy", new_text=text, quoted_text=text), text):
+        known, all_terms = vocabulary.count_one(document, unknown=False), vocabulary.count_one(document)
+        assert known is not None
+        assert all_terms is not None
+        assert known.terms.tolist() == all_terms.terms.tolist()
+        assert known.counts.tolist() == all_terms.counts.tolist()
 
 
 @pytest.mark.parametrize(
