@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr", "evl", "bp"]
@@ -17,7 +18,7 @@ Prefix: TypeAlias = Literal["ds", "job", "exp", "dec", "key", "req", "wrk", "rtr
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 """Two digits for each number of ten bits."""
-_SHIFTS = range(120, -1, -10)
+_SHIFTS = range(110, -1, -10)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,10 +43,13 @@ class MonotonicUlids:
         """Return 48 bits of milliseconds since 1970 and 80 random bits, or the last value plus one."""
         milliseconds = time.time_ns() // 1_000_000
         with self._lock:
+            if milliseconds <= self._last >> 80:
+                self._last += 1
+                return self._last
             if not self._random:
                 self._random = os.urandom(_RANDOM_BYTES)  # a system call takes longer than the rest
             taken, self._random = self._random[:10], self._random[10:]
-            self._last = max(milliseconds << 80 | int.from_bytes(taken), self._last + 1)
+            self._last = milliseconds << 80 | int.from_bytes(taken)
             return self._last
 
 
@@ -74,5 +78,10 @@ def first_id(prefix: Prefix, moment: datetime) -> str:
 
 
 def _encode(prefix: Prefix, value: int) -> str:
-    pairs = [_PAIRS[(value >> shift) & 1023] for shift in _SHIFTS]
-    return f"{prefix}_{''.join(pairs)}"
+    return f"{prefix}_{_high_digits(value >> 10)}{_PAIRS[value & 1023]}"
+
+
+@lru_cache(maxsize=1)  # identifiers of one millisecond differ in the last digits only
+def _high_digits(value: int) -> str:
+    """Return all digits but the last two."""
+    return "".join([_PAIRS[(value >> shift) & 1023] for shift in _SHIFTS])

@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from contextvars import ContextVar
 
 import structlog
 
 from app.settings import Settings
+
+REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""Id of the current request, which each of its log lines contains."""
 
 
 def configure(settings: Settings) -> None:
     """Set up logging for the process, including its libraries, in the format that the settings name."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        _add_request_id,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -53,6 +58,14 @@ def configure(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _add_request_id(
+    _logger: object, _name: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    # Binding it as a context variable of structlog would take longer, for every request.
+    request_id = REQUEST_ID.get()
+    return event if request_id is None else {"request_id": request_id, **event}
 
 
 def _omit_messages(

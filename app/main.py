@@ -21,6 +21,7 @@ from app.health import api as health
 from app.health.routed_versions import RoutedVersions
 from app.http import docs_page, openapi, problem_handlers
 from app.http.access_log import AccessLog
+from app.http.app_state import AppState
 from app.http.catalog_expiry import CatalogExpiry
 from app.http.direct_routes import DirectRoutes
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
@@ -106,6 +107,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         # Its spans and log records would contain messages of exceptions, which can quote mail.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    app.state = AppState()
     app.state.draining = False
     app.add_middleware(CatalogExpiry)  # the innermost
     app.add_middleware(DirectRoutes, routes=[predictions.DIRECT, routing.DIRECT])

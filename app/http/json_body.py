@@ -69,8 +69,11 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
     app.http.errors.Invalid: /a/0/b occurs twice
     """
     may_not_be_text = b"\x7f" in body or _MAYBE_NOT_TEXT.search(body) is not None
-    n_values = body.count(b",") + body.count(b"[") + body.count(b"{")  # or fewer
-    if n_values <= min(_FAST_VALUES, MAX_CONTAINERS, MAX_FIELDS) and not may_not_be_text:
+    few_values = min(_FAST_VALUES, MAX_CONTAINERS, MAX_FIELDS)
+    n_values = len(body)  # or fewer
+    if n_values > few_values:
+        n_values = body.count(b",") + body.count(b"[") + body.count(b"{")
+    if n_values <= few_values and not may_not_be_text:
         value, is_certain = _parse_fast(body)
         if is_certain:
             return value

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-import structlog
 from anyio import CancelScope, to_thread
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +20,7 @@ from app.http.guards import Authenticator
 from app.http.request_head import RequestHead
 from app.http.web_pages import WebPageFilter
 from app.ids import new_id
+from app.logs import REQUEST_ID
 from app.metrics import count_request
 from app.settings import Settings
 
@@ -171,7 +171,7 @@ class RequestMiddleware:
                 message["headers"] = headers
             await send(message)
 
-        context = structlog.contextvars.bind_contextvars(request_id=request_id)
+        token = REQUEST_ID.set(request_id)
         try:
             error = await self._reason_to_refuse(scope, head, limit)
             if error is not None:
@@ -188,7 +188,7 @@ class RequestMiddleware:
             operation = _operation(scope)
             count_request(operation, status, seconds)
             self._access_log.write(scope["method"], path, operation, status, seconds)
-            structlog.contextvars.reset_contextvars(**context)
+            REQUEST_ID.reset(token)
 
     async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
         """Return the error if the head of a request is reason enough to refuse it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -40,3 +41,20 @@ def test_a_traceback_has_no_messages(own: bool, capsys: pytest.CaptureFixture[st
     assert "ValueError at" in output
     assert "in fail" in output
     assert WORD not in output
+
+
+def test_a_line_has_the_id_of_its_request(capsys: pytest.CaptureFixture[str]) -> None:
+    before = logging.getLogger().handlers
+    logs.configure(Settings(log_format="json"))
+    token = logs.REQUEST_ID.set("req_1")
+    try:
+        structlog.get_logger("test").info("job.started")
+        logging.getLogger("library").warning("slow")
+    finally:
+        logs.REQUEST_ID.reset(token)
+        logging.getLogger("library").warning("later")
+        logging.getLogger().handlers = before
+        structlog.reset_defaults()
+    own, of_library, later = map(json.loads, capsys.readouterr().err.splitlines())
+    assert own["request_id"] == of_library["request_id"] == "req_1"
+    assert "request_id" not in later
