@@ -81,15 +81,15 @@ def predicted_labels(labels: Sequence[str], ranking: Ranking, i: int = 0) -> lis
         ranking: ranks all labels.
         i: index of the document.
     """
-    numbers = set(ranking.label_sets[i])
-    if not numbers:
-        return []
-    scores = ranking.scores[i]
-    return [
-        RankedLabel(labels[number], float(scores[position]), position + 1)
-        for position, number in enumerate(ranking.order[i].tolist())
-        if number in numbers
-    ]
+    left = set(ranking.label_sets[i])
+    predicted: list[RankedLabel] = []
+    for position, number in enumerate(ranking.order[i].tolist()):
+        if not left:  # they are usually the best ones
+            break
+        if number in left:
+            left.remove(number)
+            predicted.append(RankedLabel(labels[number], float(ranking.scores[i, position]), position + 1))
+    return predicted
 
 
 def decision_ranking(

@@ -56,6 +56,7 @@ def split_quoted_text(text: str) -> tuple[str, str]:
     lines = text.split("\n")
     new: list[str] = []
     quoted: list[str] = []
+    has_marks = ">" in text
     n_left = MAX_QUOTE_LINES
     end = 0  # number of lines that are in one of the lists
     for number in _candidates(text, lines):
@@ -68,7 +69,7 @@ def split_quoted_text(text: str) -> tuple[str, str]:
         length = _introduction_length(line, lines, number)
         if not length:
             continue
-        _separate(lines[end:number], new, quoted)
+        _separate(lines[end:number], new, quoted, has_marks=has_marks)
         end = number + length
         quoted += lines[number:end]
         following = next((lines[n] for n in range(end, len(lines)) if lines[n].strip()), "")
@@ -76,7 +77,7 @@ def split_quoted_text(text: str) -> tuple[str, str]:
             quoted += [_without_marks(line) if is_quoted(line) else line for line in lines[end:]]
             end = len(lines)
             break
-    _separate(lines[end:], new, quoted)
+    _separate(lines[end:], new, quoted, has_marks=has_marks)
     return tidy(new), tidy(quoted)
 
 
@@ -100,8 +101,11 @@ def _without_marks(line: str) -> str:
     return _MARKS.sub("", line, count=1)
 
 
-def _separate(lines: list[str], new: list[str], quoted: list[str]) -> None:
-    """Add lines to the new or the quoted lines, by their quotation marks."""
+def _separate(lines: list[str], new: list[str], quoted: list[str], *, has_marks: bool) -> None:
+    """Add lines to the new or the quoted lines, by their quotation marks, if the text has any."""
+    if not has_marks:
+        new += lines
+        return
     for line in lines:
         if line.startswith(_QUOTED):
             quoted.append(_without_marks(line))
@@ -116,12 +120,15 @@ def _candidates(text: str, lines: list[str]) -> list[int]:
     Only these lines are matched with the patterns of the libraries, which are much slower.
     """
     numbers: set[int] = set()
-    for number in [number for number, line in enumerate(lines) if ":" in line]:
+    with_colon = [number for number, line in enumerate(lines) if ":" in line] if ":" in text else []
+    for number in with_colon:
         line = lines[number].strip()
         if line.endswith(":"):
             numbers.update(range(max(0, number - _WRAPPED_INTRO_LINES + 1), number + 1))
         elif _FIELD.match(line):
             numbers.add(number)
+    if "--" not in text and "__" not in text:  # most texts
+        return sorted(numbers)
     text = "\n" + text
     number = position = 0
     for rule in _RULE.finditer(text):
