@@ -56,7 +56,7 @@ def split_quoted_text(text: str) -> tuple[str, str]:
     lines = text.split("\n")
     new: list[str] = []
     quoted: list[str] = []
-    has_marks = ">" in text
+    has_marks = text.startswith(_QUOTED) or "\n>" in text or "\n >" in text
     n_left = MAX_QUOTE_LINES
     end = 0  # number of lines that are in one of the lists
     for number in _candidates(text, lines):
