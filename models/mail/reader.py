@@ -19,6 +19,10 @@ from models.mail.quoting import split_quoted_text
 _HTML = frozenset({"text/html", "text/enriched", "text/richtext"})
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
 _IDENTITY = ("from", "date", "subject")
+_PIECE_BYTES = 2047
+"""Bytes up to which hashlib keeps the interpreter's lock."""
+_SMALL_BYTES = 2**15
+"""Size up to which a switch to another thread and back takes longer than the digest."""
 
 
 def read_message(raw: bytes) -> MailDocument:
@@ -143,6 +147,11 @@ def _digest(headers: Headers, data: bytes, body: int, rest: bytes) -> str:
     Mail servers add headers and can change the end of the body in transit; the digest ignores both.
     """
     digest = hashlib.sha256(json.dumps([headers.text(name) for name in _IDENTITY]).encode())
-    digest.update(data[body:].rstrip())
+    content = data[body:].rstrip()
+    if len(content) <= _SMALL_BYTES:
+        for start in range(0, len(content), _PIECE_BYTES):
+            digest.update(content[start : start + _PIECE_BYTES])
+    else:
+        digest.update(content)
     digest.update(rest)
     return digest.hexdigest()

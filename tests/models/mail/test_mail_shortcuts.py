@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from email import policy
 from email.message import Message
@@ -378,3 +380,16 @@ def test_a_line_introduces_a_quotation_if_quotequail_recognizes_it(pattern: re.P
 )
 def test_attributes_in_every_notation_are_read(html: str, text: str) -> None:
     assert html_to_text(html, Diagnostics()) == text
+
+
+@pytest.mark.parametrize("size", [1, 2047, 2048, 4095, 2**15, 2**15 + 1])
+def test_the_digest_of_a_body_that_is_read_in_pieces_is_that_of_the_whole_body(size: int) -> None:
+    body = bytes(97 + n % 26 for n in range(size))
+    expected = hashlib.sha256(json.dumps(["", "", "x"]).encode() + body).hexdigest()
+    assert read_message(b"Subject: x\n\n" + body).body_digest == expected
+
+
+def test_only_marks_at_the_start_of_a_line_are_quotation_marks() -> None:
+    assert split_quoted_text("a > b\n<c>\n  > d") == ("a > b\n<c>\n  > d", "")
+    assert split_quoted_text("> a\nb") == ("b", "a")
+    assert split_quoted_text("b\n > a") == ("b", "a")
