@@ -2,9 +2,9 @@
 
 A commit waits for the disk, and costs a round trip to the database. One transaction for each message would
 limit the messages per second to the commits per second. A thread therefore writes all decisions that wait as
-one INSERT, which is a transaction of its own. It gets the decisions of one iteration of the event loop at
-once, or a part of them if they are many; the decisions that arrive during a commit form the next group.
-``write`` returns after the commit.
+one INSERT, which is a transaction of its own. It gets the decisions of consecutive iterations of the event
+loop at once, or a part of them if they are many; the decisions that arrive during a commit form the next
+group. ``write`` returns after the commit.
 
 The statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
 beside a busy event loop it takes up to the switch interval (5 ms) to get it back.
@@ -43,8 +43,8 @@ MAX_WAITING_CHARS = 64 * 1024 * 1024
 """Maximum size of all decisions that wait."""
 
 HAND_OVER_SIZE = 16
-"""Number of decisions that the thread gets without waiting for the end of the iteration. Larger groups hardly
-take less time for each decision, and the thread can write while the event loop computes."""
+"""Number of decisions that the thread gets without waiting for an iteration that brings none. Larger groups
+hardly take less time for each decision, and the thread can write while the event loop computes."""
 
 RECORD_ATTEMPTS = 5
 """How often to record a decision. Each attempt but the first follows the deletion of another decision."""
@@ -145,12 +145,23 @@ class DecisionWriter:
         self._chars_waiting += size
         future: asyncio.Future[tuple[dict[str, Any] | None, bool]] = self._loop.create_future()
         if not self._arrived:
-            # The other requests of this iteration come first, so that they share the commit.
-            self._loop.call_soon(self._hand_over)
+            self._loop.call_soon(self._hand_over_all, 1)
         self._arrived.append(_Waiting(row, future))
         if len(self._arrived) == HAND_OVER_SIZE:
             self._hand_over()
         return await future
+
+    def _hand_over_all(self, n_before: int) -> None:
+        """Hand over as soon as an iteration of the event loop brings no further decision.
+
+        The thread and a busy event loop take the interpreter's lock from each other, which costs more than
+        the commit. So requests that have arrived come first, and share the commit.
+        """
+        n_now = len(self._arrived)
+        if n_now > n_before:
+            self._loop.call_soon(self._hand_over_all, n_now)
+        else:
+            self._hand_over()
 
     def _hand_over(self) -> None:
         if self._arrived:

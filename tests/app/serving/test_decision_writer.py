@@ -134,6 +134,19 @@ def test_the_same_message_has_one_decision_in_a_group_and_later(database: Databa
     assert stored(database)["l"] == other.id
 
 
+def test_decisions_of_consecutive_iterations_of_the_event_loop_share_a_commit(database: Database) -> None:
+    inserts = Inserts(database)
+
+    async def write() -> None:
+        async with running(database) as writer:
+            tasks = await start_writes(writer, row("k1"), row("k2"))
+            tasks += await start_writes(writer, row("k3"))
+            await asyncio.gather(*tasks)
+
+    asyncio.run(write())
+    assert inserts.sizes == [3]
+
+
 def test_no_request_continues_before_the_commit_and_those_that_wait_form_the_next_group(
     database: Database,
 ) -> None:
