@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import logs
 from app.batch_predictions import api as batch_predictions
@@ -109,7 +111,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state = AppState()
     app.state.draining = False
-    app.add_middleware(CatalogExpiry)  # the innermost
+    # The innermost: only redirects depend on these headers, so direct routes need not look for them.
+    app.add_middleware(
+        ProxyHeadersMiddleware, trusted_hosts=os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    )
+    app.add_middleware(CatalogExpiry)
     app.add_middleware(DirectRoutes, routes=[predictions.DIRECT, routing.DIRECT])
     if origins := split(settings.cors_origins):
         app.add_middleware(

@@ -69,6 +69,7 @@ def serve_api(
         ws="none",
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # the application reads them
         server_header=False,
         timeout_graceful_shutdown=20,
     )

@@ -150,7 +150,7 @@ class DirectRoute:
 class DirectRoutes:
     """Middleware that calls the endpoints of direct routes, and passes on all other requests.
 
-    It is the innermost middleware, so that all others process the requests of direct routes too.
+    It is one of the innermost middleware, so that the checks of all requests apply to direct routes too.
 
     Args:
         app: the wrapped application.

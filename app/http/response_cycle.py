@@ -19,9 +19,9 @@ _FRAMING: Final = {b"content-length", b"transfer-encoding", b"connection"}
 
 _CONSTANT: Final = {
     *(b"content-type", b"cache-control", b"content-security-policy", b"referrer-policy", b"vary"),
-    *(b"x-content-type-options", b"x-frame-options"),
+    *(b"x-content-type-options", b"x-frame-options", b"date"),
 }
-"""Headers with few different values."""
+"""Headers with few different values at a time."""
 
 _MAX_LINES: Final = 256
 
@@ -86,6 +86,8 @@ def _line(name: bytes, value: bytes) -> bytes:
     if HEADER_VALUE_RE.search(value):
         raise RuntimeError("Invalid HTTP header value.")
     line = b"%b: %b\r\n" % (name.lower(), value)
-    if name in _CONSTANT and len(_lines) < _MAX_LINES:
+    if name in _CONSTANT:
+        if len(_lines) >= _MAX_LINES:
+            _lines.clear()
         _lines[name, value] = line
     return line

@@ -105,18 +105,16 @@ class BodyValidator:
             RequestValidationError: the body is invalid; has at most 50 errors.
             TooLarge: the body has too many values.
         """
+        if body is not None:
+            return self._validate_at_once(given, body)
         large = {
             name: given[name]
             for name in self._large
             if isinstance(given, dict) and isinstance(given.get(name), list | dict)
         }
-        if body is not None or not large:
-            if body is None:
-                _count(given, "")
-            value, errors = _validate(self._adapter, given, body)
-            if errors:
-                raise RequestValidationError(errors[:MAX_ERRORS], body=given)
-            return value
+        if not large:
+            _count(given, "")
+            return self._validate_at_once(given, None)
         rest = {**given, **dict.fromkeys(large, None)}
         _count(rest, "")
         errors = _conversions(
@@ -127,6 +125,12 @@ class BodyValidator:
             errors += of_list
         if not errors:
             value, errors = _convert(self._adapter, rest)  # validated entries are accepted as they are
+        if errors:
+            raise RequestValidationError(errors[:MAX_ERRORS], body=given)
+        return value
+
+    def _validate_at_once(self, given: Any, body: bytes | None) -> Any:
+        value, errors = _validate(self._adapter, given, body)
         if errors:
             raise RequestValidationError(errors[:MAX_ERRORS], body=given)
         return value

@@ -329,3 +329,13 @@ def test_a_prediction_that_takes_long_leaves_the_event_loop(
 
     first, second = threads
     assert first is not second is client.run(loop_thread)
+
+
+@pytest.mark.parametrize(("forwarded", "scheme"), [({}, "http"), ({"X-Forwarded-Proto": "https"}, "https")])
+def test_a_redirect_keeps_the_scheme_that_a_proxy_on_this_machine_names(
+    client: InProcessApi, forwarded: dict[str, str], scheme: str
+) -> None:
+    response = client.send("GET", "/v1/models/", headers=forwarded)
+    assert response.status_code == 307
+    assert response.headers["location"].startswith(f"{scheme}://")
+    assert response.headers["location"].endswith("/v1/models")

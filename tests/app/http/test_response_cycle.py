@@ -10,6 +10,7 @@ import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from app.http import response_cycle
 from app.http.response_cycle import ResponseCycle
 
 
@@ -98,3 +99,12 @@ def test_responses_are_the_same_bytes(
         given = (status, headers, body)
         expected = respond(RequestResponseCycle, *given, method=method, keep_alive=keep_alive)
         assert respond(ResponseCycle, *given, method=method, keep_alive=keep_alive) == expected
+
+
+def test_only_a_limited_number_of_lines_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(response_cycle, "_MAX_LINES", 3)
+    for second in range(9):
+        date = b"%d" % second
+        written = respond(ResponseCycle, 200, [*JSON, (b"date", date), (b"content-length", b"0")], b"")
+        assert b"date: %b\r\n" % date in written[0]
+        assert len(response_cycle._lines) <= 3
