@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from captured_logs import captured_logs
 
+from app.http import access_log
 from app.http.access_log import LINES_PER_SECOND, AccessLog
 from app.settings import Settings
 
@@ -20,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def write(log: AccessLog, n: int, *, status: int = 200, operation: str = "models_predict") -> list[Any]:
-    with capture_logs() as lines:
+    with captured_logs(access_log) as lines:
         for _ in range(n):
             log.write("POST", "/v1/models/m/predict", operation, status, 0.0123)
     return lines
@@ -64,6 +65,6 @@ def test_the_setting_decides_about_successful_requests(clock: list[float]) -> No
 
 
 def test_health_checks_are_debug_messages(clock: list[float]) -> None:
-    with capture_logs() as lines:
+    with captured_logs(access_log) as lines:
         AccessLog(Settings(access_log="all")).write("GET", "/health/live", "health_live", 200, 0.001)
     assert [line["log_level"] for line in lines] == ["debug"]

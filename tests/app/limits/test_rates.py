@@ -9,7 +9,7 @@ from pathlib import Path
 import production
 import pytest
 import redis
-from structlog.testing import capture_logs
+from captured_logs import captured_logs
 from waiting import LIMIT_SECONDS
 
 from app.http.errors import TooMany
@@ -129,7 +129,7 @@ def test_simultaneous_requests_do_not_exceed_the_limit(limiters: list[RateLimite
 
 def test_an_unavailable_redis_limits_nothing_and_is_logged_once(limiters: list[RateLimiter]) -> None:
     limited = limiter(limiters, "redis://127.0.0.1:9/0", rate=1, at_once=1)
-    with capture_logs() as logs:
+    with captured_logs(rates) as logs:
         for _ in range(5):
             release = limited.acquire("key_1")
             assert release is not None

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from captured_logs import captured_logs
 from catalogs import running_catalog, snapshot_with
 from fault_proxy import FaultProxy, proxy
 from sqlalchemy import delete, event, make_url, update
-from structlog.testing import capture_logs
 from waiting import LIMIT_SECONDS
 
 from app.db import tables
@@ -28,6 +28,7 @@ from app.registry import service as registry
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
+from app.serving import catalog as catalog_module
 from app.serving import catalog as module
 from app.serving import catalog_reading
 from app.serving.catalog import Catalog, Snapshot
@@ -459,7 +460,7 @@ def test_without_database_requests_continue_until_a_limit_and_after_it_is_back(
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
         assert await authenticator.authenticate(key.secret) is not None
 
-    with capture_logs() as logs:
+    with captured_logs(catalog_module) as logs:
         run(db, test, Settings(catalog_poll_seconds=0.05))
     events = [entry["event"] for entry in logs if entry["event"].startswith("catalog.")]
     assert events == ["catalog.not_refreshed", "catalog.refreshed"]
@@ -509,7 +510,7 @@ def test_a_database_that_does_not_respond_delays_requests_once_and_for_a_limited
         late = await asyncio.to_thread(create_key, database)
         await snapshot_with(catalog, lambda snapshot: knows(snapshot, late))
 
-    with capture_logs() as logs:
+    with captured_logs(catalog_module) as logs:
         run(db, test, Settings(catalog_poll_seconds=0.05))
     assert [entry for entry in logs if entry["event"] == "catalog.not_refreshed"] == [
         {

@@ -33,7 +33,6 @@ CONTENTS: list[tuple[str, bytes, dict[str, str], int | None]] = [
     ("1e999", b'{"features": {"a": 1e999}, "labels": ["x"]}\n', {}, 1),
     ("an empty file", b"", {}, None),
     ("a file of white space", b"\n \r\n\n", {}, None),
-    ("a file without labels", line(labels=[]) * 4, {}, None),
     ("not UTF-8", GOOD + b'{"text": "\xff\xfe", "labels": ["x"]}\n', {}, 4),
     ("UTF-16", GOOD.decode().encode("utf-16"), {}, None),
     ("deep brackets", GOOD + DEEP.encode() + b"\n", {}, 4),
