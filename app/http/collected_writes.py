@@ -1,8 +1,8 @@
 """Writes the responses of several connections together.
 
 A write wakes the client, and the work of the kernel for it displaces the program and its data from the caches
-of the processor. If each response is written when it is complete, predictions that are computed one after the
-other take nearly twice as long. So everything that the tasks of one iteration of the event loop write is
+of the processor. If each response were written when it is complete, the predictions after it would be slower.
+So everything that the tasks of one iteration of the event loop write is
 collected, and written in the next iteration: the head and the body of a response with one call, and the
 responses of several connections one after the other.
 """

@@ -7,7 +7,7 @@ loop at once, or a part of them if they are many; the decisions that arrive duri
 group. ``write`` returns after the commit.
 
 The statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
-beside a busy event loop it takes up to the switch interval (5 ms) to get it back.
+beside a busy event loop it takes up to the switch interval (0.5 ms) to get it back.
 """
 
 from __future__ import annotations
