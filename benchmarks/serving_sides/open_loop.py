@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
     """A connection with at most one request at a time.
 
     Args:
-        client: is told of each response.
+        client: receives each response.
     """
 
     def __init__(self, client: Client) -> None:
