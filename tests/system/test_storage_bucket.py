@@ -55,6 +55,8 @@ def test_the_service_stores_its_files_in_a_bucket(buckets: bucket.BucketServer, 
         before = stack.http.post("/v1/models/kept/predict", json=REQUEST)
         assert before.status_code == 200
         assert run_experiment(stack, dataset["id"])["state"] == "succeeded"
+        # The worker deletes the files that cells shared after the commit that ends the experiment.
+        wait_for(lambda: not list(storage.files("shared")), what="the deletion of shared files")
 
         # The service needs no file of this machine.
         assert stack.stop() == 0
