@@ -1,6 +1,10 @@
 """Measure the processor time that the mail reader takes for a message, by kind of message.
 
     python benchmarks/mail_reader.py [--kind KIND] [--messages N] [--repeat N]
+    python benchmarks/mail_reader.py --against ../covey-before
+
+The second command reads the same messages with this checkout and with another one, in alternation, and prints
+the ratio of the medians.
 
 The kinds are built from real texts (SpamAssassin's mailing lists and 20 Newsgroups), with the headers of a
 message that passed three servers. Of these, messages of 4 to 6 kB are measured, so that figures of different
@@ -25,6 +29,7 @@ import html
 import json
 import os
 import quopri
+import sys
 import time
 from collections.abc import Callable, Iterator
 from email.header import Header
@@ -33,6 +38,7 @@ from zlib import crc32
 
 import numpy as np
 
+from benchmarks.checkouts import HERE, run_in
 from models.mail import read_message
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -176,15 +182,38 @@ def measure(raws: list[bytes], repeat: int) -> tuple[np.ndarray, np.ndarray]:
     return reading / 1e3, parts / 1e3
 
 
+def compare(kind: str, other: Path, arguments: argparse.Namespace) -> None:
+    """Print the medians of both checkouts over three readings in alternation."""
+    options = ["--measure", kind, "--messages", str(arguments.messages), "--repeat", str(arguments.repeat)]
+    sides: dict[Path, list[float]] = {HERE: [], other: []}
+    for number in range(3):
+        for checkout in list(sides)[:: 1 if number % 2 else -1]:
+            sides[checkout].append(run_in(checkout, __file__, *options))
+    here, there = (float(np.median(side)) for side in sides.values())
+    print(f"{kind:<18}{here:>9.1f}{there:>9.1f}{here / there:>7.2f}", flush=True)
+
+
 def main() -> None:
     """Print a line for each kind of message."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--kind", choices=[*KINDS, "corpus"], action="append")
     parser.add_argument("--messages", type=int, default=400)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--against", type=Path, help="another checkout to compare with")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    kinds = arguments.kind or [*KINDS, "corpus"]
+    if arguments.measure:
+        raws = messages(arguments.measure, arguments.messages)
+        json.dump(float(np.median(measure(raws, arguments.repeat)[0])), sys.stdout)
+        return
+    if arguments.against:
+        print(f"{'kind':<18}{'µs p50':>9}{'other':>9}{'ratio':>7}")
+        for kind in kinds:
+            compare(kind, arguments.against, arguments)
+        return
     print(f"{'kind':<18}{'messages':>9}{'kB':>7}{'µs p50':>9}{'p99':>9}{'MB/s':>7}{'learning parts':>16}")
-    for kind in arguments.kind or [*KINDS, "corpus"]:
+    for kind in kinds:
         raws = messages(kind, arguments.messages)
         reading, parts = measure(raws, arguments.repeat)
         n_bytes = sum(map(len, raws))
