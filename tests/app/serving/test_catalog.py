@@ -15,7 +15,7 @@ from captured_logs import captured_logs
 from catalogs import running_catalog, snapshot_with
 from fault_proxy import FaultProxy, proxy
 from sqlalchemy import delete, event, make_url, update
-from waiting import LIMIT_SECONDS
+from waiting import LIMIT_SECONDS, wait_for
 
 from app.db import tables
 from app.db.session import Database
@@ -93,6 +93,14 @@ def run(db: Database, test: Callable[[Catalog], Awaitable[None]], settings: Sett
             await test(catalog)
 
     asyncio.run(main())
+    wait_for_readers()
+
+
+def wait_for_readers() -> None:
+    """Wait until no thread reads, so that the fixture closes every connection of the database."""
+    wait_for(
+        lambda: all(thread.name != "catalog-reader" for thread in threading.enumerate()), what="the readers"
+    )
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -569,6 +577,7 @@ def test_requests_that_wait_are_released_when_the_process_stops(
         await asyncio.gather(*waiting)
 
     asyncio.run(main())
+    wait_for_readers()
 
 
 def test_an_unexpected_error_does_not_end_the_checks(
