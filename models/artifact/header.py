@@ -1,7 +1,7 @@
 """The header of a saved model, which contains its manifest.
 
-The content of the header follows from the manifest alone. A file is therefore rejected unless its header is
-byte for byte the one that belongs to its manifest.
+The content of the header follows from the text of the manifest alone. A file is therefore rejected unless its
+header is byte for byte the one that belongs to this text, and the text is canonical JSON.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from models.artifact.json_values import check_json
 from models.artifact.manifest import Manifest
+from models.artifact.older_versions import complete_manifest
 from models.errors import ArtifactError
 
 MAX_HEADER_BYTES = 64 * 2**20
@@ -26,7 +27,10 @@ MAX_BYTES = 8 * 2**30
 
 def encode_header(manifest: Manifest) -> bytes:
     """Return the content of the file before its arrays."""
-    text = _canonical_json(manifest.model_dump(mode="json"))
+    return _encode_header(_canonical_json(manifest.model_dump(mode="json")), manifest)
+
+
+def _encode_header(text: str, manifest: Manifest) -> bytes:
     header: dict[str, Any] = {
         "__metadata__": {"manifest": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     }
@@ -59,8 +63,8 @@ def read_header(file: BinaryIO) -> tuple[Manifest, int]:
         raise ArtifactError("the file is not a saved model, or it is truncated")
     check_size(length, total)
     content = file.read(length)
-    manifest = _decode_manifest(content)
-    expected = encode_header(manifest)
+    text, manifest = _decode_manifest(content)
+    expected = _encode_header(text, manifest)
     if start + content != expected:
         raise ArtifactError("the header of the file does not match its manifest")
     size = len(expected) + sum(entry.size_bytes for entry in manifest.arrays)
@@ -86,7 +90,8 @@ def _canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _decode_manifest(header: bytes) -> Manifest:
+def _decode_manifest(header: bytes) -> tuple[str, Manifest]:
+    """Return the text of the manifest and the manifest."""
     try:
         metadata = json.loads(header)["__metadata__"]
         text, sha256 = str(metadata["manifest"]), metadata["sha256"]
@@ -98,8 +103,10 @@ def _decode_manifest(header: bytes) -> Manifest:
             raise
         raise ArtifactError("the file is not a saved model: it has no manifest") from error
     check_json(values)
+    if _canonical_json(values) != text:
+        raise ArtifactError("the manifest is not in its canonical form")
     try:
-        return Manifest.model_validate_json(text)
+        return text, Manifest.model_validate_json(_canonical_json(complete_manifest(values)))
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "/".join(str(part) for part in first["loc"])

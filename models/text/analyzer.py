@@ -17,6 +17,7 @@ from models.text.counting import count_terms, padded_ngrams
 from models.text.documents import TextDocument
 from models.text.languages import stemmer, stop_list
 from models.text.parameters import AnalyzerParameters
+from models.text.unsegmented import begins_unsegmented
 
 
 class WordAnalysis:
@@ -36,6 +37,7 @@ class WordAnalysis:
             return (language or "none") if name == "auto" else name
 
         self._min_length = parameters.min_length
+        self._bigrams = parameters.bigrams
         self._drop_numbers = parameters.drop_numbers
         self._stop_list = stop_list(choose(parameters.stop_words))
         self._stem = stemmer(choose(parameters.stemmer))
@@ -45,7 +47,9 @@ class WordAnalysis:
 
     def __call__(self, word: str) -> str | None:
         """Return the term, or None if the word is dropped."""
-        if len(word) < self._min_length or (self._drop_numbers and word.isdigit()):
+        if len(word) < self._min_length and not (self._bigrams and begins_unsegmented(word)):
+            return None
+        if self._drop_numbers and word.isdigit():
             return None
         if self._stop_list and word.lower() in self._stop_list:
             return None

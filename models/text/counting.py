@@ -161,6 +161,7 @@ def _read(
             [text for text, _ in fields_of_language],
             lowercase=parameters.lowercase,
             max_length=parameters.max_length,
+            bigrams=parameters.bigrams,
         )
         word = numbering.words(split_texts.distinct, language)[split_texts.codes]
         field = np.repeat(

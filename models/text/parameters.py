@@ -20,6 +20,11 @@ class AnalyzerParameters(BaseModel):
     unit: Literal["word", "character"] = "word"
     """Unit of the n-grams: words, or the characters of each word with a space at both ends."""
 
+    unsegmented: Literal["bigrams", "none"] = "bigrams"
+    """With the unit `word`, how scripts that do not separate words by spaces are split (Chinese, Japanese,
+    Thai, Lao, Khmer, Myanmar): into all pairs of adjacent characters, or not at all, so that a clause is one
+    token."""
+
     lowercase: bool = True
     """Convert letters to lower case."""
 
@@ -33,7 +38,7 @@ class AnalyzerParameters(BaseModel):
     """Reduce words to stems, after dropping stop words. `auto` uses the language of each document."""
 
     min_length: Annotated[int, Field(ge=1, le=100)] = 1
-    """Drop tokens with fewer characters, counted before stemming."""
+    """Drop tokens with fewer characters, counted before stemming. Bigrams of scripts without spaces stay."""
 
     max_length: Annotated[int, Field(ge=1, le=1000)] = MAX_LENGTH
     """Split tokens with more characters into tokens of this length."""
@@ -43,6 +48,11 @@ class AnalyzerParameters(BaseModel):
         1,
     )
     """Minimum and maximum length of n-grams. N-grams of words join adjacent remaining words with a space."""
+
+    @property
+    def bigrams(self) -> bool:
+        """Whether scripts without spaces are split into bigrams."""
+        return self.unit == "word" and self.unsegmented == "bigrams"
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:

@@ -4,7 +4,8 @@ A *word* is a maximal run of letters and digits of any script (``str.isalnum``, 
 together with the combining marks (Mn, Mc) after its letters, because many scripts write vowels as marks.
 Texts are first normalized to Unicode normalization form NFKC, in which the same letter always has the same
 representation. Invisible characters (soft hyphen, joiners, direction marks, variation selectors, byte-order
-mark) are removed, because mail programs insert them into words.
+mark) are removed, because mail programs insert them into words. Runs of scripts without spaces between words
+become bigrams on request (see :mod:`models.text.unsegmented`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.unicode import PLANES_WITH_MARKS, character_class, is_in_bmp, normalize
+from models.text.unsegmented import high_bytes, may_contain_letters, split_unsegmented
+from models.unicode import PLANES_WITH_MARKS, character_class, normalize
 
 _SPACE = 32
 
@@ -51,14 +53,24 @@ _TABLES = {lowercase: _ascii_table(lowercase=lowercase) for lowercase in (False,
 
 @cache
 def _word(max_length: int, *, bmp: bool) -> re.Pattern[str]:
-    return re.compile(rf"\w[\w{_MARKS[bmp]}]{{0,{max_length - 1}}}")
+    return re.compile(rf"\w[\w{_MARKS[bmp]}]{{0,{max_length - 1}}}+")
 
 
-def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) -> list[str]:
-    """Return the words of one text, in their order. Longer words are split every ``max_length`` characters.
+def words(
+    text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH, bigrams: bool = False
+) -> list[str]:
+    """Return the words of one text, in their order.
+
+    Args:
+        text: the text.
+        lowercase: whether to convert letters to lower case.
+        max_length: longer words are split every ``max_length`` characters.
+        bigrams: whether runs of scripts without spaces become bigrams, if ``max_length`` is at least 2.
 
     >>> words("Re: Ihre Rechnung_42 – GRÜSSE, naïve  co\u00adop")
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
+    >>> words("我的包裹，请退款", bigrams=True)
+    ['我的', '的包', '包裹', '请退', '退款']
     """
     if text.isascii():
         found = ascii_words(text, lowercase=lowercase)
@@ -67,7 +79,11 @@ def words(text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH) ->
         return [word[i : i + max_length] for word in found for i in range(0, len(word), max_length)]
     text = _INVISIBLE.sub("", normalize(text))
     text = (text.lower() if lowercase else text).replace("_", " ")
-    return _word(max_length, bmp=is_in_bmp(text)).findall(text)
+    high = high_bytes(text)
+    bmp = len(high) == len(text)
+    if bigrams and max_length > 1 and may_contain_letters(high):
+        return split_unsegmented(text, _MARKS[bmp], max_length, bmp=bmp)
+    return _word(max_length, bmp=bmp).findall(text)
 
 
 def ascii_words(text: str, *, lowercase: bool) -> list[str]:
@@ -90,7 +106,9 @@ class SplitTexts:
     bounds: NDArray[np.int64]
 
 
-def split(texts: Sequence[str], *, lowercase: bool = True, max_length: int = MAX_LENGTH) -> SplitTexts:
+def split(
+    texts: Sequence[str], *, lowercase: bool = True, max_length: int = MAX_LENGTH, bigrams: bool = False
+) -> SplitTexts:
     """Split many texts into words, several times faster than :func:`words`.
 
     All texts are joined as bytes, with one separator byte between them. A word is a run of bytes between
@@ -102,7 +120,9 @@ def split(texts: Sequence[str], *, lowercase: bool = True, max_length: int = MAX
     """
     encoded = [
         (
-            text if text.isascii() else " ".join(words(text, lowercase=lowercase, max_length=max_length))
+            text
+            if text.isascii()
+            else " ".join(words(text, lowercase=lowercase, max_length=max_length, bigrams=bigrams))
         ).encode()
         for text in texts
     ]

@@ -103,10 +103,7 @@ class Vocabulary:
         single_words = parameters.unit == "word" and parameters.ngrams[1] == 1
         if single_words and not unknown:
             return self._count_known_words(parts, language)
-        fields = [
-            (words(text, lowercase=parameters.lowercase, max_length=parameters.max_length), weight)
-            for text, weight in parts
-        ]
+        fields = [(self._split(text), weight) for text, weight in parts]
         if single_words:
             return self._count_words(fields, language)
         numbering = _Call(self)
@@ -140,21 +137,29 @@ class Vocabulary:
             )
         return TermCounts(terms.astype(np.int64), counts, len(terms), float(counts.sum()))
 
+    def _split(self, text: str) -> list[str]:
+        parameters = self.parameters
+        return words(
+            text,
+            lowercase=parameters.lowercase,
+            max_length=parameters.max_length,
+            bigrams=parameters.bigrams,
+        )
+
     def _numbers(self, text: str, language: str | None) -> NDArray[np.int32]:
         """Return the number of each word of a text whose term is in the vocabulary."""
         numbers_of = self._numbers_of.get(language)
         if numbers_of is None:
             numbers_of = self._numbers_of[language] = _WordNumbers(self, language)
-        parameters = self.parameters
         try:
             found = (
-                ascii_words(text, lowercase=parameters.lowercase)
+                ascii_words(text, lowercase=self.parameters.lowercase)
                 if text.isascii()
-                else words(text, lowercase=parameters.lowercase, max_length=parameters.max_length)
+                else self._split(text)
             )
             numbers = np.fromiter(map(numbers_of.__getitem__, found), dtype=np.int32, count=len(found))
         except _LongWordError:
-            found = words(text, lowercase=parameters.lowercase, max_length=parameters.max_length)
+            found = self._split(text)
             numbers = np.fromiter(map(numbers_of.__getitem__, found), dtype=np.int32, count=len(found))
         return numbers[numbers >= 0]
 

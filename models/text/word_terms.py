@@ -60,6 +60,7 @@ def shared_word_terms(parameters: AnalyzerParameters, language: str | None) -> W
     """Return the terms of words, the same object for all parameters with the same analysis of words."""
     return _shared(
         AnalyzerParameters(
+            unsegmented="bigrams" if parameters.bigrams else "none",
             drop_numbers=parameters.drop_numbers,
             stop_words=parameters.stop_words,
             stemmer=parameters.stemmer,

@@ -39,6 +39,8 @@ ALPHABETS = {
     "quoted lines": "> a\n",
     "colons": "a:\n",
     "CJK": "漢字",
+    "Thai marks": "กิ่",
+    "one Thai letter": "ิ",
     "Hangul vowels": "\u1161",
     "emoji": "👩\u200d👩\u200d👧\u200d👦",
     "ligature": "\ufdfa",

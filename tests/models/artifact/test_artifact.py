@@ -221,6 +221,24 @@ def _set(*path: str | int, to: Any) -> Callable[[Header, dict[str, Any]], None]:
     return change
 
 
+def test_a_model_from_before_bigrams_still_reads_a_clause_as_one_word(tmp_path: Path) -> None:
+    parameters = catalog.FEATURES_PARAMETERS.validate_python(
+        {"kind": "text", "analyzer": {"unsegmented": "none"}}
+    )
+    learner = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"})
+    texts, sets = ["我的包裹 红", "请退款 蓝"] * 3, [("parcel",), ("refund",)] * 3
+    model = Pipeline.from_parameters(parameters, learner).fit(Examples("text", texts, sets))
+    save(model, tmp_path / "model")
+
+    def remove(header: Header, manifest: dict[str, Any]) -> None:
+        del manifest["features"]["analyzer"]["unsegmented"]
+
+    old = forged(tmp_path / "model", tmp_path / "old", remove)
+    assert b"unsegmented" not in old.read_bytes()
+    assert load(old).features.parameters == parameters
+    assert load(old).scores(texts).tobytes() == model.scores(texts).tobytes()
+
+
 def _unknown_member(header: Header, manifest: dict[str, Any]) -> None:
     header["more"] = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
 
@@ -281,6 +299,8 @@ def _other_metadata(header: Header, manifest: dict[str, Any]) -> None:
         _set("extra", "note", to="\0"),
         _set("seed", to=2**32),
         _set("seed", to="1"),
+        _set("features", to="text"),
+        _set("features", "analyzer", to=None),
         _set("software", to={"python": 3}),
     ],
 )

@@ -103,6 +103,7 @@ def test_counts_agree_with_the_literal_implementation(
 def test_defaults_are_those_of_the_api_contract() -> None:
     assert AnalyzerParameters().model_dump() == {
         "unit": "word",
+        "unsegmented": "bigrams",
         "lowercase": True,
         "drop_numbers": False,
         "stop_words": "none",
@@ -150,6 +151,33 @@ def test_stop_words_are_dropped_regardless_of_case() -> None:
 def test_numbers_are_tokens_of_digits_only() -> None:
     parameters = AnalyzerParameters(drop_numbers=True)
     assert counted(parameters, ["42 4th ٤٢ ４２ x2"]) == [{"4th": 1.0, "x2": 1.0}]
+
+
+def test_a_clause_without_spaces_is_counted_as_its_bigrams() -> None:
+    text = "退款，请退款 now"
+    assert counted(AnalyzerParameters(), [text]) == [{"退款": 2.0, "请退": 1.0, "now": 1.0}]
+    assert counted(AnalyzerParameters(unsegmented="none"), [text]) == [
+        {"退款": 1.0, "请退款": 1.0, "now": 1.0}
+    ]
+    assert counted(AnalyzerParameters(min_length=3), [text]) == counted(AnalyzerParameters(), [text])
+    characters = AnalyzerParameters(unit="character", ngrams=(3, 3))
+    assert counted(characters, ["请退款"]) == [{" 请退": 1.0, "请退款": 1.0, "退款 ": 1.0}]
+
+
+@pytest.mark.parametrize("options", [{}, {"unsegmented": "none"}, {"ngrams": (1, 2)}, {"max_length": 3}])
+def test_bigrams_of_one_document_are_those_of_many(options: dict[str, Any]) -> None:
+    parameters = AnalyzerParameters(**options)
+    texts: list[str] = ["退款，请退款 now", "คืนเงิน" * 3, "ascii only", "Größe 包"]
+    analyzer = Analyzer(parameters)
+    counts = analyzer.count(texts).toarray()
+    vocabulary = Vocabulary(parameters, analyzer.terms)
+    for text, row in zip(texts, counts, strict=True):
+        for unknown in (False, True):
+            one = vocabulary.count_one(text, unknown=unknown)
+            assert one is not None
+            assert dict(zip(one.terms.tolist(), one.counts.tolist(), strict=True)) == {
+                number: count for number, count in enumerate(row.tolist()) if count
+            }
 
 
 def test_ngrams_do_not_cross_fields_or_documents() -> None:

@@ -23,6 +23,7 @@ STOP_WORDS = [name for name in get_args(get_args(StopWords.__value__)[0]) if nam
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {},
+    "clauses": {"unsegmented": "none"},
     "case": {"lowercase": False},
     "numbers": {"drop_numbers": True},
     "long words": {"min_length": 100, "max_length": 1000},
