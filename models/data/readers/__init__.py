@@ -7,6 +7,7 @@ Shared by the formats:
 
 - ``input_file``: gzip and zstd decompression with limits, and random access.
 - ``lines``: numbered lines. ``table``: rows of named columns. ``zip_archive``: members of a zip.
+- ``values``: ids, splits and labels. ``label_cells`` and ``label_syntax``: labels in one cell.
 - ``options``: base classes of the options of a format.
 - ``arff_syntax`` and ``mulan_xml``: the parts of an ARFF data set.
 
