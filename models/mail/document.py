@@ -8,7 +8,7 @@ from typing import Final
 
 from models.mail.language import detect_language
 
-MAIL_VERSION: Final = 1
+MAIL_VERSION: Final = 2
 """Incremented if the same bytes would give different learning parts. A model stores its version."""
 
 QUOTED_WEIGHT: Final = 0.5

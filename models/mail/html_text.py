@@ -12,6 +12,7 @@ from typing import Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from models.mail.diagnostics import Diagnostics
+from models.mail.html_style import VISIBLE, Style, Visibility, parse_style
 from models.mail.limits import MAX_HTML_CHARS, MAX_HTML_DEPTH, MAX_HTML_TAGS
 
 # fmt: off
@@ -39,21 +40,23 @@ _QUOTES: Final = frozenset({
 })
 # fmt: on
 _KNOWN: Final = _BLOCKS | _CELLS | _DROPPED | _VOID
-_INVISIBLE_STYLE: Final = re.compile(
-    r"(?:^|;)(?:display:none|visibility:hidden|mso-hide:all|opacity:0(?:\.0+)?(?=;|$|!)|"
-    r"(?:font-size|max-height):0(?:px|pt|em|%)?(?=;|$|!))"
-)
-_REMOVED_FIRST: Final = tuple(
-    (re.compile(opening, re.ASCII | re.IGNORECASE), re.compile(closing, re.ASCII | re.IGNORECASE))
-    for opening, closing in (("<!--", "-->"), ("<style", "</style"), ("<script", "</script"))
-)
+_RAW_TEXT_ENDS: Final = {
+    name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.ASCII | re.IGNORECASE) for name in ("style", "script")
+}
+"""Ends of the elements whose content is neither text nor markup, so that ``<!--`` begins no comment in it."""
+_COMMENT_END: Final = re.compile("--!?>")
 _SPACE: Final = r"[ \t\n\f\r]"
-_TAG: Final = re.compile(rf'<(/?)([a-zA-Z][^\s/>]*+)((?:{_SPACE}++[a-zA-Z:-]++="[^"]*+")*+{_SPACE}*+/?>)?')
-"""A tag, with its attributes and its end if all attributes are quoted, as in most tags."""
+_TAG: Final = re.compile(
+    rf'<(?:(/?)([a-zA-Z][^\s/>]*+)((?:{_SPACE}++[a-zA-Z:-]++="[^"]*+")*+{_SPACE}*+/?>)?|!--)'
+)
+"""The start of a comment; or a tag, with its attributes and its end if all attributes are quoted, as in most."""
 _QUOTED_ATTRIBUTE: Final = re.compile(r'([a-zA-Z:-]++)(="[^"]*+")')
 _VALUE: Final = rf"""={_SPACE}*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^ \t\n\f\r>]*)"""
 _ATTRIBUTE: Final = re.compile(rf"[ \t\n\f\r/]*(=?[^ \t\n\f\r/>=]*)(?:{_SPACE}*({_VALUE}))?")
 _READ_ATTRIBUTES: Final = frozenset({"hidden", "style", "class"})
+_READ_FONT_ATTRIBUTES: Final = _READ_ATTRIBUTES | {"size"}
+_STANDARDS_MODE: Final = re.compile(r"\s*<!doctype\s+html(?:\s*>|[^>]*http)", re.IGNORECASE)
+"""A doctype with which a browser does not imitate the errors of old browsers."""
 
 
 def html_to_text(html: str, diagnostics: Diagnostics) -> str:
@@ -67,7 +70,7 @@ def html_to_text(html: str, diagnostics: Diagnostics) -> str:
     'Your invoice\n> old'
     """
     tree = diagnostics.guard("HTML", lambda: LexborHTMLParser(_simplify(html, diagnostics)).root, None)
-    return "" if tree is None else _Lines().read(tree)
+    return "" if tree is None else _Lines(tables_reset_size=not _STANDARDS_MODE.match(html)).read(tree)
 
 
 def _simplify(html: str, diagnostics: Diagnostics) -> str:
@@ -78,22 +81,29 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
     in time and memory. This function replaces all inline elements by ``<span>``, which the parser never
     copies, keeps only the attributes that this module reads, and stops if too many elements are open.
     """
-    for opening, closing in _REMOVED_FIRST:
-        html = _remove_between(html, opening, closing)
-    if len(html) > MAX_HTML_CHARS:
-        diagnostics.add_truncation(
-            f"the HTML is longer than {MAX_HTML_CHARS:,} characters; the rest was not read"
-        )
-        html = html[:MAX_HTML_CHARS]
     pieces: list[str] = []
     open_elements: dict[str, int] = {}
-    depth = end = 0
-    tags = 0
-    while tag := _TAG.search(html, end):
+    limit = MAX_HTML_CHARS
+    depth = end = tags = 0
+    while (tag := _TAG.search(html, end)) and tag.start() < limit:
         slash, name, rest = tag.groups()
+        if name is None:
+            pieces.append(html[end : tag.start()])
+            end = _comment_end(html, tag.end())
+            limit += end - tag.start()
+            continue
         name = name.lower()
+        read_attributes = _READ_ATTRIBUTES
         if name not in _KNOWN:
+            if name == "font":
+                read_attributes = _READ_FONT_ATTRIBUTES
             name = "span"
+        elif name in _RAW_TEXT_ENDS and not slash:
+            pieces.append(html[end : tag.start()])
+            close = _RAW_TEXT_ENDS[name].search(html, tag.end())
+            end = _read_attributes(html, close.end(), _READ_ATTRIBUTES)[1] if close else len(html)
+            limit += end - tag.start()
+            continue
         if name not in _VOID and name not in _CLOSED_IMPLICITLY:
             if not slash:
                 open_elements[name] = open_elements.get(name, 0) + 1
@@ -113,24 +123,39 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
         if rest == ">":
             pieces.append(rest)
         elif rest is not None:
-            pieces += _read_quoted_attributes(rest)
+            pieces += _read_quoted_attributes(rest, read_attributes)
         else:
-            attributes, end = _read_attributes(html, end)
+            attributes, end = _read_attributes(html, end, read_attributes)
             pieces += attributes
-    return "".join([*pieces, html[end:]])
+    if len(html) > limit:
+        diagnostics.add_truncation(
+            f"the HTML is longer than {MAX_HTML_CHARS:,} characters; the rest was not read"
+        )
+    return "".join([*pieces, html[end:limit]])
 
 
-def _read_quoted_attributes(rest: str) -> list[str]:
+def _comment_end(html: str, start: int) -> int:
+    """Return the end of the comment whose content begins at ``start``, as in the HTML standard.
+
+    ``<!-->`` and ``<!--->`` are empty comments.
+    """
+    if html.startswith((">", "->"), start):
+        return html.index(">", start) + 1
+    end = _COMMENT_END.search(html, start)
+    return end.end() if end else len(html)
+
+
+def _read_quoted_attributes(rest: str, names: frozenset[str]) -> list[str]:
     """Return the end of a tag with the attributes that this module reads, if all attributes are quoted."""
     kept: dict[str, str] = {}
     for name, value in _QUOTED_ATTRIBUTE.findall(rest):
         lower = name.lower()
-        if lower in _READ_ATTRIBUTES:
+        if lower in names:
             kept.setdefault(lower, f" {lower}{value}")
     return [*kept.values(), "/>" if rest.endswith("/>") else ">"]
 
 
-def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
+def _read_attributes(html: str, position: int, names: frozenset[str]) -> tuple[list[str], int]:
     """Return the end of a tag with the attributes that this module reads, and the position after the tag."""
     kept: dict[str, str] = {}
     while position < len(html) and html[position] != ">":
@@ -139,7 +164,7 @@ def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
             break
         position = attribute.end()
         name = attribute[1].lower()
-        if name in _READ_ATTRIBUTES:
+        if name in names:
             kept.setdefault(name, f" {name}{attribute[2] or ''}")
     if position >= len(html):
         return [*kept.values()], len(html)  # the parser drops a tag without an end
@@ -147,35 +172,30 @@ def _read_attributes(html: str, position: int) -> tuple[list[str], int]:
     return [*kept.values(), end], position + 1
 
 
-def _remove_between(html: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    """Remove everything from each opening mark to the end of the tag of its closing mark."""
-    kept: list[str] = []
-    end = 0
-    while start := opening.search(html, end):
-        kept.append(html[end : start.start()])
-        close = closing.search(html, start.end())
-        if close is None:
-            return "".join(kept)
-        end = html.find(">", close.start()) + 1 or len(html)
-    return "".join([*kept, html[end:]]) if end else html
-
-
 class _Lines:
-    """Collects text nodes into lines. Walks the tree without recursion."""
+    """Collects text nodes into lines. Walks the tree without recursion.
 
-    def __init__(self) -> None:
+    Args:
+        tables_reset_size: whether a table does not inherit the font size, as in mail without a doctype.
+    """
+
+    def __init__(self, tables_reset_size: bool) -> None:
+        self._tables_reset_size = tables_reset_size
         self._lines: list[str] = []
         self._line: list[str] = []
         self._quoted = 0
         self._preformatted = 0
+        self._visibility = VISIBLE
+        self._styles: dict[str, Style] = {}
 
     def read(self, root: LexborNode) -> str:
         """Return the lines of a tree, joined by newlines."""
-        stack: list[tuple[LexborNode, bool | None]] = [(root, None)]
+        stack: list[tuple[LexborNode, tuple[bool, Visibility] | None]] = [(root, None)]
         while stack:
-            node, quotation = stack.pop()  # None: enter the node; otherwise leave it
+            node, outside = stack.pop()  # None: enter the node; otherwise leave it
             tag = node.tag or ""
-            if quotation is not None:
+            if outside is not None:
+                quotation, self._visibility = outside
                 self._leave(tag, quotation)
             elif tag == "-text":
                 self._add(node.text_content or "")
@@ -183,17 +203,35 @@ class _Lines:
                 self._break()
             elif tag not in _DROPPED:
                 attributes = node.attributes
-                if attributes and _is_hidden(attributes):
-                    continue
+                before = self._visibility
+                if tag == "table" and self._tables_reset_size:
+                    self._visibility = before.with_size()
+                if attributes:
+                    visibility = self._read_visibility(attributes)
+                    if visibility is None:
+                        self._visibility = before
+                        continue
+                    self._visibility = visibility
                 quotation = tag == "blockquote" or bool(attributes and _is_quotation(attributes))
                 self._enter(tag, quotation)
-                stack.append((node, quotation))
+                stack.append((node, (quotation, before)))
                 child = node.last_child
                 while child is not None:
                     stack.append((child, None))
                     child = child.prev
         self._break()
         return "\n".join(self._lines)
+
+    def _read_visibility(self, attributes: dict[str, str | None]) -> Visibility | None:
+        """Return the visibility of the text in an element; None if the element and all in it are hidden."""
+        text = attributes.get("style") or ""
+        style = self._styles.get(text)
+        if style is None:
+            style = self._styles[text] = parse_style(text)
+        if style.removed or ("hidden" in attributes and not style.displayed):
+            return None
+        visibility = self._visibility.with_size() if "size" in attributes else self._visibility
+        return style.apply(visibility)
 
     def _enter(self, tag: str, quotation: bool) -> None:
         if tag in _BLOCKS:
@@ -210,6 +248,10 @@ class _Lines:
         self._preformatted -= tag == "pre"
 
     def _add(self, text: str) -> None:
+        if not self._visibility.is_visible:
+            if text.isspace():
+                self._line.append(" ")  # white space separates visible words even if it has no width
+            return
         if not self._preformatted:
             self._line.append(text)  # with its line ends, which are white space
             return
@@ -226,13 +268,6 @@ class _Lines:
         self._line.clear()
         if line:
             self._lines.append("> " + line if self._quoted else line)
-
-
-def _is_hidden(attributes: dict[str, str | None]) -> bool:
-    if "hidden" in attributes:
-        return True
-    style = attributes.get("style")
-    return style is not None and _INVISIBLE_STYLE.search("".join(style.lower().split())) is not None
 
 
 def _is_quotation(attributes: dict[str, str | None]) -> bool:
