@@ -1,8 +1,8 @@
 """Decides from style attributes whether text is visible, by the rules of CSS.
 
 ``display:none``, ``opacity:0`` and a box of no size that hides its overflow hide all that they contain.
-``visibility`` and ``font-size`` are inherited, and a descendant can set them again: mail that is made with
-MJML has ``font-size:0`` on every cell, and the size of the text inside it. ``mso-hide`` hides text in one mail
+``visibility`` and ``font-size`` are inherited, and a descendant can set them again: mail made with MJML has
+``font-size:0`` on every cell, and the size of the text inside it. ``mso-hide`` hides text in one mail
 program only, so it has no effect here. Style sheets are not read.
 """
 

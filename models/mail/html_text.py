@@ -49,7 +49,8 @@ _SPACE: Final = r"[ \t\n\f\r]"
 _TAG: Final = re.compile(
     rf'<(?:(/?)([a-zA-Z][^\s/>]*+)((?:{_SPACE}++[a-zA-Z:-]++="[^"]*+")*+{_SPACE}*+/?>)?|!--)'
 )
-"""The start of a comment; or a tag, with its attributes and its end if all attributes are quoted, as in most."""
+"""The start of a comment; or a tag, with its attributes and its end if all attributes are quoted, as in most
+tags."""
 _QUOTED_ATTRIBUTE: Final = re.compile(r'([a-zA-Z:-]++)(="[^"]*+")')
 _VALUE: Final = rf"""={_SPACE}*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^ \t\n\f\r>]*)"""
 _ATTRIBUTE: Final = re.compile(rf"[ \t\n\f\r/]*(=?[^ \t\n\f\r/>=]*)(?:{_SPACE}*({_VALUE}))?")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 
+from models.mail.body import choose_text, combine, truncate
 from models.mail.charsets import clean
 from models.mail.diagnostics import Diagnostics
 from models.mail.document import MailDocument
 from models.mail.email import Email
 from models.mail.headers import Headers, find_domains
-from models.mail.html_text import html_to_text
-from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS, MAX_TEXT_CHARS
-from models.mail.mime import Part, normalize_newlines, walk_parts
+from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS
+from models.mail.mime import normalize_newlines, walk_parts
 from models.mail.quoting import split_quoted_text
 
-_HTML = frozenset({"text/html", "text/enriched", "text/richtext"})
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
 _IDENTITY = ("from", "date", "subject")
 _PIECE_BYTES = 2047
@@ -45,7 +43,7 @@ def read_message(raw: bytes) -> MailDocument:
         diagnostics.add_defect("the message is empty")
     parts = list(walk_parts(data, diagnostics))
     headers = parts[0].headers
-    body = _body(parts, diagnostics)
+    body = combine(parts, diagnostics)
     return MailDocument(
         subject=headers.text("subject"),
         sender_domain=next(iter(headers.domains("from") or headers.domains("sender")), ""),
@@ -71,10 +69,8 @@ def read_email(email: Email) -> MailDocument:
     if email.raw is not None:
         return read_message(email.raw)
     diagnostics = Diagnostics()
-    text = clean(email.text)
-    if not _has_words(text) and email.html:
-        text = clean(html_to_text(email.html, diagnostics))
-    new, quoted = split_quoted_text(_truncate(text, diagnostics))
+    text = choose_text(email.text, email.html, diagnostics)
+    new, quoted = split_quoted_text(truncate(text, diagnostics))
     fields = [email.subject, email.from_, email.to, email.text, email.html]
     return MailDocument(
         subject=" ".join(clean(email.subject[:MAX_FIELD_CHARS]).split()),
@@ -86,59 +82,6 @@ def read_email(email: Email) -> MailDocument:
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
     )
-
-
-@dataclass(frozen=True)
-class _Body:
-    """The combined content of all parts of a message."""
-
-    new: str
-    quoted: str
-    attachments: tuple[tuple[str, str], ...]
-
-
-def _body(parts: list[Part], diagnostics: Diagnostics) -> _Body:
-    """Combine the text and attachments of all parts. Plain text with words replaces its alternatives."""
-    plain = {
-        number: clean(part.text(diagnostics))
-        for number, part in enumerate(parts)
-        if part.is_text and part.content_type not in _HTML
-    }
-    with_plain_text = {parts[number].alternative for number, text in plain.items() if _has_words(text)} - {
-        None
-    }
-    direct: list[str] = []
-    forwarded: list[str] = []
-    attachments: list[tuple[str, str]] = []
-    for number, part in enumerate(parts):
-        texts = forwarded if part.forwarded else direct
-        if part.forwarded:
-            texts.append(part.headers.text("subject"))
-        if number in plain:
-            texts.append(plain[number])
-        elif part.is_text and part.alternative not in with_plain_text:
-            texts.append(clean(html_to_text(part.text(diagnostics), diagnostics)))
-        elif part.is_attachment:
-            attachments.append((part.headers.filename, part.content_type))
-    new, quoted = split_quoted_text(_truncate(_join(direct), diagnostics))
-    return _Body(new, _truncate(_join([quoted, *forwarded]), diagnostics), tuple(attachments))
-
-
-def _join(texts: list[str]) -> str:
-    return "\n\n".join(text.strip() for text in texts if text.strip())
-
-
-def _truncate(text: str, diagnostics: Diagnostics) -> str:
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    diagnostics.add_truncation(
-        f"the text is longer than {MAX_TEXT_CHARS:,} characters; the rest was not read"
-    )
-    return text[:MAX_TEXT_CHARS]
-
-
-def _has_words(text: str) -> bool:
-    return any(character.isalnum() for character in text)
 
 
 def _digest(headers: Headers, data: bytes, body: int, rest: bytes) -> str:

@@ -1,0 +1,187 @@
+"""Combines the parts of a message to its text and its attachments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from models.mail.charsets import clean
+from models.mail.diagnostics import Diagnostics
+from models.mail.html_text import html_to_text
+from models.mail.limits import MAX_TEXT_CHARS
+from models.mail.mime import Part
+from models.mail.quoting import split_quoted_text
+
+_HTML_TYPES: Final = frozenset({"text/html", "text/enriched", "text/richtext"})
+_HTML_DOCUMENT: Final = re.compile(r"\s*+<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE)
+_HTML_FRAGMENT: Final = re.compile(
+    r"\s*+<(?:!--|\?xml\s|(?:a|article|b|blockquote|br|center|div|em|font|h[1-6]|hr|i|img|link|meta|ol|p|pre|section"
+    r"|span|strong|style|table|tbody|td|title|tr|u|ul)[\s/>])",
+    re.IGNORECASE,
+)
+_TAG_AT_END: Final = re.compile(r"<(?:/?[a-z][a-z0-9]*+\s*+/?|!--[^>]*+--)>\s*+\Z", re.IGNORECASE)
+_END_CHARS: Final = 200
+_MAX_STUB_CHARS: Final = 600
+_MAX_STUB_LETTERS: Final = 30
+_STUB_RATIO: Final = 2
+"""The HTML must have this many times the letters of a nearly empty plain text that stands for it."""
+_WORD: Final = re.compile(r"\w+")
+_STUB: Final = re.compile(
+    r"\bhtml\b|\bmime\b|browser|navigateur|navegador|prohlížeč|przegląd|браузер|ブラウザ|浏览器|瀏覽器",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The combined content of all parts of a message.
+
+    Attributes:
+        new: text that the author wrote.
+        quoted: text that is quoted or forwarded, including attached messages.
+        attachments: file name (may be empty) and content type of each attachment.
+    """
+
+    new: str
+    quoted: str
+    attachments: tuple[tuple[str, str], ...]
+
+
+class _Text:
+    """The text of one part: plain text, or HTML that is converted when it is needed.
+
+    Args:
+        source: decoded text or markup.
+        is_html: whether it is HTML.
+        is_declared: whether its content type states so.
+        diagnostics: receives truncations of HTML.
+    """
+
+    def __init__(self, source: str, is_html: bool, is_declared: bool, diagnostics: Diagnostics) -> None:
+        self._source = source
+        self.is_html = is_html
+        self.is_declared = is_declared
+        self._diagnostics = diagnostics
+
+    @cached_property
+    def text(self) -> str:
+        """The text that a reader sees."""
+        return clean(html_to_text(self._source, self._diagnostics)) if self.is_html else self._source
+
+
+def _read_text(content: str, content_type: str, diagnostics: Diagnostics) -> _Text:
+    """Return the text of a part. Plain text that is HTML is read as HTML."""
+    if content_type in _HTML_TYPES:
+        return _Text(content, True, True, diagnostics)
+    text = clean(content)
+    is_html = content_type == "text/plain" and looks_like_html(text)
+    return _Text(text, is_html, not is_html, diagnostics)
+
+
+def looks_like_html(text: str) -> bool:
+    """Return whether text without a correct content type is HTML: a document, or a fragment from end to end.
+
+    >>> looks_like_html("<html><body>Hello</body></html>"), looks_like_html("<p>Hello</p>")
+    (True, True)
+    >>> looks_like_html("<p> is a tag"), looks_like_html("<ann@example.org> wrote")
+    (False, False)
+    """
+    if _HTML_DOCUMENT.match(text):
+        return True
+    return _HTML_FRAGMENT.match(text) is not None and _TAG_AT_END.search(text[-_END_CHARS:]) is not None
+
+
+def choose_text(plain: str, html: str, diagnostics: Diagnostics) -> str:
+    """Return the text of a message that has both plain text and HTML, of which either can be empty."""
+    texts = [_read_text(plain, "text/plain", diagnostics)]
+    if html:
+        texts.append(_read_text(html, "text/html", diagnostics))
+    return _join([text.text for text in _best_alternatives(texts)])
+
+
+def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
+    """Combine the texts and the attachments of all parts."""
+    texts = {
+        number: _read_text(part.text(diagnostics), part.content_type, diagnostics)
+        for number, part in enumerate(parts)
+        if part.is_text
+    }
+    alternatives: dict[int, list[_Text]] = {}
+    for number, text in texts.items():
+        if (alternative := parts[number].alternative) is not None:
+            alternatives.setdefault(alternative, []).append(text)
+    best = {number: set(_best_alternatives(group)) for number, group in alternatives.items()}
+    direct: list[str] = []
+    forwarded: list[str] = []
+    attachments: list[tuple[str, str]] = []
+    for number, part in enumerate(parts):
+        into = forwarded if part.forwarded else direct
+        if part.forwarded:
+            into.append(part.headers.text("subject"))
+        if number in texts and (part.alternative is None or texts[number] in best[part.alternative]):
+            into.append(texts[number].text)
+        if part.is_attachment:
+            attachments.append((part.headers.filename, part.content_type))
+    new, quoted = split_quoted_text(truncate(_join(direct), diagnostics))
+    return Body(new, truncate(_join([quoted, *forwarded]), diagnostics), tuple(attachments))
+
+
+def _best_alternatives(texts: list[_Text]) -> Iterable[_Text]:
+    """Return the texts of a multipart/alternative that are read: plain text with words, or else the HTML.
+
+    A short plain text that only stands for the HTML ("Your program does not show HTML") is not read.
+    """
+    plain = [text for text in texts if not text.is_html]
+    html = [text for text in texts if text.is_html]
+    declared = [text for text in html if text.is_declared]
+    if not html:
+        return texts
+    if not any(has_words(text.text) for text in plain):
+        return [text for text in declared if has_words(text.text)] or html
+    return declared if declared and _stands_for("\n".join(text.text for text in plain), declared) else plain
+
+
+def _stands_for(plain: str, html: list[_Text]) -> bool:
+    """Whether a plain text says little more than that the message is in HTML."""
+    plain = plain.strip()
+    if len(plain) > _MAX_STUB_CHARS:
+        return False
+    n_letters = _n_letters(plain)
+    mentions_html = _STUB.search(plain) is not None
+    if not mentions_html and n_letters > _MAX_STUB_LETTERS:
+        return False
+    content = "\n".join(text.text for text in html)
+    if mentions_html:
+        words = _words(plain)
+        return has_words(content) and 2 * len(words & _words(content)) < len(words)
+    return _n_letters(content) >= _STUB_RATIO * max(n_letters, _MAX_STUB_LETTERS)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _n_letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+def _join(texts: list[str]) -> str:
+    return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def truncate(text: str, diagnostics: Diagnostics) -> str:
+    """Return at most ``MAX_TEXT_CHARS`` characters of a text."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    diagnostics.add_truncation(
+        f"the text is longer than {MAX_TEXT_CHARS:,} characters; the rest was not read"
+    )
+    return text[:MAX_TEXT_CHARS]
+
+
+def has_words(text: str) -> bool:
+    """Return whether a text contains a letter or a digit."""
+    return any(character.isalnum() for character in text)
