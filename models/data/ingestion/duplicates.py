@@ -20,6 +20,9 @@ _MAX_PAIRS = 3
 class Duplicates:
     """Counts of documents that are equal: the same characters, or the same feature values.
 
+    Raw messages are equal if their senders, subjects and bodies are. Copies of a message differ in the other
+    header fields, of which a learner sees nothing.
+
     Attributes:
         n_duplicates: documents that are equal to an earlier one.
         n_conflicting: duplicates whose labels differ from the labels of the first occurrence.
@@ -51,6 +54,8 @@ class DuplicateFinder:
             key = hash(record.text)
         elif record.features is not None:
             key = hash(frozenset(record.features.items()))
+        elif record.email is not None and record.email.raw is not None:
+            key = _message_key(record.email.raw)
         else:
             key = hash(record.email)
         self._documents.append(key)
@@ -83,3 +88,28 @@ class DuplicateFinder:
             n_in_both_splits=int(in_both.sum()),
             conflicting_lines=conflicts[:_MAX_PAIRS],
         )
+
+
+def _message_key(raw: bytes) -> int:
+    """Return a hash of the sender, the subject and the body of a raw message.
+
+    This takes a small part of the time that parsing the message would.
+    """
+    if b"\r\n" in raw:
+        raw = raw.replace(b"\r\n", b"\n")
+    end = raw.find(b"\n\n")
+    head = b"\n" + (raw if end < 0 else raw[:end])
+    body = b"" if end < 0 else raw[end:].rstrip(b"\n")
+    lowered = head.lower()
+    return hash((_field(head, lowered, b"\nfrom:"), _field(head, lowered, b"\nsubject:"), body))
+
+
+def _field(head: bytes, lowered: bytes, start: bytes) -> bytes:
+    """Return the value of the first header field that begins with ``start``, with its continuation lines."""
+    position = lowered.find(start)
+    if position < 0:
+        return b""
+    end = first = position + len(start)
+    while (end := head.find(b"\n", end)) >= 0 and head[end + 1 : end + 2] in {b" ", b"\t"}:
+        end += 1
+    return b" ".join((head[first:end] if end >= 0 else head[first:]).split())

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from models.data.examples import Kind
 from models.data.ingestion.duplicates import DuplicateFinder, Duplicates
+from models.data.ingestion.label_names import label_name_warnings
 from models.data.record import Record, quoted
 from models.errors import BadRecord
 from models.labels import LabelTree
-from models.unicode import normalize
 
 FEW_EXAMPLES = 5
 """Labels with fewer examples get a warning."""
@@ -150,7 +150,7 @@ class ReportBuilder:
                 ),
                 *_duplicate_warnings(duplicates),
                 *self._split_warnings(),
-                *_label_name_warnings(list(counts)),
+                *label_name_warnings(list(counts), self.tree.parents),
                 *_label_count_warnings(counts, self.n_examples),
                 *self._tree_warnings(),
                 *(
@@ -251,17 +251,6 @@ def _duplicate_warnings(duplicates: Duplicates) -> Iterable[str]:
             f"documents of the test split that are also in the training split: "
             f"{duplicates.n_in_both_splits:,}; measures on the test split will be too high"
         )
-
-
-def _label_name_warnings(labels: Sequence[str]) -> Iterable[str]:
-    similar: dict[str, list[str]] = defaultdict(list)
-    for name in labels:
-        folded = normalize(name).casefold()
-        similar["".join(folded.split())].append(name)
-    groups = [" and ".join(map(repr, names)) for names in similar.values() if len(names) > 1]
-    if groups:
-        more = f", and {len(groups) - _MAX_LISTED:,} more" if len(groups) > _MAX_LISTED else ""
-        yield f"labels that differ only in case or spaces: {'; '.join(groups[:_MAX_LISTED])}{more}"
 
 
 def _label_count_warnings(counts: dict[str, int], n_examples: int) -> Iterable[str]:
