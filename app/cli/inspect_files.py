@@ -77,11 +77,14 @@ def _print_report(out: Console, report: DatasetReport) -> None:
         f"{report.label_cardinality:.2f} labels per example, {report.n_unlabelled} examples without labels",
         highlight=False,
     )
+    if report.n_with_unknown:
+        out.print(f"{report.n_with_unknown} examples with unknown labels", highlight=False)
     if report.n_features:
         out.print(f"{report.n_features} features", highlight=False)
-    table = Table("label", "examples", box=None)
+    table = Table("label", "examples", *(["unknown"] if report.unknown_counts else []), box=None)
     for label, count in report.by_frequency()[:_MAX_LABELS]:
-        table.add_row(label, str(count))
+        unknown = [str(report.unknown_counts.get(label, 0))] if report.unknown_counts else []
+        table.add_row(label, str(count), *unknown)
     out.print(table, markup=False)
     if report.n_labels > _MAX_LABELS:
         out.print(f"… and {report.n_labels - _MAX_LABELS} more", highlight=False)

@@ -36,11 +36,12 @@ def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
 
 
 def _to_items(batch: Examples) -> list[ExampleItem]:
-    splits = batch.splits()
+    splits, unknown = batch.splits(), batch.unknown_sets()
     return [
         ExampleItem(
             id=batch.ids[i],
             labels=list(batch.labels[i]),
+            unknown_labels=list(unknown[i]) or None,
             split=splits[i],
             **_document_fields(batch.documents, i),
         )

@@ -39,7 +39,9 @@ ExampleKind = TypeAliasType(
 )
 ExampleSplit = TypeAliasType(
     "ExampleSplit",
-    Annotated[Literal["train", "test"], Field(description="The part that an example belongs to.")],
+    Annotated[
+        Literal["train", "validation", "test"], Field(description="The part that an example belongs to.")
+    ],
 )
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
@@ -89,6 +91,8 @@ class Example(RequestModel):
     """The document as a raw e-mail message (RFC 5322) in base64."""
     labels: list[Label]
     """Labels of the example; may be empty."""
+    unknown_labels: list[Label] | None = None
+    """Labels of which nobody knows whether they apply. By default all other labels do not apply."""
     split: ExampleSplit | None = None
     """Part of the example, for a data set with a given split. By default it belongs to no part."""
 
@@ -174,6 +178,8 @@ class SplitCounts(ResponseModel):
 
     train: int
     """Number of examples for training."""
+    validation: int = 0
+    """Number of examples for decisions during the training, such as when to stop."""
     test: int
     """Number of held-out examples."""
     none: int
@@ -215,6 +221,8 @@ class Dataset(ResponseModel):
     """Label cardinality divided by the number of labels."""
     n_unlabelled: int | None = None
     """Number of examples without labels."""
+    n_with_unknown: int | None = None
+    """Number of examples with unknown labels."""
     splits: SplitCounts | None = None
     """Number of examples of each part."""
     n_bad_records: int | None = None
@@ -240,6 +248,8 @@ class LabelItem(ResponseModel):
     """The label."""
     count: int
     """Number of examples with the label."""
+    unknown: int | None = None
+    """Number of examples of which the label is unknown. Absent if there are none."""
     parent: str | None = None
     """Parent in the label tree. Absent if the label has no parent."""
 
@@ -267,6 +277,8 @@ class ExampleItem(ResponseModel):
     """The document as a raw e-mail message (RFC 5322) in base64."""
     labels: list[str]
     """Labels of the example, with all their ancestors if there is a label tree."""
+    unknown_labels: list[str] | None = None
+    """Labels of which nobody knows whether they apply, with their ancestors. Absent if there are none."""
     split: ExampleSplit | None = None
     """Part of the example. Absent if it belongs to no part."""
 

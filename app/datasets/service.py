@@ -223,7 +223,8 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
 def page_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
     """Return a page of the labels of a data set, in label order."""
     with db.read() as session:
-        get_or_404(session, dataset_id)
+        dataset = get_or_404(session, dataset_id)
+        unknown: dict[str, int] = (dataset.report or {}).get("unknown_counts", {})
         rows = session.scalars(
             select(tables.DatasetLabel)
             .where(
@@ -234,7 +235,10 @@ def page_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
             .limit(page.limit + 1)
         ).all()
         page_rows, cursor = cut(rows, page, lambda row: row.position)
-        items = [LabelItem(label=row.label, count=row.count, parent=row.parent) for row in page_rows]
+        items = [
+            LabelItem(label=row.label, count=row.count, parent=row.parent, unknown=unknown.get(row.label))
+            for row in page_rows
+        ]
         return LabelPage(items=items, next_cursor=cursor)
 
 
@@ -361,6 +365,7 @@ REPORT_FIELDS: Sequence[str] = (
     "label_cardinality",
     "label_density",
     "n_unlabelled",
+    "n_with_unknown",
     "splits",
     "n_bad_records",
     "warnings",

@@ -14,7 +14,7 @@ from models.arrays import Bools, Matrix
 from models.mail.email import Email
 
 Kind: TypeAlias = Literal["text", "features", "email"]
-Split: TypeAlias = Literal["train", "test"]
+Split: TypeAlias = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,13 @@ class ExampleSource(Protocol):
         """Return the label set of every example without reading the documents."""
         ...
 
+    def unknown_sets(self) -> list[tuple[str, ...]]:
+        """Return the unknown labels of every example without reading the documents.
+
+        They are the labels of which nobody knows whether they apply. They are never in the label set.
+        """
+        ...
+
     def splits(self) -> list[Split | None]:
         """Return the split of every example (None if it has none) without reading the documents."""
         ...
@@ -80,7 +87,8 @@ class Examples:
         documents: n documents.
         labels: for each document, the names of its relevant labels.
         ids: for each document, its id; may be empty.
-        split_column: for each document, ``"train"``, ``"test"`` or None; may be empty.
+        split_column: for each document, ``"train"``, ``"validation"``, ``"test"`` or None; may be empty.
+        unknown: for each document, the labels of which nobody knows whether they apply; may be empty.
     """
 
     kind: Kind
@@ -88,6 +96,7 @@ class Examples:
     labels: Sequence[tuple[str, ...]]
     ids: Sequence[str] = ()
     split_column: Sequence[Split | None] = ()
+    unknown: Sequence[tuple[str, ...]] = ()
 
     @property
     def n_examples(self) -> int:
@@ -102,6 +111,10 @@ class Examples:
     def label_sets(self) -> list[tuple[str, ...]]:
         """Return the label set of every example."""
         return list(self.labels)
+
+    def unknown_sets(self) -> list[tuple[str, ...]]:
+        """Return the unknown labels of every example."""
+        return list(self.unknown) or [()] * self.n_examples
 
     def splits(self) -> list[Split | None]:
         """Return the split of every example; None if it has none."""
@@ -133,6 +146,7 @@ class Examples:
             labels=list(compress(self.labels, keep)),
             ids=list(compress(self.ids, keep)),
             split_column=list(compress(self.split_column, keep)),
+            unknown=list(compress(self.unknown, keep)),
         )
 
     @classmethod
@@ -156,4 +170,9 @@ class Examples:
             labels=[labels for batch in batches for labels in batch.labels],
             ids=[id_ for batch in batches for id_ in batch.ids],
             split_column=[split for batch in batches for split in batch.splits()],
+            unknown=(
+                [names for batch in batches for names in batch.unknown_sets()]
+                if any(batch.unknown for batch in batches)
+                else ()
+            ),
         )

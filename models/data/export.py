@@ -17,6 +17,7 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
     r"""Write every example as one line. Ingesting the lines gives the same examples in the same order.
 
     Labels without an example and the label tree are not exported, because the format has no place for them.
+    Unknown labels are exported.
     Features that are 0 in every example are kept: the first line lists them with the value 0.
 
     Args:
@@ -43,6 +44,8 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
                 line["features"] = line["features"] | zeros
                 zeros = {}
             line["labels"] = list(batch.labels[i])
+            if batch.unknown and batch.unknown[i]:
+                line["unknown_labels"] = list(batch.unknown[i])
             if batch.split_column and batch.split_column[i] is not None:
                 line["split"] = batch.split_column[i]
             stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")

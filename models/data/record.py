@@ -27,6 +27,8 @@ class Record:
         email: the document, if it is an e-mail.
         id: its id, if the file has one.
         split: its split, if the file has one.
+        unknown: labels of which nobody knows whether they apply; may contain duplicates, and no relevant
+            label.
     """
 
     line: int
@@ -36,6 +38,7 @@ class Record:
     email: Email | None = None
     id: str | None = None
     split: Split | None = None
+    unknown: Sequence[str] = ()
 
     @property
     def kind(self) -> Kind:
@@ -122,7 +125,7 @@ def check_number(value: object, what: str, field: str) -> float:
 
 
 def check_split(value: object, field: str) -> Split:
-    """Return the split if it is ``"train"`` or ``"test"``.
+    """Return the split if it is ``"train"``, ``"validation"`` or ``"test"``.
 
     Raises:
         RecordError: the value is anything else.
@@ -131,7 +134,9 @@ def check_split(value: object, field: str) -> Split:
         return "train"
     if value == "test":
         return "test"
-    raise RecordError(f'the split must be "train" or "test", not {quoted(value)}', field)
+    if value == "validation":
+        return "validation"
+    raise RecordError(f'the split must be "train", "validation" or "test", not {quoted(value)}', field)
 
 
 def json_type(value: object) -> str:

@@ -1,9 +1,9 @@
 """Stores a data set as one Parquet file, which is written once and read one row group at a time.
 
-Columns: ``id``, ``labels`` (list of strings), ``split`` and the document: ``text``; or ``raw``, ``subject``,
-``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and ``values`` of the non-zero features.
-Features are numbered in the order in which their names first occur. The metadata of the file lists the names,
-and :class:`StoredExamples` sorts the columns by name.
+Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split`` and the document: ``text``; or
+``raw``, ``subject``, ``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and ``values`` of the
+non-zero features. Features are numbered in the order in which their names first occur. The metadata of the
+file lists the names, and :class:`StoredExamples` sorts the columns by name.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ _MAX_GROUP_ROWS = 2**16
 _EMAIL_PARTS = ("subject", "from", "to", "text", "html")
 
 _FIRST_COLUMNS = [pa.field("id", pa.string(), nullable=False)]
+_NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _LAST_COLUMNS = [
-    pa.field("labels", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+    pa.field("labels", _NAMES, nullable=False),
     pa.field("split", pa.string()),
+    pa.field("unknown", _NAMES),  # null without unknown labels; files of earlier releases lack the column
 ]
 _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "text": [pa.field("text", pa.string(), nullable=False)],
@@ -68,6 +70,7 @@ class DatasetWriter:
         self._file: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._kind: Kind = "text"
+        self._has_unknown = False
         self._group = _RowGroup()
 
     def __enter__(self) -> Self:
@@ -92,6 +95,9 @@ class DatasetWriter:
         group.ids.append(id_)
         group.labels.append(labels)
         group.splits.append(record.split)
+        if record.unknown:
+            group.unknown[len(group.ids) - 1] = record.unknown
+            self._has_unknown = True
         if record.text is not None:
             group.texts.append(record.text)
             group.n_bytes += len(record.text)
@@ -122,12 +128,12 @@ class DatasetWriter:
                 schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=cast("Any", ["labels.list.element", "split"]),
+                use_dictionary=cast("Any", ["labels.list.element", "split", "unknown.list.element"]),
                 write_statistics=False,  # every footer would contain the smallest and largest text
             )
         group, self._group = self._group, _RowGroup()
         columns = [pa.array(group.ids, pa.string()), *group.document(self._kind)]
-        columns += [group.label_lists(schema.field("labels").type), pa.array(group.splits, pa.string())]
+        columns += [group.label_lists(), pa.array(group.splits, pa.string()), group.unknown_lists()]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_MAX_GROUP_ROWS)
 
     def commit(self, *, labels: Sequence[str], parents: Mapping[str, str]) -> None:
@@ -142,6 +148,8 @@ class DatasetWriter:
         assert self._writer is not None  # noqa: S101 - opened by the first flush
         assert self._path is not None  # noqa: S101 - set on entering the block
         header = {"format": _FORMAT, "kind": self._kind, "labels": list(labels), "parents": dict(parents)}
+        if self._has_unknown:
+            header["has_unknown"] = True
         if self._kind == "features":
             header["features"] = list(self._features)
         self._writer.add_key_value_metadata({_METADATA.decode(): json.dumps(header, ensure_ascii=False)})
@@ -161,17 +169,23 @@ class _RowGroup:
         self.ids: list[str] = []
         self.labels: list[Sequence[str]] = []
         self.splits: list[Split | None] = []
+        self.unknown: dict[int, Sequence[str]] = {}
         self.texts: list[str] = []
         self.emails: list[Email] = []
         self.indices = array("i")
         self.values = array("d")
         self.ends = array("i", [0])
 
-    def label_lists(self, type_: pa.DataType) -> pa.Array[Any]:
+    def unknown_lists(self) -> pa.Array[Any]:
+        if not self.unknown:
+            return pa.nulls(len(self.ids), _NAMES)
+        return pa.array([self.unknown.get(i) for i in range(len(self.ids))], _NAMES)
+
+    def label_lists(self) -> pa.Array[Any]:
         ends = np.zeros(len(self.labels) + 1, dtype=np.int32)
         np.cumsum([len(labels) for labels in self.labels], out=ends[1:])
         names = pa.array([name for labels in self.labels for name in labels], pa.string())
-        return _lists(ends, names, type_)
+        return _lists(ends, names, _NAMES)
 
     def document(self, kind: Kind) -> list[pa.Array[Any]]:
         if kind == "text":
@@ -232,6 +246,7 @@ class StoredExamples:
         self._kind: Kind = header["kind"]
         self.labels: list[str] = header["labels"]
         self.parents: dict[str, str] = header["parents"]
+        self._has_unknown: bool = header.get("has_unknown", False)
         names = header.get("features", [])
         order = sorted(range(len(names)), key=names.__getitem__)
         self.feature_names: list[str] = [names[code] for code in order]
@@ -264,6 +279,12 @@ class StoredExamples:
     def label_sets(self) -> list[tuple[str, ...]]:
         """Return the label set of every example without reading the documents."""
         return _label_sets(self._read_column("labels"))
+
+    def unknown_sets(self) -> list[tuple[str, ...]]:
+        """Return the unknown labels of every example without reading the documents."""
+        if not self._has_unknown:
+            return [()] * self.n_examples
+        return _label_sets(self._read_column("unknown"))
 
     def splits(self) -> list[Split | None]:
         """Return the split of every example (None if it has none) without reading the documents."""
@@ -307,6 +328,7 @@ class StoredExamples:
             labels=_label_sets(table.column("labels")),
             ids=cast("list[str]", table.column("id").to_pylist()),
             split_column=cast("list[Split | None]", table.column("split").to_pylist()),
+            unknown=_label_sets(table.column("unknown")) if self._has_unknown else (),
         )
 
     def _documents(self, table: pa.Table) -> Documents:
@@ -336,5 +358,6 @@ def _label_sets(column: pa.ChunkedArray[Any]) -> list[tuple[str, ...]]:
     sets: list[tuple[str, ...]] = []
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     for chunk in column.chunks:
-        sets += (shared.setdefault(labels, labels) for labels in map(tuple, cast("Any", chunk.to_pylist())))
+        lists = (labels or () for labels in cast("Any", chunk.to_pylist()))
+        sets += (shared.setdefault(labels, labels) for labels in map(tuple, lists))
     return sets

@@ -29,7 +29,7 @@ def test_upload_training_and_routing_give_the_same_results_after_a_restart(own_s
     dataset = stack.dataset(departments(200))
     assert dataset["kind"] == "text"
     assert (dataset["n_examples"], dataset["n_labels"]) == (200, 4)
-    assert dataset["splits"] == {"train": 150, "test": 50, "none": 0}
+    assert dataset["splits"] == {"train": 150, "validation": 0, "test": 50, "none": 0}
 
     labels = stack.call("GET", f"/v1/datasets/{dataset['id']}/labels?limit=3", 200)
     assert [item["label"] for item in labels["items"]] == ["billing", "sales", "shipping"]

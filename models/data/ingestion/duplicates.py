@@ -11,8 +11,13 @@ import numpy as np
 from models.data.examples import Split
 from models.data.record import Record
 
-_NONE, _TRAIN, _TEST = 0, 1, 2
-_SPLIT_CODES: dict[Split | None, int] = {None: _NONE, "train": _TRAIN, "test": _TEST}
+_NONE, _TRAIN, _VALIDATION, _TEST = range(4)
+_SPLIT_CODES: dict[Split | None, int] = {
+    None: _NONE,
+    "train": _TRAIN,
+    "validation": _VALIDATION,
+    "test": _TEST,
+}
 _MAX_PAIRS = 3
 
 
@@ -27,12 +32,14 @@ class Duplicates:
         n_duplicates: documents that are equal to an earlier one.
         n_conflicting: duplicates whose labels differ from the labels of the first occurrence.
         n_in_both_splits: documents of the test split that also occur in the training split.
+        n_validation_in_training: documents of the validation split that also occur in the training split.
         conflicting_lines: for the first few conflicts, the lines of the first occurrence and the duplicate.
     """
 
     n_duplicates: int
     n_conflicting: int
     n_in_both_splits: int
+    n_validation_in_training: int
     conflicting_lines: list[tuple[int, int]]
 
 
@@ -81,11 +88,12 @@ class DuplicateFinder:
         has_train = (
             np.maximum.reduceat(splits == _TRAIN, starts) if len(starts) else np.zeros(0, dtype=np.bool_)
         )
-        in_both = (splits == _TEST) & np.repeat(has_train, sizes)
+        in_training = np.repeat(has_train, sizes)
         return Duplicates(
             n_duplicates=len(order) - len(starts),
             n_conflicting=int(differs.sum()),
-            n_in_both_splits=int(in_both.sum()),
+            n_in_both_splits=int((in_training & (splits == _TEST)).sum()),
+            n_validation_in_training=int((in_training & (splits == _VALIDATION)).sum()),
             conflicting_lines=conflicts[:_MAX_PAIRS],
         )
 

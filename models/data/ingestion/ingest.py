@@ -13,7 +13,7 @@ from models.data.readers.detection import detect_format
 from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.options import FormatOptionsBase
 from models.data.readers.registry import FORMATS
-from models.data.record import Declarations, Item, Record, RecordError
+from models.data.record import Declarations, Item, Record, RecordError, quoted
 from models.data.store import DatasetWriter
 from models.errors import BadDataError, BadRecord, ParameterError
 from models.labels import LabelTree
@@ -27,7 +27,10 @@ class ExampleSink(Protocol):
     """Receives the examples of a file."""
 
     def append(self, record: Record, id_: str, labels: list[str], /) -> None:
-        """Receive one example with its id and its label set, closed under the label tree, in label order."""
+        """Receive one example with its id and its label set, closed under the label tree, in label order.
+
+        The unknown labels of the record are in label order, too, and disjoint from the label set.
+        """
         ...
 
 
@@ -181,6 +184,8 @@ class _RecordProcessor:
         if self._ids.add(id_):
             raise RecordError(f"an earlier example has the same id {id_!r}; ids must be unique", "/id")
         labels = builder.tree.closure(record.labels) if builder.tree.parents else sorted(set(record.labels))
+        if record.unknown:
+            record.unknown = _unknown_labels(record, labels, builder.tree)
         if record.features is not None:
             self._add_features(sorted(record.features.keys() - self._features.keys()))
         self._sink.append(record, id_, labels)
@@ -230,6 +235,30 @@ class _RecordProcessor:
         if self._n_bad_records == 1:
             return BadDataError(f"1 record cannot be used: {fault}")
         return BadDataError(f"{at_least}{self._n_bad_records:,} records cannot be used; the first: {fault}")
+
+
+def _unknown_labels(record: Record, labels: list[str], tree: LabelTree) -> list[str]:
+    """Return the unknown labels of a record, closed under the label tree, in label order.
+
+    If an unknown label applies, so do its ancestors. They are thus unknown too, except those that apply
+    because of another label.
+
+    Args:
+        record: the record.
+        labels: its label set, closed under the label tree.
+        tree: the label tree.
+
+    Raises:
+        RecordError: a label of the record is also unknown.
+    """
+    contradictory = set(record.labels).intersection(record.unknown)
+    if contradictory:
+        raise RecordError(
+            f"the label {quoted(min(contradictory))} applies and is also unknown; remove it from the labels "
+            "or from the unknown labels"
+        )
+    unknown = tree.closure(record.unknown) if tree.parents else sorted(set(record.unknown))
+    return sorted(set(unknown).difference(labels))
 
 
 def _label_tree(parents: Mapping[str, str], limits: IngestLimits) -> LabelTree:

@@ -38,11 +38,14 @@ class DatasetReport:
         label_cardinality: average number of labels of an example.
         label_density: label cardinality divided by the number of labels.
         n_unlabelled: number of examples without a label.
-        splits: number of examples in each split: ``train``, ``test`` and ``none``.
+        splits: number of examples in each split: ``train``, ``validation``, ``test`` and ``none``.
         n_features: number of distinct features of numeric data; 0 for other kinds.
         n_empty: number of documents without content.
         n_duplicates: number of documents that are equal to an earlier one.
         n_conflicting: number of duplicates whose labels differ from the labels of the first occurrence.
+        n_with_unknown: number of examples with unknown labels.
+        unknown_counts: number of examples of which each label is unknown, in label order; only labels that
+            are unknown for at least one example.
         label_tree: the label tree as child to parent; empty if there is none.
         warnings: one sentence for each warning.
         n_bad_records: number of rejected records.
@@ -61,6 +64,8 @@ class DatasetReport:
     n_empty: int = 0
     n_duplicates: int = 0
     n_conflicting: int = 0
+    n_with_unknown: int = 0
+    unknown_counts: dict[str, int] = field(default_factory=dict)
     label_tree: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     n_bad_records: int = 0
@@ -98,7 +103,9 @@ class ReportBuilder:
         self._train_counts: Counter[str] = Counter()
         self._declared: set[str] = set()
         self._n_unlabelled = 0
-        self._splits = Counter(train=0, test=0, none=0)
+        self._splits = Counter(train=0, validation=0, test=0, none=0)
+        self._n_with_unknown = 0
+        self._unknown_counts: Counter[str] = Counter()
         self._empty_lines = array("Q")
         self._wrongly_decoded_lines = array("Q")
         self._duplicates = DuplicateFinder()
@@ -116,6 +123,10 @@ class ReportBuilder:
         self.label_counts.update(labels)
         if record.split == "train":
             self._train_counts.update(labels)
+        if record.unknown:
+            self._n_with_unknown += 1
+            self._unknown_counts.update(record.unknown)
+            self.label_counts.update(dict.fromkeys(record.unknown, 0))
         self._n_unlabelled += not labels
         self._splits[record.split or "none"] += 1
         if _is_empty(record):
@@ -142,6 +153,8 @@ class ReportBuilder:
             n_empty=len(self._empty_lines),
             n_duplicates=duplicates.n_duplicates,
             n_conflicting=duplicates.n_conflicting,
+            n_with_unknown=self._n_with_unknown,
+            unknown_counts=dict(sorted(self._unknown_counts.items())),
             label_tree=dict(self.tree.parents),
             warnings=[
                 *self.warnings,
@@ -152,6 +165,7 @@ class ReportBuilder:
                 *self._split_warnings(),
                 *label_name_warnings(list(counts), self.tree.parents),
                 *_label_count_warnings(counts, self.n_examples),
+                *self._unknown_warnings(),
                 *self._tree_warnings(),
                 *(
                     [f"rejected records: {n_bad_records:,}; they are not in the data set"]
@@ -164,19 +178,44 @@ class ReportBuilder:
         )
 
     def _split_warnings(self) -> Iterable[str]:
-        n_train, n_test = self._splits["train"], self._splits["test"]
-        if not n_train and not n_test:
+        used = [name for name in ("train", "validation", "test") if self._splits[name]]
+        if not used:
             return
-        if n_test and not n_train:
-            yield "every example with a split is in the test split; there are no training examples"
+        if "train" not in used:
+            yield (
+                f"every example with a split is in the {' or '.join(used)} split; "
+                "there are no training examples"
+            )
             return
         if self._splits["none"]:
-            yield f"examples without a split: {self._splits['none']:,}; the others are in train or test"
+            others = ", validation" if "validation" in used else ""
+            yield (
+                f"examples without a split: {self._splits['none']:,}; the others are in train{others} or test"
+            )
         unseen = [name for name, count in self.label_counts.items() if count and not self._train_counts[name]]
         if unseen:
             yield (
                 "labels without an example in the training split, which no model can learn: "
                 f"{_join_names(unseen)}"
+            )
+
+    def _unknown_warnings(self) -> Iterable[str]:
+        if not self._n_with_unknown:
+            return
+        yield (
+            f"examples with unknown labels: {self._n_with_unknown:,} of {self.n_examples:,} "
+            f"({_join_names(self._unknown_counts)}); only learners that train one label at a time can use "
+            "the data set"
+        )
+        without_negative = [
+            name
+            for name, unknown in self._unknown_counts.items()
+            if self.label_counts[name] and self.label_counts[name] + unknown == self.n_examples
+        ]
+        if without_negative:
+            yield (
+                "labels without a negative example, because they are unknown for every other example: "
+                f"{_join_names(without_negative)}"
             )
 
     def _tree_warnings(self) -> Iterable[str]:
@@ -246,6 +285,11 @@ def _duplicate_warnings(duplicates: Duplicates) -> Iterable[str]:
     if duplicates.n_conflicting:
         pairs = ", ".join(f"lines {first} and {other}" for first, other in duplicates.conflicting_lines)
         yield f"equal documents with different labels: {duplicates.n_conflicting:,} ({pairs})"
+    if duplicates.n_validation_in_training:
+        yield (
+            f"documents of the validation split that are also in the training split: "
+            f"{duplicates.n_validation_in_training:,}; measures on the validation split will be too high"
+        )
     if duplicates.n_in_both_splits:
         yield (
             f"documents of the test split that are also in the training split: "

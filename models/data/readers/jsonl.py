@@ -1,7 +1,8 @@
 """Reads JSON Lines: each line is a JSON object with one example.
 
 An example is ``{"id"?, "text" | "features": {name: number} | "email": {"subject", "from", "to", "text",
-"html"} | "raw_email": base64, "labels": [str], "split"?: "train" | "test"}``.
+"html"} | "raw_email": base64, "labels": [str], "unknown_labels"?: [str],
+"split"?: "train" | "validation" | "test"}``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from models.data.record import (
 from models.errors import BadRecord
 from models.mail.email import Email
 
-FIELDS = ("id", "text", "features", "email", "raw_email", "labels", "split")
+FIELDS = ("id", "text", "features", "email", "raw_email", "labels", "unknown_labels", "split")
 DOCUMENT_FIELDS = ("text", "features", "email", "raw_email")
 EMAIL_FIELDS = {"subject": "subject", "from": "from_", "to": "to", "text": "text", "html": "html"}
 
@@ -131,6 +132,8 @@ def record_from_json(value: Mapping[str, Any], limits: IngestLimits, *, line: in
     record = Record(line=line, labels=_labels(value, limits))
     if "id" in value:
         record.id = check_name(value["id"], "the id", "/id", limits.name_length)
+    if "unknown_labels" in value:
+        record.unknown = _label_list(value["unknown_labels"], "unknown_labels", limits)
     if "split" in value:
         record.split = check_split(value["split"], "/split")
     match documents[0]:
@@ -148,10 +151,13 @@ def record_from_json(value: Mapping[str, Any], limits: IngestLimits, *, line: in
 def _labels(value: Mapping[str, Any], limits: IngestLimits) -> list[str]:
     if "labels" not in value:
         raise RecordError("the field labels is missing; use [] for an example without a label", "/labels")
-    labels = value["labels"]
-    if type(labels) is not list:
-        raise RecordError(f"labels must be a list of strings, not {json_type(labels)}", "/labels")
-    return [check_name(name, "a label", f"/labels/{j}", limits.name_length) for j, name in enumerate(labels)]
+    return _label_list(value["labels"], "labels", limits)
+
+
+def _label_list(names: object, field: str, limits: IngestLimits) -> list[str]:
+    if type(names) is not list:
+        raise RecordError(f"{field} must be a list of strings, not {json_type(names)}", f"/{field}")
+    return [check_name(name, "a label", f"/{field}/{j}", limits.name_length) for j, name in enumerate(names)]
 
 
 def _string(value: object, field: str) -> str:

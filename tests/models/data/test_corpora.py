@@ -31,7 +31,7 @@ def counts(report: DatasetReport) -> tuple[int, int, int]:
 
 def test_reuters(tmp_path: Path) -> None:
     report = read(FOLDER / "reuters21578.jsonl.gz", tmp_path)
-    assert report.splits == {"train": 9603, "test": 3299, "none": 0}
+    assert report.splits == {"train": 9603, "validation": 0, "test": 3299, "none": 0}
     assert report.n_labels == 118
     assert report.n_unlabelled == 1828 + 280
     stored = StoredExamples(tmp_path / "set.parquet")
@@ -47,7 +47,7 @@ def test_reuters(tmp_path: Path) -> None:
 
 def test_20newsgroups(tmp_path: Path) -> None:
     report = read(FOLDER / "20newsgroups.jsonl.gz", tmp_path)
-    assert report.splits == {"train": 11314, "test": 7532, "none": 0}
+    assert report.splits == {"train": 11314, "validation": 0, "test": 7532, "none": 0}
     assert (report.n_labels, report.label_cardinality) == (20, 1.0)
 
 
@@ -71,7 +71,7 @@ def test_rcv1_label_sets_contain_all_ancestors(tmp_path: Path) -> None:
         out.seek(0)
         reports.append(ingest(out, "jsonl", tmp_path / "set.parquet", tree=label_tree))
     without_tree, with_tree = reports
-    assert without_tree.splits == {"train": 3000, "test": 3000, "none": 0}
+    assert without_tree.splits == {"train": 3000, "validation": 0, "test": 3000, "none": 0}
     assert without_tree.n_labels == 102
     assert round(without_tree.label_cardinality, 1) == 3.2
     assert {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +31,8 @@ def in_memory() -> Examples:
         documents=["a", "b", "c", "d"],
         labels=[("x",), (), ("x", "y"), ("y",)],
         ids=["1", "2", "3", "4"],
-        split_column=["train", "test", None, "train"],
+        split_column=["train", "validation", None, "test"],
+        unknown=[(), ("x", "z"), (), ("x",)],
     )
 
 
@@ -38,9 +40,9 @@ def on_disk(folder: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int) -> S
     monkeypatch.setattr(store, "_MAX_GROUP_ROWS", group_rows)
     examples = in_memory()
     rows = [
-        {"text": text, "labels": labels} | ({"split": split} if split else {})
-        for text, labels, split in zip(
-            documents_of(examples), examples.labels, examples.split_column, strict=True
+        {"text": text, "labels": labels, "unknown_labels": unknown} | ({"split": split} if split else {})
+        for text, labels, split, unknown in zip(
+            documents_of(examples), examples.labels, examples.split_column, examples.unknown, strict=True
         )
     ]
     content = "\n".join(map(json.dumps, rows)).encode()
@@ -55,8 +57,10 @@ def all_rows(source: ExampleSource) -> list[Any]:
     ids = [id_ for batch in batches for id_ in batch.ids]
     assert labels == source.label_sets()
     assert [split for batch in batches for split in batch.split_column] == source.splits()
+    unknown = source.unknown_sets()
+    assert [names for batch in batches for names in batch.unknown_sets()] == unknown
     assert len(labels) == source.n_examples
-    return list(zip(documents, labels, ids, source.splits(), strict=True))
+    return list(zip(documents, labels, ids, source.splits(), unknown, strict=True))
 
 
 @pytest.mark.parametrize("group_rows", [1, 3, 4])
@@ -142,3 +146,25 @@ def test_other_files_are_rejected(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 no PAR1")
     with pytest.raises(BadDataError, match=r"set\.parquet is not a stored data set"):
         StoredExamples(path)
+
+
+def test_files_without_the_column_of_unknown_labels_still_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk(tmp_path, monkeypatch, 3)
+    path = tmp_path / "set.parquet"
+    table = pq.read_table(path)
+    header = json.loads((pq.read_metadata(path).metadata or {})[b"covey"])
+    del header["has_unknown"]
+    old = table.drop_columns(["unknown"]).replace_schema_metadata({b"covey": json.dumps(header).encode()})
+    pq.write_table(old, path, row_group_size=3)
+    stored = StoredExamples(path)
+    assert stored.unknown_sets() == [()] * 4
+    assert [names for batch in stored.batches() for names in batch.unknown_sets()] == [()] * 4
+    assert stored.label_sets() == in_memory().label_sets()
+
+
+def test_unknown_labels_of_some_batches_are_concatenated() -> None:
+    first, second = Examples("text", ["a"], [("x",)]), Examples("text", ["b"], [()], unknown=[("x",)])
+    assert Examples.concatenate([first, second]).unknown_sets() == [(), ("x",)]
+    assert Examples.concatenate([first, first]).unknown == ()

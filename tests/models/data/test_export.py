@@ -34,6 +34,7 @@ def assert_equal_sources(one: ExampleSource, other: ExampleSource) -> None:
     assert one.kind == other.kind
     assert one.label_sets() == other.label_sets()
     assert one.splits() == other.splits()
+    assert one.unknown_sets() == other.unknown_sets()
     first, second = Examples.concatenate(list(one.batches())), Examples.concatenate(list(other.batches()))
     assert list(first.ids) == list(second.ids)
     if isinstance(first.documents, FeatureRows):
@@ -64,10 +65,15 @@ def test_examples_of_every_kind_round_trip(
     field = data.draw(st.sampled_from(sorted(DOCUMENTS)))
     example = st.fixed_dictionaries(
         {field: DOCUMENTS[field], "labels": st.lists(NAMES, max_size=3)},
-        optional={"split": st.sampled_from(["train", "test"])},
+        optional={
+            "split": st.sampled_from(["train", "validation", "test"]),
+            "unknown_labels": st.lists(NAMES, max_size=3),
+        },
     )
     first: dict[str, Any] = {field: data.draw(DOCUMENTS[field]), "labels": ["x"], "id": "first, 🚀"}
     examples = [first, *data.draw(st.lists(example, max_size=5))]
+    for row in examples:
+        row["labels"] = [name for name in row["labels"] if name not in row.get("unknown_labels", ())]
     content = "\n".join(map(json.dumps, examples)).encode()
     ingest(io.BytesIO(content), "jsonl", folder / "set.parquet")
     stored = StoredExamples(folder / "set.parquet")

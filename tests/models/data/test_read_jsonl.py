@@ -51,7 +51,7 @@ def test_text_examples_round_trip(tmp_path: Path) -> None:
     assert stored.kind == report.kind == "text"
     assert report.label_counts == {"x": 2, "y": 1}
     assert (report.n_examples, report.n_labels, report.n_unlabelled) == (3, 2, 1)
-    assert report.splits == {"train": 1, "test": 1, "none": 1}
+    assert report.splits == {"train": 1, "validation": 0, "test": 1, "none": 1}
     assert report.label_cardinality == pytest.approx(1.0)
     assert report.label_density == pytest.approx(0.5)
     json.dumps(report.to_json(), allow_nan=False)

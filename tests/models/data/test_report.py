@@ -204,7 +204,7 @@ def test_splits(tmp_path: Path) -> None:
         *repeat(5, labels=["a", "b"], split="test"),
         *repeat(2, labels=["a"]),
     )
-    assert report.splits == {"train": 5, "test": 5, "none": 2}
+    assert report.splits == {"train": 5, "validation": 0, "test": 5, "none": 2}
     assert report.warnings[:2] == [
         "examples without a split: 2; the others are in train or test",
         "labels without an example in the training split, which no model can learn: 'b'",

@@ -67,6 +67,9 @@ class BatchesOfTwo:
     def label_sets(self) -> list[tuple[str, ...]]:
         return self.whole.label_sets()
 
+    def unknown_sets(self) -> list[tuple[str, ...]]:
+        return self.whole.unknown_sets()
+
     def splits(self) -> list[Split | None]:
         return self.whole.splits()
 
