@@ -11,6 +11,7 @@ from typing_extensions import TypeAliasType
 from app.http.errors import Problem
 from app.http.schemas import Count, Name, NextCursor, RequestModel, ResponseModel, Timestamp, VersionRef
 from app.jobs.schemas import JobPriority, JobState, Progress
+from app.serving.schemas import UnknownFeatures
 
 BatchPredictionId: TypeAlias = Annotated[str, Path(description="Id of the batch prediction.")]
 ResultFormat = TypeAliasType(
@@ -73,6 +74,8 @@ class BatchPredictionResult(ResponseModel):
     """SHA-256 digest of the file, hexadecimal."""
     size_bytes: int
     """Size of the file."""
+    unknown_features: UnknownFeatures | None = None
+    """Features of the data set that the version does not know. Absent if it knows all of them."""
 
 
 class BatchPrediction(ResponseModel):

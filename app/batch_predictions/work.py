@@ -17,6 +17,7 @@ from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.serving.instances import find_unknown_features
 from models import artifact
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
@@ -69,6 +70,7 @@ class PredictBatch:
             failed_documents=failed,
             sha256=stored.sha256,
             size_bytes=stored.size_bytes,
+            unknown_features=find_unknown_features(pipeline, examples.feature_names),
         )
 
         def finish(tx: Transaction) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
 from models.data.examples import Examples
+from models.data.record import quoted
 from models.data.store import StoredExamples
 from models.labels.indicator_matrix import indicator_matrix
 from models.measures.confusion import co_errors
@@ -48,7 +50,7 @@ def evaluate_part(
         "labels": [asdict(row) for row in evaluation.labels],
         "histograms": [asdict(histogram) for histogram in score_histograms(Y, scores, labels)],
         "worst": _worst_documents(pipeline, part, Y, predicted, scores),
-        "warnings": evaluation.warnings,
+        "warnings": [*evaluation.warnings, *_unknown_features(pipeline, part)],
     }
     if evaluation.confusion is not None:
         true, predicted_first = np.nonzero(evaluation.confusion)
@@ -59,6 +61,17 @@ def evaluate_part(
         most = np.lexsort((errors.col, errors.row, -errors.data))[:MAX_CO_ERRORS]
         content["co_errors"] = _pairs(labels, errors.row[most], errors.col[most], errors.data[most])
     return evaluation, content
+
+
+def _unknown_features(pipeline: Pipeline, part: StoredExamples) -> Iterator[str]:
+    unknown = find_unknown_features(pipeline, part.feature_names)
+    if unknown is not None:
+        more = ", ..." if unknown.count > len(unknown.names) else ""
+        yield (
+            f"features that the model does not know: {unknown.count:,} "
+            f"({', '.join(map(quoted, unknown.names))}{more}); they were ignored, so check that the training "
+            "data has the same names"
+        )
 
 
 def _scores(pipeline: Pipeline, part: StoredExamples, on_batch: Callable[[], None]) -> Floats:

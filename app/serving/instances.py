@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from app.datasets.schemas import EmailParts
 from app.http.errors import Invalid, TooLarge
-from app.serving.schemas import Instance
+from app.serving.schemas import Instance, UnknownFeatures
 from app.settings import Settings
 from models.data.examples import FeatureRows
 from models.features.numeric import NumericFeatures
 from models.mail import MailDocument, read_email, read_message
 from models.mail.email import Email
 from models.pipeline import Pipeline
+
+_MAX_LISTED_NAMES: Final = 10
 
 
 def to_documents(
@@ -50,6 +53,19 @@ def to_documents(
         instance.text if instance.text is not None else mail_to_text(_to_mail(instance, i))
         for i, instance in enumerate(instances)
     ]
+
+
+def find_unknown_features(pipeline: Pipeline, names: Sequence[str]) -> UnknownFeatures | None:
+    """Return the feature names that a pipeline does not know; None if it knows all of them.
+
+    Args:
+        pipeline: a pipeline that was trained on numeric features.
+        names: distinct names of features.
+    """
+    if not isinstance(pipeline.features, NumericFeatures):
+        return None
+    unknown = pipeline.features.unknown_names(names)
+    return UnknownFeatures(count=len(unknown), names=unknown[:_MAX_LISTED_NAMES]) if unknown else None
 
 
 def read_json_email(email: EmailParts | None, raw_email: str | None, *, pointer: str = "") -> MailDocument:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from app.http.errors import from_learning
 from app.serving.catalog import Catalog, ServedVersion
 from app.serving.costs import run_measured
-from app.serving.instances import to_documents
+from app.serving.instances import find_unknown_features, to_documents
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
 from app.serving.schemas import PredictRequest
 from app.serving.version_loading import load_version
 from app.settings import Settings
+from models.data.examples import FeatureRows
 from models.errors import CoveyError
 
 
@@ -64,9 +65,13 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
             predictions = encoder.predictions(pipeline.rank(documents, top=body.top, max_labels=max_labels))
     except CoveyError as error:
         raise from_learning(error) from error
+    warning = b""
+    if isinstance(documents, FeatureRows) and (unknown := find_unknown_features(pipeline, documents.names)):
+        warning = b',"unknown_features":' + unknown.model_dump_json().encode()
     # The name of a model needs no escapes.
-    return b'{"model":"%b","version":%d,"predictions":%b}' % (
+    return b'{"model":"%b","version":%d,"predictions":%b%b}' % (
         version.model.encode(),
         version.version,
         predictions,
+        warning,
     )

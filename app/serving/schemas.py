@@ -17,7 +17,7 @@ class Instance(RequestModel):
     """The document as plain text."""
     features: FeatureValues | None = None
     """The document as numeric features by name. Missing features are zero. Features that are unknown to the
-    model are ignored."""
+    model are ignored, and the response names them in `unknown_features`."""
     email: EmailParts | None = None
     """The document as the parts of an e-mail."""
     raw_email: str | None = None
@@ -25,7 +25,8 @@ class Instance(RequestModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if len(self.model_fields_set) != 1:
+        documents = (self.text, self.features, self.email, self.raw_email)
+        if documents.count(None) != len(documents) - 1:
             raise ValueError("set exactly one of text, features, email and raw_email")
         return self
 
@@ -108,6 +109,15 @@ class Prediction(ResponseModel):
     """Number of dot products that quick voting computed. Absent unless `quick` is true."""
 
 
+class UnknownFeatures(ResponseModel):
+    """Features that the model ignored because they were not in its training data."""
+
+    count: int
+    """Number of distinct names."""
+    names: list[str]
+    """The first ten names."""
+
+
 class PredictResponse(ResponseModel):
     """Predictions, and the version that predicted."""
 
@@ -117,3 +127,5 @@ class PredictResponse(ResponseModel):
     """Number of the version that predicted."""
     predictions: list[Prediction]
     """One prediction for each instance, in the same order."""
+    unknown_features: UnknownFeatures | None = None
+    """Features of the instances that the model does not know. Absent if it knows all of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -143,6 +143,10 @@ class NumericFeatures:
         if not values.all():  # a quotient can be too small for a float
             features, values = features[values != 0], values[values != 0]
         return Vector(features, values)
+
+    def unknown_names(self, names: Sequence[str]) -> list[str]:
+        """Return the names of features that training did not see, in their order."""
+        return [name for name in names if name not in self._index]
 
     def n_products(self, rows: FeatureRows) -> int:
         """Return how many products ``transform`` computes for rows; 0 without interactions."""

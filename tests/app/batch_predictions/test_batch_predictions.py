@@ -115,6 +115,23 @@ def test_numeric_documents_are_predicted_too(service: InProcessApi) -> None:
     ]
 
 
+def test_features_that_the_version_does_not_know_are_named(service: InProcessApi) -> None:
+    rows = [{"features": {"a": i % 5, "b": 1.0 + i % 3}, "labels": ["odd"][: i % 2]} for i in range(30)]
+    train(service, dataset(service, rows), learner={"algorithm": "svm"})
+    instances = [{"features": {"a": 1, "B": 2}}, {"features": {"B": 1, **{f"z{i}": i for i in range(11)}}}]
+    for options in ({}, {"explain": True}):
+        body = {"instances": instances, **options}
+        response = service.call("POST", "/v1/models/m/predict", 200, json=body)
+        assert response["unknown_features"] == {"count": 12, "names": ["B", *(f"z{i}" for i in range(9))]}
+        assert len(response["predictions"]) == 2
+    known = service.call("POST", "/v1/models/m/predict", 200, json={"instances": [{"features": {"a": 1}}]})
+    assert "unknown_features" not in known
+
+    batch = finished(service, dataset(service, [{"features": {"a": 1, "B": 2}}]))
+    assert batch["result"]["unknown_features"] == {"count": 1, "names": ["B"]}
+    assert "unknown_features" not in finished(service, dataset(service, rows))["result"]
+
+
 def test_a_data_set_of_another_kind_is_rejected(service: InProcessApi) -> None:
     train(service, service.dataset())
     numbers = dataset(service, [{"features": {"a": 1.0}, "labels": ["x"]}])

@@ -177,6 +177,16 @@ def test_numeric_examples_have_no_text(ctx: AppContext) -> None:
     assert all(document.text is None for document in result(ctx, evaluation, texts=True).worst)
 
 
+def test_features_that_the_model_does_not_know_are_named_in_a_warning(ctx: AppContext) -> None:
+    examples = [{"features": {"a": float(i % 4)}, "labels": [["x", "y"][i % 2]]} for i in range(12)]
+    train(ctx, in_process.dataset(ctx, examples), learner={"algorithm": "svm"})
+    others = in_process.dataset(ctx, [{"features": {"a": 1.0, "A": 2.0}, "labels": ["x"]}])
+    evaluation = evaluate(ctx, others)
+    in_process.work(ctx)
+    (warning,) = (text for text in result(ctx, evaluation).warnings if "does not know" in text)
+    assert warning.startswith("features that the model does not know: 1 ('A'); ")
+
+
 def test_the_text_of_an_email_includes_its_subject(ctx: AppContext) -> None:
     examples = [
         {

@@ -85,6 +85,7 @@ BAD: dict[str, tuple[dict[str, str], str | bytes]] = {
     "a number of 5,000 digits": (JSON, '{"instances": [{"text": "a"}], "top": ' + "9" * 5000 + "}"),
     "an unknown field": (JSON, '{"instances": [{"text": "a"}], "tpo": 1}'),
     "an unknown field of an instance": (JSON, '{"instances": [{"txt": "a"}]}'),
+    "no text": (JSON, instances(None)),
     "two kinds of text": (JSON, '{"instances": [{"text": "a", "raw_email": "b"}]}'),
     "no instances": (JSON, '{"instances": []}'),
     "too many instances": (JSON, instances(*["a"] * 1001)),
@@ -135,6 +136,26 @@ def test_a_prediction_is_the_same_from_both_routes(options: dict[str, Any], on_b
     assert headers_of(direct) == headers_of(fastapi)
     response = PredictResponse.model_validate_json(direct.content, strict=True)
     assert len(response.predictions) == 2
+
+
+@pytest.mark.parametrize(
+    "instance", [{}, {"text": None}, {"text": None, "features": None}, {"features": None}]
+)
+def test_an_instance_without_a_document_is_rejected_at_its_place(
+    client: InProcessApi, instance: dict[str, Any]
+) -> None:
+    response = client.send("POST", PREDICT, json={"instances": [{"text": "a"}, instance]})
+    (error,) = problem_of(response, 422, "invalid_request")["errors"]
+    assert error["pointer"] == "/instances/1"
+    assert "set exactly one of text, features, email and raw_email" in error["message"]
+
+
+def test_null_is_the_same_as_an_omitted_document(client: InProcessApi) -> None:
+    with_null = {"instances": [{"text": "my invoice", "features": None, "email": None, "raw_email": None}]}
+    without = {"instances": [{"text": "my invoice"}]}
+    assert client.call("POST", PREDICT, 200, json=with_null) == client.call(
+        "POST", PREDICT, 200, json=without
+    )
 
 
 def test_a_body_can_arrive_in_chunks(client: InProcessApi) -> None:
