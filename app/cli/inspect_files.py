@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from app.cli.errors import CommandError
 from models.data.ingestion.inspect import inspect
+from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.report import DatasetReport
 from models.data.readers.label_tree import read_label_tree
 from models.data.readers.options import FormatOptionsBase
@@ -21,11 +23,23 @@ from models.mail import read_message
 from models.mail.inspect import describe
 
 _OPTIONS: TypeAdapter[FormatOptionsBase] = TypeAdapter(FormatOptions)
+_NAMES: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
+_LABELS: TypeAdapter[list[str]] = TypeAdapter(list[str])
 _MAX_LABELS = 30
+
+T = TypeVar("T")
 
 
 def inspect_data(
-    file: Path, format_: str | None, *, options: str | None, tree: Path | None, max_bad_records: int
+    file: Path,
+    format_: str | None,
+    *,
+    options: str | None,
+    tree: Path | None,
+    merge_similar: bool,
+    rename: str | None,
+    remove: str | None,
+    max_bad_records: int,
 ) -> None:
     """Print the report of a file of a data set.
 
@@ -34,6 +48,9 @@ def inspect_data(
         format_: its format; by default, detected from the content.
         options: options of the format as JSON.
         tree: a file of ``child,parent`` lines.
+        merge_similar: whether to merge labels that differ only in spelling.
+        rename: new names of labels as JSON.
+        remove: labels to remove as JSON.
         max_bad_records: number of bad records to accept.
 
     Raises:
@@ -48,16 +65,33 @@ def inspect_data(
                 file,
                 format_,
                 tree=None if tree is None else _read_tree(tree),
-                options=None if options is None else _OPTIONS.validate_json(options),
+                options=_from_json("--options", _OPTIONS, options),
                 max_bad_records=max_bad_records,
+                changes=_label_changes(rename, remove, merge_similar),
                 progress=lambda done: bar.update(task, completed=done),
             )
-    except ValidationError as error:
-        raise CommandError(f"--options: {error}", exit_code=2) from error
     except CoveyError as error:
         records = error.records if isinstance(error, BadDataError) else ()
         raise CommandError("\n".join([str(error), *map(_describe_record, records)])) from error
     _print_report(out, report)
+
+
+def _label_changes(rename: str | None, remove: str | None, merge_similar: bool) -> LabelChanges | None:
+    if rename is None and remove is None and not merge_similar:
+        return None
+    names = _from_json("--rename-labels", _NAMES, rename)
+    return LabelChanges(
+        names or {}, frozenset(_from_json("--remove-labels", _LABELS, remove) or ()), merge_similar
+    )
+
+
+def _from_json(option: str, type_: TypeAdapter[T], text: str | None) -> T | None:
+    if text is None:
+        return None
+    try:
+        return type_.validate_json(text)
+    except ValidationError as error:
+        raise CommandError(f"{option}: {error}", exit_code=2) from error
 
 
 def _describe_record(record: BadRecord) -> str:

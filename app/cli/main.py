@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -266,13 +266,31 @@ def inspect_data(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="Label tree: a file with child,parent lines."),
     ] = None,
+    merge_labels: Annotated[
+        Literal["similar"] | None, typer.Option(help="Merge labels that differ only in spelling.")
+    ] = None,
+    rename_labels: Annotated[
+        str | None, typer.Option(help="New names of labels as JSON, as in the HTTP API.")
+    ] = None,
+    remove_labels: Annotated[
+        str | None, typer.Option(help="List of labels to remove as JSON, as in the HTTP API.")
+    ] = None,
     max_bad_records: Annotated[int, typer.Option(min=0, help="Maximum number of bad records to skip.")] = 0,
 ) -> None:
     """Print the report that the service would generate for a file, or the records that it cannot read."""
     from app.cli import inspect_files
 
     with _reported_errors():
-        inspect_files.inspect_data(file, format_, options=options, tree=tree, max_bad_records=max_bad_records)
+        inspect_files.inspect_data(
+            file,
+            format_,
+            options=options,
+            tree=tree,
+            merge_similar=merge_labels == "similar",
+            rename=rename_labels,
+            remove=remove_labels,
+            max_bad_records=max_bad_records,
+        )
 
 
 @mail_cli.command("inspect")

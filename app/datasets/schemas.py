@@ -56,6 +56,9 @@ FeatureValues = TypeAliasType(
         dict[str, float], Field(description="Numeric features by name. A missing feature has the value 0.")
     ],
 )
+LabelNames = TypeAliasType(
+    "LabelNames", Annotated[dict[Label, Label], Field(description="New name by present label.")]
+)
 LabelTree = TypeAliasType(
     "LabelTree", Annotated[dict[Label, Label], Field(description="Parent by child label.")]
 )
@@ -123,9 +126,11 @@ class DatasetCreate(RequestModel):
             ]
         }
     )
-    large_fields: ClassVar[tuple[str, ...]] = ("examples", "label_tree")
+    large_fields: ClassVar[tuple[str, ...]] = ("examples", "label_tree", "rename_labels", "remove_labels")
     max_items: ClassVar[MaxItems] = {
         "label_tree": lambda settings: settings.max_labels,
+        "rename_labels": lambda settings: settings.max_labels,
+        "remove_labels": lambda settings: settings.max_labels,
         "examples": lambda _: MAX_EXAMPLES,
     }
     documents: ClassVar[frozenset[str]] = frozenset({"examples"})
@@ -140,6 +145,15 @@ class DatasetCreate(RequestModel):
     """Options of the format, such as the names of columns and the separator of labels."""
     label_tree: LabelTree | None = None
     """Parent of each label that has one. All ancestors of a label are added to the labels of an example."""
+    merge_labels: Literal["similar"] | None = None
+    """`similar` makes one label of all labels that differ only in spelling, such as case, spaces, invisible
+    characters, or `1` and `1.0`. Its name is the one in `label_tree` or `rename_labels`, otherwise the most
+    frequent spelling. A warning states which labels were merged."""
+    rename_labels: LabelNames | None = None
+    """New name of each label to rename. Several labels can get the same name. If a label keeps its name here,
+    similar labels are merged into it."""
+    remove_labels: list[Label] | None = None
+    """Labels to remove from all examples, such as `nan`."""
     max_bad_records: int = Field(default=0, ge=0, le=2**31 - 1)
     """Maximum number of bad records that are skipped. If there are more, the data set fails."""
     examples: list[Example] | None = Field(default=None, min_length=1)

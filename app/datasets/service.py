@@ -28,6 +28,7 @@ from app.http.idempotency import Idempotency
 from app.http.paging import Page, cut, newest_first
 from app.ids import new_id
 from app.jobs import queue
+from models.data.ingestion.label_changes import LabelChanges
 from models.data.limits import IngestLimits
 from models.data.record import RecordError, check_name, quoted
 from models.errors import ParameterError
@@ -38,16 +39,17 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
     """Create a data set that awaits its content, or that a worker reads from the examples of the request.
 
     Raises:
-        Invalid: the label tree has a cycle or too many levels.
+        Invalid: the label tree has a cycle or too many levels, or the changes of labels are contradictory.
         Conflict: the idempotency key was used with another request.
     """
     if (first := idempotency.first_response(ctx.db, Dataset)) is not None:
         return first
-    if body.label_tree:
-        try:
+    try:
+        if body.label_tree:
             _check_label_tree(body.label_tree, ctx.settings.max_tree_depth)
-        except ParameterError as error:
-            raise from_learning(error) from error
+        label_changes = _label_changes(body)
+    except ParameterError as error:
+        raise from_learning(error) from error
     dataset_id = new_id("ds")
     # If the transaction fails, retention deletes the file.
     key = None if body.examples is None else _store_examples(ctx, dataset_id, body.examples)
@@ -63,6 +65,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
             options={
                 "max_bad_records": body.max_bad_records,
                 "format": body.options.model_dump(mode="json", by_alias=True) if body.options else None,
+                "label_changes": label_changes,
             },
             created_at=tx.now,
         )
@@ -98,6 +101,21 @@ def _check_label_tree(parents: Mapping[str, str], max_depth: int) -> None:
             check_name(label, "a label", "", IngestLimits.name_length)
         except RecordError as error:
             raise ParameterError(f"{error.reason}: {quoted(label)}", "/label_tree") from error
+
+
+def _label_changes(body: DatasetCreate) -> dict[str, Any] | None:
+    """Return the changes of labels as JSON, from which ``work`` creates the object; None if there are none.
+
+    Raises:
+        ParameterError: the changes contradict each other or the label tree, or a new name is not valid.
+    """
+    if not (body.merge_labels or body.rename_labels or body.remove_labels):
+        return None
+    rename, remove = body.rename_labels or {}, sorted(set(body.remove_labels or ()))
+    merge_similar = body.merge_labels == "similar"
+    changes = LabelChanges(rename, frozenset(remove), merge_similar)
+    changes.check_tree(LabelTree(body.label_tree or {}).labels)
+    return {"rename": rename, "remove": remove, "merge_similar": merge_similar}
 
 
 def _requested_format(body: DatasetCreate) -> str | None:

@@ -19,6 +19,7 @@ from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.settings import Settings
 from models.data.ingestion.ingest import ingest
+from models.data.ingestion.label_changes import LabelChanges
 from models.data.limits import IngestLimits
 from models.data.readers.registry import FormatOptions
 from models.errors import BadDataError
@@ -54,6 +55,7 @@ class Ingestion:
                     options=_format_options(row),
                     limits=ingest_limits(ctx.settings),
                     max_bad_records=int(row.options.get("max_bad_records", 0)),
+                    changes=_label_changes(row),
                     progress=lambda done: report("reading", done, size, "bytes"),
                 )
             with content.open("rb") as stream:
@@ -102,6 +104,13 @@ class Ingestion:
 def _format_options(row: tables.Dataset) -> FormatOptions | None:
     options = row.options.get("format")
     return None if options is None else OPTIONS.validate_python(options)
+
+
+def _label_changes(row: tables.Dataset) -> LabelChanges | None:
+    changes = row.options.get("label_changes")
+    if changes is None:
+        return None
+    return LabelChanges(changes["rename"], frozenset(changes["remove"]), changes["merge_similar"])
 
 
 def ingest_limits(settings: Settings) -> IngestLimits:

@@ -74,7 +74,7 @@ class Dataset(Base):
     state: Mapped[str] = mapped_column(String(20), index=True)
     label_tree: Mapped[dict[str, Any] | None]
     options: Mapped[dict[str, Any]]
-    """Options for reading the content: format options, max_bad_records."""
+    """Options for reading the content: format options, max_bad_records, changes of labels."""
     upload_key: Mapped[str | None] = mapped_column(String(200), index=True)
     upload_encoding: Mapped[str | None] = mapped_column(String(20))
     storage_key: Mapped[str | None] = mapped_column(String(200), index=True)

@@ -14,6 +14,7 @@ import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, cast
 
 import numpy as np
@@ -136,12 +137,19 @@ class DatasetWriter:
         columns += [group.label_lists(), pa.array(group.splits, pa.string()), group.unknown_lists()]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_MAX_GROUP_ROWS)
 
-    def commit(self, *, labels: Sequence[str], parents: Mapping[str, str]) -> None:
+    def commit(
+        self,
+        *,
+        labels: Sequence[str],
+        parents: Mapping[str, str],
+        final_names: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Rename the file to the target and sync it to disk.
 
         Args:
             labels: every label of the data set, in label order.
             parents: the label tree as child to parent; empty if there is none.
+            final_names: new names of labels in the examples. No two labels have the same final name.
         """
         if self._group.ids or self._writer is None:
             self._flush()
@@ -150,6 +158,8 @@ class DatasetWriter:
         header = {"format": _FORMAT, "kind": self._kind, "labels": list(labels), "parents": dict(parents)}
         if self._has_unknown:
             header["has_unknown"] = True
+        if final_names:
+            header["final_names"] = dict(final_names)
         if self._kind == "features":
             header["features"] = list(self._features)
         self._writer.add_key_value_metadata({_METADATA.decode(): json.dumps(header, ensure_ascii=False)})
@@ -247,6 +257,7 @@ class StoredExamples:
         self.labels: list[str] = header["labels"]
         self.parents: dict[str, str] = header["parents"]
         self._has_unknown: bool = header.get("has_unknown", False)
+        self._final_names: dict[str, str] = header.get("final_names", {})
         names = header.get("features", [])
         order = sorted(range(len(names)), key=names.__getitem__)
         self.feature_names: list[str] = [names[code] for code in order]
@@ -278,13 +289,13 @@ class StoredExamples:
 
     def label_sets(self) -> list[tuple[str, ...]]:
         """Return the label set of every example without reading the documents."""
-        return _label_sets(self._read_column("labels"))
+        return self._label_sets(self._read_column("labels"))
 
     def unknown_sets(self) -> list[tuple[str, ...]]:
         """Return the unknown labels of every example without reading the documents."""
         if not self._has_unknown:
             return [()] * self.n_examples
-        return _label_sets(self._read_column("unknown"))
+        return self._label_sets(self._read_column("unknown"))
 
     def splits(self) -> list[Split | None]:
         """Return the split of every example (None if it has none) without reading the documents."""
@@ -325,11 +336,25 @@ class StoredExamples:
         return Examples(
             kind=self._kind,
             documents=self._documents(table),
-            labels=_label_sets(table.column("labels")),
+            labels=self._label_sets(table.column("labels")),
             ids=cast("list[str]", table.column("id").to_pylist()),
             split_column=cast("list[Split | None]", table.column("split").to_pylist()),
-            unknown=_label_sets(table.column("unknown")) if self._has_unknown else (),
+            unknown=self._label_sets(table.column("unknown")) if self._has_unknown else (),
         )
+
+    def _label_sets(self, column: pa.ChunkedArray[Any]) -> list[tuple[str, ...]]:
+        """Return the final names in each list of a column, in label order."""
+        names = self._final_names
+        sets: list[tuple[str, ...]] = []
+        shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for chunk in column.chunks:
+            for labels in map(tuple, (labels or () for labels in cast("Any", chunk.to_pylist()))):
+                if labels not in shared:
+                    shared[labels] = (
+                        tuple(sorted(names.get(name, name) for name in labels)) if names else labels
+                    )
+                sets.append(shared[labels])
+        return sets
 
     def _documents(self, table: pa.Table) -> Documents:
         if self._kind == "text":
@@ -352,12 +377,3 @@ def _flatten(column: pa.ChunkedArray[Any]) -> tuple[Ints, AnyArray]:
     lists = cast("pa.ListArray[Any]", column.combine_chunks())
     offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     return offsets - offsets[0], lists.flatten().to_numpy(zero_copy_only=False)
-
-
-def _label_sets(column: pa.ChunkedArray[Any]) -> list[tuple[str, ...]]:
-    sets: list[tuple[str, ...]] = []
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for chunk in column.chunks:
-        lists = (labels or () for labels in cast("Any", chunk.to_pylist()))
-        sets += (shared.setdefault(labels, labels) for labels in map(tuple, lists))
-    return sets

@@ -3,6 +3,6 @@
 - ``ingest``: reads a file, checks what holds between records and stores the examples.
 - ``inspect``: reads and checks a file without storing it.
 - ``report``: every count and warning of a data set. ``duplicates``: counts of equal documents.
-- ``label_names``: labels that are probably mistakes.
+- ``label_names``: labels that are probably mistakes. ``label_changes``: renames, removes and merges labels.
 - ``string_set``: a set of strings that takes little memory, for the check of ids.
 """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from models.data.ingestion.label_changes import LabelChanger, LabelChanges
 from models.data.ingestion.report import DatasetReport, ReportBuilder
 from models.data.ingestion.string_set import CompactStringSet
 from models.data.limits import IngestLimits
@@ -43,6 +45,7 @@ def ingest(
     options: FormatOptionsBase | None = None,
     limits: IngestLimits | None = None,
     max_bad_records: int = 0,
+    changes: LabelChanges | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> DatasetReport:
     """Read a file into a stored data set.
@@ -58,6 +61,7 @@ def ingest(
         options: options of the format; None means the defaults.
         limits: limits on the content; None means the defaults.
         max_bad_records: number of bad records to skip; one more rejects the file.
+        changes: labels to rename, remove or merge; None keeps them as they are.
         progress: receives the number of bytes read so far, after every few hundred kilobytes; an exception
             that it raises stops the ingestion.
 
@@ -72,9 +76,27 @@ def ingest(
     features: dict[str, int] = {}
     file = open_input_file(stream, target.parent, limits, progress)
     with DatasetWriter(target, features) as writer:
-        report = process_file(file, format, writer, features, tree, options, limits, max_bad_records)
-        writer.commit(labels=list(report.label_counts), parents=report.label_tree)
+        processed = process_file(
+            file, format, writer, features, tree, options, limits, max_bad_records, changes
+        )
+        report = processed.report
+        writer.commit(
+            labels=list(report.label_counts), parents=report.label_tree, final_names=processed.final_names
+        )
     return report
+
+
+@dataclass(frozen=True)
+class ProcessedFile:
+    """The result of reading a file.
+
+    Attributes:
+        report: the counts and warnings.
+        final_names: the final name of each label for which the sink received another spelling.
+    """
+
+    report: DatasetReport
+    final_names: Mapping[str, str]
 
 
 def process_file(
@@ -86,7 +108,8 @@ def process_file(
     options: FormatOptionsBase | None,
     limits: IngestLimits,
     max_bad_records: int,
-) -> DatasetReport:
+    changes: LabelChanges | None,
+) -> ProcessedFile:
     """Read and check a file, and pass its examples to a sink.
 
     Args:
@@ -98,6 +121,7 @@ def process_file(
         options: options of the format; None means the defaults.
         limits: limits on the content.
         max_bad_records: number of bad records to skip; one more rejects the file.
+        changes: labels to rename, remove or merge; None keeps them as they are.
 
     Raises:
         BadDataError: the file cannot be used.
@@ -112,13 +136,13 @@ def process_file(
         raise ParameterError(
             f"the options belong to another format; submit the options of the format {name}", "/options"
         )
-    processor = _RecordProcessor(sink, features, tree, limits, max_bad_records)
+    processor = _RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
     try:
         processor.process(reader.read(file, options, limits))
     except BadDataError as error:
         records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
         raise BadDataError(str(error), records) from error
-    return processor.report()
+    return processor.result()
 
 
 class _RecordProcessor:
@@ -131,6 +155,7 @@ class _RecordProcessor:
         tree: LabelTree | None,
         limits: IngestLimits,
         max_bad_records: int,
+        changes: LabelChanges | None,
     ) -> None:
         self._sink = sink
         self._features = features
@@ -138,6 +163,9 @@ class _RecordProcessor:
         self._max_bad_records = max_bad_records
         self._caller_has_tree = tree is not None
         self._builder = ReportBuilder(tree or LabelTree({}))
+        self._changer = None if changes is None else LabelChanger(changes)
+        if self._changer is not None and tree is not None:
+            self._changer.use_tree(tree.labels)
         self._ids = CompactStringSet()
         self._n_bad_records = 0
         self.bad_records: list[BadRecord] = []
@@ -160,11 +188,17 @@ class _RecordProcessor:
                 self._declare(item)
         self._check_whole_file()
 
-    def report(self) -> DatasetReport:
-        """Return the counts and warnings of the accepted records."""
-        return self._builder.report(
+    def result(self) -> ProcessedFile:
+        """Return the counts and warnings of the accepted records, and the names of their labels."""
+        builder, changer = self._builder, self._changer
+        final_names = {} if changer is None else changer.final_names()
+        if changer is not None:
+            builder.rename(final_names)
+            builder.warnings += changer.warnings()
+        report = builder.report(
             n_features=len(self._features), n_bad_records=self._n_bad_records, bad_records=self.bad_records
         )
+        return ProcessedFile(report, final_names)
 
     def _accept(self, record: Record) -> None:
         builder = self._builder
@@ -183,6 +217,8 @@ class _RecordProcessor:
         id_ = record.id if record.id is not None else str(number)
         if self._ids.add(id_):
             raise RecordError(f"an earlier example has the same id {id_!r}; ids must be unique", "/id")
+        if self._changer is not None:
+            _change_labels(record, self._changer)
         labels = builder.tree.closure(record.labels) if builder.tree.parents else sorted(set(record.labels))
         if record.unknown:
             record.unknown = _unknown_labels(record, labels, builder.tree)
@@ -198,7 +234,10 @@ class _RecordProcessor:
                 raise BadDataError("the file contains a label tree; omit label_tree")
             self._builder.tree = _label_tree(declarations.parents, self._limits)
             self._builder.declare(self._builder.tree.labels)
-        self._builder.declare(declarations.labels)
+            if self._changer is not None:
+                self._changer.use_tree(self._builder.tree.labels)
+        labels = declarations.labels
+        self._builder.declare(labels if self._changer is None else self._changer.apply(labels, count=False))
         self._builder.warnings += declarations.warnings
         self._add_features(declarations.features)
         self._check_limits()
@@ -211,7 +250,8 @@ class _RecordProcessor:
         builder, limits = self._builder, self._limits
         if builder.n_examples > limits.examples:
             raise _limit_exceeded(limits.examples, "examples")
-        if len(builder.label_counts) > limits.labels:
+        n_labels = len(builder.label_counts) if self._changer is None else len(self._changer.counts)
+        if max(n_labels, len(builder.label_counts)) > limits.labels:
             raise _limit_exceeded(limits.labels, "labels")
         if len(self._features) > limits.features:
             raise _limit_exceeded(limits.features, "features")
@@ -235,6 +275,19 @@ class _RecordProcessor:
         if self._n_bad_records == 1:
             return BadDataError(f"1 record cannot be used: {fault}")
         return BadDataError(f"{at_least}{self._n_bad_records:,} records cannot be used; the first: {fault}")
+
+
+def _change_labels(record: Record, changer: LabelChanger) -> None:
+    """Rename, remove and merge the labels of a record.
+
+    A label that applies in one spelling and is unknown in another one applies. In the same spelling, this is
+    a contradiction, which remains.
+    """
+    is_contradictory = not set(record.labels).isdisjoint(record.unknown)
+    record.labels = changer.apply(record.labels)
+    if record.unknown:
+        unknown = changer.apply(record.unknown, count=False)
+        record.unknown = [name for name in unknown if is_contradictory or name not in record.labels]
 
 
 def _unknown_labels(record: Record, labels: list[str], tree: LabelTree) -> list[str]:

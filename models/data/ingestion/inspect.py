@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from models.data.ingestion.ingest import process_file
+from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import open_input_file
@@ -23,6 +24,7 @@ def inspect(
     options: FormatOptionsBase | None = None,
     limits: IngestLimits | None = None,
     max_bad_records: int = 0,
+    changes: LabelChanges | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> DatasetReport:
     """Read and check a file exactly as ingestion does, and report on it.
@@ -34,6 +36,7 @@ def inspect(
         options: options of the format; None means the defaults.
         limits: limits on the content; None means the defaults.
         max_bad_records: number of bad records to skip; one more rejects the file.
+        changes: labels to rename, remove or merge; None keeps them as they are.
         progress: receives the number of bytes read so far.
 
     Raises:
@@ -43,7 +46,9 @@ def inspect(
     limits = limits or IngestLimits()
     with path.open("rb") as stream:
         file = open_input_file(stream, Path(tempfile.gettempdir()), limits, progress)
-        return process_file(file, format, _DiscardSink(), {}, tree, options, limits, max_bad_records)
+        return process_file(
+            file, format, _DiscardSink(), {}, tree, options, limits, max_bad_records, changes
+        ).report
 
 
 class _DiscardSink:

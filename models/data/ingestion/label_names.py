@@ -109,7 +109,7 @@ def label_name_warnings(labels: Sequence[str], parents: Mapping[str, str]) -> It
     if missing:
         yield (
             f"labels that look like missing values: {_listed([quoted(label) for label in missing])}; "
-            "to remove a label, map it to null in rename_labels"
+            "to remove them, list them in remove_labels"
         )
     yield from _separator_warnings([label for label in labels if label not in parents], set(labels))
     openings = [label for label in labels if _has_half_a_pair(label, 0)]

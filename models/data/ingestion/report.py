@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -115,6 +115,15 @@ class ReportBuilder:
         for name in labels:
             self.label_counts[name] += 0
             self._declared.add(name)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Replace the names of labels by new ones, of which none is a label yet."""
+        if names:
+            for counts in (self.label_counts, self._train_counts, self._unknown_counts):
+                renamed = {names.get(name, name): count for name, count in counts.items()}
+                counts.clear()
+                counts.update(renamed)
+            self._declared = {names.get(name, name) for name in self._declared}
 
     def add(self, record: Record, labels: Sequence[str]) -> None:
         """Count one example with its label set."""

@@ -56,10 +56,7 @@ def test_the_warning_about_spellings_names_them_and_the_option() -> None:
 
 def test_labels_that_look_like_missing_values_get_a_warning() -> None:
     assert warnings_on("nan", "None", "billing", "unknown", "other") == [
-        (
-            "labels that look like missing values: 'None', 'nan'; "
-            "to remove a label, map it to null in rename_labels"
-        )
+        ("labels that look like missing values: 'None', 'nan'; to remove them, list them in remove_labels")
     ]
 
 
