@@ -22,7 +22,7 @@ from models.data.readers.registry import FormatOptions
 DatasetFormat = TypeAliasType(
     "DatasetFormat",
     Annotated[
-        Literal["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip"],
+        Literal["jsonl", "csv", "svmlight", "arff", "fasttext", "parquet", "mbox", "eml_zip"],
         Field(description="File format of the content of a data set."),
     ],
 )

@@ -39,7 +39,7 @@ from models.errors import ArtifactError, BadDataError, ParameterError, Unsuitabl
 from models.mail import read_message
 from models.pipeline import Pipeline
 
-READERS = ["jsonl", "csv", "svmlight", "arff", "parquet", "mbox", "eml_zip", "mime", "artifact"]
+READERS = ["jsonl", "csv", "svmlight", "arff", "fasttext", "parquet", "mbox", "eml_zip", "mime", "artifact"]
 
 LIMITS = IngestLimits(
     record_bytes=2**16, examples=5000, labels=2000, features=5000, decompressed_bytes=2**21, zip_members=200
@@ -125,6 +125,8 @@ def check_reader(reader: str, seed: int, folder: Path) -> Outcome:
 
 def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) -> bool:
     labels = {"labels": ["l1", "l2"]} if reader == "arff" and rng.random() < 0.6 else {}
+    if reader == "arff" and rng.random() < 0.3:
+        labels["ignore"] = ["sent", "bag"]
     options: Any = (
         TypeAdapter[Any](FormatOptions).validate_python({"format": reader, **labels})
         if rng.random() < 0.9
@@ -154,7 +156,7 @@ def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) ->
     examples = Examples.concatenate(list(StoredExamples(target).batches()))
     if not report.n_examples == examples.n_examples >= 1:
         raise ReaderFault(f"{report.n_examples} examples reported, {examples.n_examples} stored")
-    if progress[-1] > len(content) and not reader.endswith(("parquet", "zip", "arff")):
+    if progress[-1] > len(content) and not reader.endswith("parquet") and b"PK" not in content[:4]:
         raise ReaderFault(f"{progress[-1]:,} bytes read of {len(content):,}")
     return True
 
@@ -433,7 +435,17 @@ def _csv() -> list[bytes]:
 
 
 def _svmlight() -> list[bytes]:
-    return [b"# comment\n1,2 3:0.5 7:1e-3 # one\n2 1:1 3:-4\n 5:1\n", b"1 2199023255551:1\n0 1:1 1:2\n"]
+    return [
+        b"# comment\n1,2 3:0.5 7:1e-3 # one\n2 1:1 3:-4\n 5:1\n",
+        b"1 2199023255551:1\n0 1:1 1:2\n",
+        b"2 9 3\n0, 2 qid:3 1:1\n+1,1.0 8:2\n",
+        _zip({"d/train.svm": b"1 1:1\n", "d/test.svm": b"2 1:1\n"}),
+    ]
+
+
+def _fasttext() -> list[bytes]:
+    lines = "__label__a __label__b-c some words\nno label\n__label__é text __label__d\n".encode()
+    return [lines, lines.replace(b"\n", b"\r"), _zip({"a.txt": lines, "README.md": b"hello"})]
 
 
 _ARFF = b"""% c
@@ -450,6 +462,18 @@ _ARFF = b"""% c
 _HIERARCHICAL = (
     b"@RELATION r\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE class hierarchical 2,2/1/3,4/6\n@DATA\n1,2@4/6\n"
 )
+_WEKA = rb"""@relation 'r: -C -1'
+@attribute words string
+@attribute sent date 'yyyy'
+@attribute bag relational
+@attribute x numeric
+@end bag
+@attribute l1{0,1}
+@attribute l2{a, 'b c', d}
+@data
+'a\n\u00fc \'b\'','2026','1\n2',1,'b c', {0.5}
+'x','2026','1',?,? % comment
+"""
 _XML = (
     b'<labels xmlns="http://mulan.sourceforge.net/labels">'
     b'<label name="l1"><label name="l2"/></label></labels>'
@@ -457,7 +481,8 @@ _XML = (
 
 
 def _arff() -> list[bytes]:
-    return [_ARFF, _HIERARCHICAL, _zip({"x.arff": _ARFF, "x.xml": _XML}), _zip({"d/x-train.arff": _ARFF})]
+    members = {"d/x-train.arff": _ARFF, "d/x-test.arff": _ARFF}
+    return [_ARFF, _HIERARCHICAL, _WEKA, _zip({"x.arff": _ARFF, "x.xml": _XML}), _zip(members)]
 
 
 def _parquet() -> list[bytes]:
@@ -530,6 +555,7 @@ _VALID_FILES: dict[str, Callable[[], list[bytes]]] = {
     "csv": _csv,
     "svmlight": _svmlight,
     "arff": _arff,
+    "fasttext": _fasttext,
     "parquet": _parquet,
     "mbox": _mbox,
     "eml_zip": _eml_zip,

@@ -14,6 +14,7 @@ from models.data.limits import IngestLimits
 from models.data.readers.detection import detect_format
 from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.options import FormatOptionsBase
+from models.data.readers.reading import read_file, with_random_access
 from models.data.readers.registry import FORMATS
 from models.data.record import Declarations, Item, Record, RecordError, quoted
 from models.data.store import DatasetWriter
@@ -127,22 +128,23 @@ def process_file(
         BadDataError: the file cannot be used.
         ParameterError: the format is unknown, or the options belong to another format.
     """
-    name = detect_format(file) if format is None else format
-    if name not in FORMATS:
-        raise ParameterError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}", "/format")
-    reader = FORMATS[name]
-    options = options or reader.options.model_validate({"format": name})
-    if not isinstance(options, reader.options):
-        raise ParameterError(
-            f"the options belong to another format; submit the options of the format {name}", "/options"
-        )
-    processor = _RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
-    try:
-        processor.process(reader.read(file, options, limits))
-    except BadDataError as error:
-        records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
-        raise BadDataError(str(error), records) from error
-    return processor.result()
+    with with_random_access(file) as opened:
+        name = detect_format(opened, limits) if format is None else format
+        if name not in FORMATS:
+            raise ParameterError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}", "/format")
+        reader = FORMATS[name]
+        options = options or reader.options.model_validate({"format": name})
+        if not isinstance(options, reader.options):
+            raise ParameterError(
+                f"the options belong to another format; submit the options of the format {name}", "/options"
+            )
+        processor = _RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
+        try:
+            processor.process(read_file(opened, name, options, limits))
+        except BadDataError as error:
+            records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
+            raise BadDataError(str(error), records) from error
+        return processor.result()
 
 
 class _RecordProcessor:

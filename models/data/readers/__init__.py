@@ -1,7 +1,8 @@
 """Reads files: one module for each format turns bytes into records and reports bad records by line.
 
-Formats: ``jsonl``, ``csv``, ``parquet``, ``svmlight``, ``arff``, ``mbox`` and ``eml_zip``, as listed in
-``registry``. ``detection`` finds the format from the content.
+Formats: ``jsonl``, ``csv``, ``parquet``, ``svmlight``, ``arff``, ``fasttext``, ``mbox`` and ``eml_zip``, as
+listed in ``registry``. ``detection`` finds the format from the content. ``reading`` reads a file of a format,
+also in a zip.
 
 Shared by the formats:
 
@@ -9,7 +10,8 @@ Shared by the formats:
 - ``lines``: numbered lines. ``table``: rows of named columns. ``zip_archive``: members of a zip.
 - ``values``: ids, splits and labels. ``label_cells`` and ``label_syntax``: labels in one cell.
 - ``options``: base classes of the options of a format.
-- ``arff_syntax`` and ``mulan_xml``: the parts of an ARFF data set.
+- ``zip_members``: which members of a zip are data. ``containers``: files that no reader can use.
+- ``arff_syntax``, ``arff_labels`` and ``mulan_xml``: the parts of an ARFF data set.
 
 ``label_tree`` reads the file of ``child,parent`` lines that defines a label tree.
 """

@@ -1,39 +1,42 @@
-"""Reads ARFF: the multi-label files of Mulan, sparse and dense, and the hierarchical files of Clus.
+"""Reads ARFF: the multi-label files of Mulan and MEKA, sparse and dense, and the hierarchical files of Clus.
 
-Mulan lists the labels in a separate XML file. Either the zip contains this file, or the option ``labels``
-lists the labels. Hierarchical files have an attribute ``hierarchical a,a/b,c``, whose values are class
-paths joined by ``@``.
+Mulan lists the labels in a separate XML file. MEKA states their number in the name of the relation.
+Otherwise, the option ``labels`` lists the labels. Hierarchical files have an attribute
+``hierarchical a,a/b,c``, whose values are class paths joined by ``@``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from models.data.examples import Split
 from models.data.limits import IngestLimits
+from models.data.readers.arff_labels import (
+    LabelAttributes,
+    classes_of,
+    find_attribute,
+    indices_of_meka,
+    read_hierarchy,
+)
 from models.data.readers.arff_syntax import (
     MISSING,
-    NO,
-    YES,
     Attribute,
-    parse_cells,
+    Header,
+    parse_row,
     parse_sparse_cells,
     read_header,
+    split_weight,
+    without_comment,
 )
 from models.data.readers.input_file import InputFile
 from models.data.readers.lines import decode_utf8, numbered_lines
 from models.data.readers.mulan_xml import MulanLabels, read_mulan_xml
 from models.data.readers.options import FormatOptionsBase, Name
-from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
-from models.data.record import Declarations, Item, Items, Record, RecordError, check_name, quoted
+from models.data.readers.values import parse_id
+from models.data.record import Declarations, Items, Record, RecordError, check_name, quoted
 from models.errors import BadDataError, BadRecord
-
-_SPLIT_NAME = re.compile(r"[-_. ](train|test)\.arff$", re.IGNORECASE)
 
 
 class ARFFOptions(FormatOptionsBase):
@@ -41,7 +44,8 @@ class ARFFOptions(FormatOptionsBase):
 
     format: Literal["arff"]
     labels: Annotated[list[Name], Field(min_length=1)] | None = None
-    """The attributes that are labels, if the zip contains no XML file with them."""
+    """The attributes that are labels, if neither an XML file in the zip nor the name of the relation states
+    them. If the values of an attribute are not 0 and 1, each value is a label."""
     id: Name | None = None
     """The attribute with the id."""
     ignore: tuple[Name, ...] = ()
@@ -49,74 +53,16 @@ class ARFFOptions(FormatOptionsBase):
 
 
 def read_arff(file: InputFile, options: ARFFOptions, limits: IngestLimits) -> Items:
-    """Yield the records of an ARFF file, or of a zip with one ARFF file (or train and test) and Mulan's XML.
+    """Yield the records of an ARFF file.
 
     A nominal attribute becomes one feature ``name=value`` for each of its values. If its two values are a yes
     and a no (1 and 0, true and false), it becomes a single feature. If the only attribute that is not a label
-    is a string, it is the text of the document. A missing value (``?``) is read as 0.
+    is a string, it is the text of the document. A missing value (``?``) of a feature is read as 0, and one of
+    a label as unknown. Weights of rows are ignored.
     """
-    if not is_zip(file):
-        yield from _read_file(file, options, limits, _find_labels(options, None))
-        return
-    with open_zip_archive(file, limits) as archive:
-        labels = _find_labels(options, _xml_labels(archive))
-        files = _find_arff_files(archive)
-        for index, split in files:
-            with archive.open(index) as member:
-                prefix = f"{archive.names[index]}: " if len(files) > 1 else ""
-                for item in _read_file(InputFile(member, file.temp_folder), options, limits, labels, prefix):
-                    if isinstance(item, Record):
-                        item.split = split
-                    yield replace(item, reason=prefix + item.reason) if isinstance(item, BadRecord) else item
-
-
-def _find_labels(options: ARFFOptions, xml: MulanLabels | None) -> MulanLabels | None:
-    if options.labels is None:
-        return xml
-    if xml is not None:
-        raise BadDataError("the zip contains an XML file of labels; omit the option labels")
-    return MulanLabels(list(dict.fromkeys(options.labels)), {})
-
-
-def _xml_labels(archive: ZipArchive) -> MulanLabels | None:
-    files = [index for index, name in enumerate(archive.names) if name.lower().endswith(".xml")]
-    if len(files) > 1:
-        raise BadDataError(
-            f"the zip contains {len(files)} XML files; keep only the one that lists the labels"
-        )
-    if not files:
-        return None
-    with archive.open(files[0]) as member:
-        return read_mulan_xml(member)
-
-
-def _find_arff_files(archive: ZipArchive) -> list[tuple[int, Split | None]]:
-    """Return the ARFF files to read: two that are named after their split, else the only one."""
-    files = [index for index, name in enumerate(archive.names) if name.lower().endswith(".arff")]
-    splits: list[tuple[int, Split | None]] = [
-        (index, "train" if match[1].lower() == "train" else "test")
-        for index in files
-        if (match := _SPLIT_NAME.search(archive.names[index]))
-    ]
-    splits.sort(key=lambda item: item[1] != "train")
-    if [split for _, split in splits] == ["train", "test"]:
-        return splits
-    if len(files) == 1:
-        return splits or [(files[0], None)]
-    raise BadDataError(
-        f"the zip contains {len(files)} ARFF files; include one, or two with the names "
-        "NAME-train.arff and NAME-test.arff"
-    )
-
-
-def _read_file(
-    file: InputFile, options: ARFFOptions, limits: IngestLimits, labels: MulanLabels | None, prefix: str = ""
-) -> Iterator[Item]:
+    labels = _listed_labels(file, options)
     lines = numbered_lines(file.stream, limits.record_bytes)
-    try:
-        layout = _Layout(read_header(lines), options, labels, limits)
-    except BadDataError as error:
-        raise BadDataError(prefix + str(error), error.records) from error
+    layout = _Layout(read_header(lines), options, labels, limits)
     yield layout.declarations()
     for item in lines:
         if isinstance(item, BadRecord):
@@ -133,6 +79,22 @@ def _read_file(
     yield layout.final_declarations()
 
 
+def _listed_labels(file: InputFile, options: ARFFOptions) -> MulanLabels | None:
+    """Return the labels that the option or the XML file in the zip lists."""
+    if len(file.companions) > 1:
+        raise BadDataError(
+            f"the zip contains {len(file.companions)} XML files; keep only the one that lists the labels"
+        )
+    if options.labels is not None:
+        if file.companions:
+            raise BadDataError("the zip contains an XML file of labels; omit the option labels")
+        return MulanLabels(list(dict.fromkeys(options.labels)), {})
+    for open_xml in file.companions:
+        with open_xml() as member:
+            return read_mulan_xml(member)
+    return None
+
+
 class _Layout:
     """Assigns a role to every attribute, and reads rows accordingly.
 
@@ -141,38 +103,35 @@ class _Layout:
     """
 
     def __init__(
-        self,
-        attributes: Sequence[Attribute],
-        options: ARFFOptions,
-        labels: MulanLabels | None,
-        limits: IngestLimits,
+        self, header: Header, options: ARFFOptions, labels: MulanLabels | None, limits: IngestLimits
     ) -> None:
-        self._attributes = attributes
+        self._attributes = attributes = header.attributes
         self._limits = limits
         self._n_missing = 0
-        self._index_of = {attribute.name: j for j, attribute in enumerate(attributes)}
-        if len(self._index_of) < len(attributes):
-            raise BadDataError("two attributes have the same name; rename one")
+        self._n_weights = 0
+        self._index_of: dict[str, int] = {}
+        for j, attribute in enumerate(attributes):
+            if self._index_of.setdefault(attribute.name, j) != j:
+                raise BadDataError(f"two attributes have the name {quoted(attribute.name)}; rename one")
         self._id = None if options.id is None else self._find(options.id, "the option id")
         self._hierarchy = self._find_hierarchy()
-        self._label_indices: dict[int, str] = {}
-        self._parents: dict[str, str] = {}
+        self._label_attributes: LabelAttributes | None = None
+        label_indices: list[int] = []
+        self._labels: set[str]
+        self._parents: dict[str, str]
         if self._hierarchy is not None:
             if labels is not None:
                 raise BadDataError(
                     "the file has a hierarchical attribute, which defines the labels; omit the list of labels"
                 )
-            self._labels, self._parents = _classes(attributes[self._hierarchy].values, limits)
-        elif labels is not None:
-            self._label_indices = {self._find(name, "the list of labels"): name for name in labels.names}
-            self._labels, self._parents = set(labels.names), dict(labels.parents)
+            self._labels, self._parents = read_hierarchy(attributes[self._hierarchy].values, limits)
         else:
-            raise BadDataError(
-                "the labels are unknown; upload a zip of this file and its Mulan XML, or list the label "
-                "attributes in the option labels"
-            )
+            label_indices = self._find_labels(header, labels)
+            parents = {} if labels is None else labels.parents
+            self._label_attributes = LabelAttributes(attributes, label_indices, parents, limits)
+            self._labels, self._parents = self._label_attributes.names, self._label_attributes.parents
         ignored = {self._find(name, "the option ignore") for name in options.ignore}
-        others = {self._id, self._hierarchy, *self._label_indices, *ignored}
+        others = {self._id, self._hierarchy, *label_indices, *ignored}
         self._features = {j: a for j, a in enumerate(attributes) if j not in others}
         self._text = self._find_text()
         # A sparse row omits zeros and first values. A first value of a nominal attribute can set a feature.
@@ -183,9 +142,7 @@ class _Layout:
         }
 
     def _find(self, name: str, where: str) -> int:
-        if name not in self._index_of:
-            raise BadDataError(f"{where} names the attribute {quoted(name)}, which does not exist")
-        return self._index_of[name]
+        return find_attribute(name, self._index_of, where)
 
     def _find_hierarchy(self) -> int | None:
         indices = [j for j, attribute in enumerate(self._attributes) if attribute.type == "hierarchical"]
@@ -193,7 +150,24 @@ class _Layout:
             raise BadDataError("the file has more than one hierarchical attribute; keep one")
         return indices[0] if indices else None
 
+    def _find_labels(self, header: Header, labels: MulanLabels | None) -> list[int]:
+        if labels is not None:
+            return [self._find(name, "the list of labels") for name in labels.names]
+        n_labels = header.n_labels_of_meka()
+        if n_labels is not None:
+            return indices_of_meka(n_labels, len(header.attributes))
+        raise BadDataError(
+            "the labels are unknown; upload a zip of this file and its Mulan XML, or list the label "
+            "attributes in the option labels"
+        )
+
     def _find_text(self) -> int | None:
+        for attribute in self._features.values():
+            if attribute.type in {"date", "relational"}:
+                raise BadDataError(
+                    f"the attribute {quoted(attribute.name)} has the type {attribute.type}, which "
+                    "cannot be a feature; name it in the option ignore"
+                )
         strings = [j for j, attribute in self._features.items() if attribute.type == "string"]
         if strings and len(self._features) > 1:
             name = quoted(self._attributes[strings[0]].name)
@@ -205,7 +179,7 @@ class _Layout:
 
     def declarations(self) -> Declarations:
         """Return the labels, features and label tree that the header declares."""
-        attributes = self._features.values() if self._text is None else ()
+        attributes: list[Attribute] = list(self._features.values()) if self._text is None else []
         features = [name for attribute in attributes for name in attribute.feature_names]
         for name in (*features, *self._labels):
             try:
@@ -216,9 +190,14 @@ class _Layout:
 
     def final_declarations(self) -> Declarations:
         """Return the warnings that are known only after the last row."""
-        if not self._n_missing:
-            return Declarations()
-        return Declarations(warnings=[f"missing values (?): {self._n_missing:,}; they were read as 0"])
+        warnings = []
+        if self._n_missing:
+            warnings.append(f"missing values (?): {self._n_missing:,}; they were read as 0")
+        if self._n_weights:
+            warnings.append(
+                f"rows with a weight: {self._n_weights:,}; the weights were ignored; every row counts once"
+            )
+        return Declarations(warnings=warnings)
 
     def record(self, line: str, number: int) -> Record:
         """Return the record of one row, dense or sparse.
@@ -226,28 +205,47 @@ class _Layout:
         Raises:
             RecordError: a cell is invalid; names the attribute.
         """
-        cells = self._sparse_cells(line) if line.startswith("{") else self._dense_cells(line)
-        record = Record(line=number, labels=self._labels_of(cells))
+        try:
+            return self._record(line, number)
+        except RecordError:
+            # A comment at the end of a row is rare. Searching for it only now keeps texts such as 50 % whole.
+            shorter = without_comment(line) if "%" in line else line
+            if shorter == line:
+                raise
+            return self._record(shorter, number)
+
+    def _record(self, line: str, number: int) -> Record:
+        cells, has_weight = self._sparse_cells(line) if line.startswith("{") else self._dense_cells(line)
+        record = Record(line=number, labels=())
+        if self._label_attributes is not None:
+            record.labels, unknown = self._label_attributes.read(cells)
+            if unknown:
+                record.unknown = unknown
+        elif self._hierarchy is not None:
+            record.labels = classes_of(cells.get(self._hierarchy, ""), self._labels)
         if self._id is not None:
-            id_ = cells.get(self._id, "")
+            id_ = cells.get(self._id, MISSING)
             name = self._attributes[self._id].name
-            record.id = check_name(id_, "the id", name, self._limits.name_length)
+            record.id = None if id_ == MISSING else parse_id(id_, name, self._limits)
         if self._text is not None:
             text = cells.get(self._text, MISSING)
             record.text = "" if text == MISSING else text
         else:
-            record.features = self._features_of(cells)
+            record.features, n_missing = self._features_of(cells)
+            self._n_missing += n_missing
+        self._n_weights += has_weight
         return record
 
-    def _dense_cells(self, line: str) -> dict[int, str]:
-        cells = parse_cells(line)
+    def _dense_cells(self, line: str) -> tuple[dict[int, str], bool]:
+        cells, has_weight = parse_row(line, len(self._attributes))
         if len(cells) != len(self._attributes):
             raise RecordError(
                 f"the row has {len(cells)} values, but the header declares {len(self._attributes)} attributes"
             )
-        return dict(enumerate(cells))
+        return dict(enumerate(cells)), has_weight
 
-    def _sparse_cells(self, line: str) -> dict[int, str]:
+    def _sparse_cells(self, line: str) -> tuple[dict[int, str], bool]:
+        line, has_weight = split_weight(line.rstrip(","))
         if not line.endswith("}"):
             raise RecordError("the row has no closing brace")
         cells: dict[int, str] = {}
@@ -259,64 +257,20 @@ class _Layout:
             if index in cells:
                 raise RecordError(f"index {index} occurs twice in the row", self._attributes[index].name)
             cells[index] = cell
-        return cells
+        return cells, has_weight
 
-    def _features_of(self, cells: Mapping[int, str]) -> dict[str, float]:
+    def _features_of(self, cells: Mapping[int, str]) -> tuple[dict[str, float], int]:
+        """Return the features of a row, and the number of missing values."""
+        n_missing = 0
         features = dict(feature for j, feature in self._omitted.items() if j not in cells)
         for j, cell in cells.items():
             attribute = self._features.get(j)
             if attribute is None:
                 continue
             if cell == MISSING:
-                self._n_missing += 1
+                n_missing += 1
                 continue
             name, value = attribute.feature(cell)
             if value:
                 features[name] = value
-        return features
-
-    def _labels_of(self, cells: Mapping[int, str]) -> list[str]:
-        if self._hierarchy is not None:
-            return self._classes_of(cells.get(self._hierarchy, ""))
-        labels = []
-        for j, name in self._label_indices.items():
-            cell = cells[j] if j in cells else self._attributes[j].omitted
-            word = cell.lower()
-            if word in YES:
-                labels.append(name)
-            elif word not in NO:
-                raise RecordError(f"a label must be 0 or 1, not {quoted(cell)}", name)
-        return labels
-
-    def _classes_of(self, cell: str) -> list[str]:
-        paths = [path.strip() for path in cell.split("@")] if cell else []
-        for path in paths:
-            if path not in self._labels:
-                raise RecordError(f"the header does not declare the class {quoted(path)}")
-        return paths
-
-
-def _classes(paths: Sequence[str], limits: IngestLimits) -> tuple[set[str], dict[str, str]]:
-    """Return all classes of a hierarchy, including ancestors, and the parent of each class that has one.
-
-    Every ancestor has a full path as its name, so that a path of n parts takes memory in the order of n². The
-    function therefore checks the length of each path first, and stops at the limit on labels.
-    """
-    classes: set[str] = set()
-    parents: dict[str, str] = {}
-    for path in paths:
-        try:
-            check_name(path, "a class path", "hierarchical", limits.name_length)
-        except RecordError as error:
-            raise BadDataError(f"{quoted(path)}: {error.reason}") from error
-        parts = path.split("/")
-        if not all(parts):
-            raise BadDataError(f"{quoted(path)} is not a class path such as a/b/c")
-        for depth in range(1, len(parts) + 1):
-            name = "/".join(parts[:depth])
-            classes.add(name)
-            if depth > 1:
-                parents[name] = "/".join(parts[: depth - 1])
-        if len(classes) > limits.labels:
-            break
-    return classes, parents
+        return features, n_missing

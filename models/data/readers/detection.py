@@ -1,49 +1,96 @@
-"""Detects the format of a file from its first bytes."""
+"""Detects the format of a file from its first bytes, and the format of a zip from its members."""
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from io import BufferedReader
 from typing import cast
 
-from models.data.readers.input_file import InputFile
-from models.data.readers.lines import BOM, reject_utf16
+from models.data.limits import IngestLimits
+from models.data.readers.containers import reject_foreign_content, reject_office_document
+from models.data.readers.fasttext import LABEL_PREFIX
+from models.data.readers.input_file import InputFile, open_input_file
+from models.data.readers.lines import BOM
 from models.data.readers.registry import FORMATS
-from models.data.readers.zip_archive import is_zip
+from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
+from models.data.readers.zip_members import choose_members, suffix_of
 from models.errors import BadDataError
 
 _ARFF = re.compile(rb"(?:\s*(?:%[^\n]*)?\n)*\s*@relation\b", re.IGNORECASE)
-_SVMLIGHT = re.compile(rb"[^\s:]*(?:[ \t]+\d+:[-+.\deE]+)+[ \t]*(?:#.*)?")
-_ZIP_MEMBER = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
+_SVMLIGHT = re.compile(
+    rb"[^\s:]*(?:,[ \t]+[^\s:]+)*(?:[ \t]+qid:\d+)?(?:[ \t]+\d+:[-+.\deE]+)+[ \t]*(?:#.*)?"
+)
+_EXTREME_CLASSIFICATION_HEAD = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
+_FASTTEXT = re.compile(rb"^" + LABEL_PREFIX.encode() + rb"[^\s,;|]+(?:[ \t]|\r?$)", re.MULTILINE)
 _CSV_DELIMITERS = (b",", b";", b"\t", b"|")
+_MAIL_SUFFIXES = (".eml",)
 
 
-def detect_format(file: InputFile) -> str:
+def detect_format(file: InputFile, limits: IngestLimits) -> str:
     """Return the format of a file. Does not consume any bytes.
 
+    Args:
+        file: the file; seekable if it is a zip.
+        limits: limits on the members of a zip.
+
     Raises:
-        BadDataError: the first bytes match no format.
+        BadDataError: the content matches no format, or is of a kind that no format can read.
     """
+    if not is_zip(file):
+        return _detect(file)
+    try:
+        with open_zip_archive(file, limits) as archive:
+            return _detect_in_zip(archive, file, limits)
+    finally:
+        file.stream.seek(0)
+
+
+def _detect_in_zip(archive: ZipArchive, file: InputFile, limits: IngestLimits) -> str:
+    reject_office_document(archive.names)
+    suffixes = {suffix_of(name) for name in archive.names}
+    formats = [name for name, format_ in FORMATS.items() if not suffixes.isdisjoint(format_.suffixes)]
+    if suffixes.isdisjoint(_MAIL_SUFFIXES):
+        if len(formats) > 1:
+            raise BadDataError(
+                f"the file is a zip archive with files of several formats: {', '.join(formats)}; set format"
+            )
+        return formats[0] if formats else _detect_member(archive, file, limits)
+    return "arff" if "arff" in formats else "eml_zip"
+
+
+def _detect_member(archive: ZipArchive, file: InputFile, limits: IngestLimits) -> str:
+    member = choose_members(archive, ())[0]
+    with archive.open(member.index) as stream:
+        return _detect(open_input_file(stream, file.temp_folder, limits))
+
+
+def _detect(file: InputFile) -> str:
     start = cast("BufferedReader", file.stream).peek(2**16)
-    reject_utf16(start)
-    start = start.removeprefix(BOM)
+    reject_foreign_content(start, None)
     if start.startswith(b"PAR1"):
         return "parquet"
-    if is_zip(file):
-        return "arff" if any(name.lower().endswith(b".arff") for name in _member_names(start)) else "eml_zip"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        start = start[: len(start) // 2 * 2].decode("utf-16", "replace").encode()
+    return _detect_text(start.removeprefix(BOM))
+
+
+def _detect_text(start: bytes) -> str:
     if start.startswith(b"From "):
         return "mbox"
+    if b"\n" not in start:
+        start = start.replace(b"\r", b"\n")
     if _ARFF.match(start):
         return "arff"
     lines = [line for line in start.splitlines() if line.strip() and not line.startswith(b"#")]
     first = lines[0] if lines else b""
-    if first.lstrip().startswith(b"{"):
+    if first.lstrip().startswith((b"{", b"[")):
         return "jsonl"
-    if first.lstrip().startswith(b"["):
-        raise BadDataError("the file looks like a JSON array; write one JSON object per line instead")
-    if _SVMLIGHT.fullmatch(first):
+    if _is_svmlight(lines):
         return "svmlight"
+    if _FASTTEXT.search(start):
+        return "fasttext"
     if any(delimiter in first for delimiter in _CSV_DELIMITERS):
         return "csv"
     raise BadDataError(
@@ -51,7 +98,7 @@ def detect_format(file: InputFile) -> str:
     )
 
 
-def _member_names(start: bytes) -> Iterator[bytes]:
-    """Yield the names of the first members of a zip, read from their local headers."""
-    for header in _ZIP_MEMBER.finditer(start):
-        yield start[header.end() : header.end() + int.from_bytes(header[1], "little")]
+def _is_svmlight(lines: Sequence[bytes]) -> bool:
+    if len(lines) > 1 and _EXTREME_CLASSIFICATION_HEAD.fullmatch(lines[0]):
+        lines = lines[1:]
+    return bool(lines) and _SVMLIGHT.fullmatch(lines[0]) is not None

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,12 @@ class InputFile:
     Attributes:
         stream: its decompressed bytes.
         temp_folder: folder for a temporary copy, for formats that need random access.
+        companions: functions that open further files of the format that are in the same zip.
     """
 
     stream: BinaryIO
     temp_folder: Path
+    companions: Sequence[Callable[[], BinaryIO]] = ()
 
     @contextmanager
     def open_seekable(self) -> Iterator[BinaryIO]:

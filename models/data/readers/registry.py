@@ -13,6 +13,7 @@ from models.data.limits import IngestLimits
 from models.data.readers.arff import ARFFOptions, read_arff
 from models.data.readers.csv import CSVOptions, read_csv
 from models.data.readers.eml_zip import EmlZipOptions, read_eml_zip
+from models.data.readers.fasttext import FastTextOptions, read_fasttext
 from models.data.readers.input_file import InputFile
 from models.data.readers.jsonl import JSONLOptions, read_jsonl
 from models.data.readers.mbox import MboxOptions, read_mbox
@@ -28,6 +29,7 @@ FormatOptions = TypeAliasType(
         | CSVOptions
         | SVMLightOptions
         | ARFFOptions
+        | FastTextOptions
         | ParquetOptions
         | MboxOptions
         | EmlZipOptions,
@@ -44,19 +46,27 @@ class Format:
     Attributes:
         options: the class of its options.
         read: the reader, which yields the records of a file.
+        suffixes: the suffixes of its files, by which a zip with one of them is recognized; none for a format
+            that is itself a zip.
+        companions: the suffixes of files that the reader needs beside the data.
+        is_text: whether its files consist of lines.
     """
 
     options: type[FormatOptionsBase]
     read: Callable[[InputFile, Any, IngestLimits], Items]
+    suffixes: tuple[str, ...]
+    companions: tuple[str, ...] = ()
+    is_text: bool = True
 
 
 FORMATS: dict[str, Format] = {
-    "jsonl": Format(JSONLOptions, read_jsonl),
-    "csv": Format(CSVOptions, read_csv),
-    "svmlight": Format(SVMLightOptions, read_svmlight),
-    "arff": Format(ARFFOptions, read_arff),
-    "parquet": Format(ParquetOptions, read_parquet),
-    "mbox": Format(MboxOptions, read_mbox),
-    "eml_zip": Format(EmlZipOptions, read_eml_zip),
+    "jsonl": Format(JSONLOptions, read_jsonl, (".jsonl", ".ndjson", ".jl", ".json")),
+    "csv": Format(CSVOptions, read_csv, (".csv", ".tsv", ".tab")),
+    "svmlight": Format(SVMLightOptions, read_svmlight, (".svm", ".svmlight", ".libsvm")),
+    "arff": Format(ARFFOptions, read_arff, (".arff",), companions=(".xml",)),
+    "fasttext": Format(FastTextOptions, read_fasttext, (".fasttext", ".ft")),
+    "parquet": Format(ParquetOptions, read_parquet, (".parquet", ".pq"), is_text=False),
+    "mbox": Format(MboxOptions, read_mbox, (".mbox", ".mbx")),
+    "eml_zip": Format(EmlZipOptions, read_eml_zip, (), is_text=False),
 }
 """The formats by their names in the HTTP API."""

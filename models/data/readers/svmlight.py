@@ -18,6 +18,9 @@ from models.errors import BadDataError, BadRecord
 
 _MAX_INDEX = 2**31 - 1
 _TOKEN = re.compile(rb"\S+")
+_HEAD = re.compile(rb"\s*(\d{1,12})\s+\d{1,12}\s+\d{1,12}\s*")
+_DECIMAL = re.compile(rb"[+-]?\d{1,15}\.\d{0,40}(?:[eE][+-]?\d{1,2})?")
+_QUERY = b"qid:"
 
 
 class SVMLightOptions(FormatOptionsBase):
@@ -38,11 +41,14 @@ def read_svmlight(file: InputFile, options: SVMLightOptions, limits: IngestLimit
     """Yield the records of a multi-label svmlight file.
 
     Indices can be in any order, but must not occur twice in a line. Empty lines and comments are skipped. The
-    line of a document without a label begins with white space or with its first feature.
+    line of a document without a label begins with white space or with its first feature. A query (``qid:7``)
+    is ignored. The first line may state the numbers of examples, features and labels, as in the files of the
+    extreme classification repository.
     """
-    labels = _NameTable(options.label_names, options.first_label, "label", limits)
-    features = _NameTable(options.feature_names, options.first_feature, "feature", limits)
+    reader = _LineReader(options, limits)
     yield Declarations(labels=options.label_names or (), features=options.feature_names or ())
+    n_announced: int | None = None
+    n_lines = 0
     for item in numbered_lines(file.stream, limits.record_bytes):
         if isinstance(item, BadRecord):
             yield item
@@ -51,19 +57,64 @@ def read_svmlight(file: InputFile, options: SVMLightOptions, limits: IngestLimit
         line = line.partition(b"#")[0]
         if not line or line.isspace():
             continue
+        n_lines += 1
+        if n_lines == 1 and (head := _HEAD.fullmatch(line)):
+            n_announced = int(head[1])
+            continue
         try:
-            yield _record(line, number, labels, features)
+            yield reader.record(line, number)
         except RecordError as error:
             yield error.at_line(number)
+    warnings = reader.warnings()
+    if n_announced is not None and n_announced != n_lines - 1:
+        warnings.append(
+            f"the first line announces {n_announced:,} examples, but the file has {n_lines - 1:,} lines with "
+            "labels or features; check that the file is complete"
+        )
+    yield Declarations(warnings=warnings)
 
 
-def _record(line: bytes, number: int, labels: _NameTable, features: _NameTable) -> Record:
-    tokens = line.split()
-    has_labels = not line[:1].isspace() and b":" not in tokens[0]
-    record = Record(line=number, labels=_parse_labels(tokens[0], labels) if has_labels else [])
-    pairs = tokens[1:] if has_labels else tokens
-    record.features = _parse_fast(line, pairs, features) or _parse_strict(line, pairs, features)
-    return record
+class _LineReader:
+    """Reads lines, and counts what a warning must state."""
+
+    def __init__(self, options: SVMLightOptions, limits: IngestLimits) -> None:
+        self._labels = _NameTable(options.label_names, options.first_label, "label", limits)
+        self._features = _NameTable(options.feature_names, options.first_feature, "feature", limits)
+        self._n_queries = 0
+
+    def record(self, line: bytes, number: int) -> Record:
+        """Return the record of a line.
+
+        Raises:
+            RecordError: a label or a pair is invalid; names the column.
+        """
+        tokens = line.split()
+        has_labels = not line[:1].isspace() and b":" not in tokens[0]
+        labels = _parse_labels(tokens[0], self._labels) if has_labels else []
+        pairs = tokens[1:] if has_labels else tokens
+        if pairs and pairs[0].startswith(_QUERY):
+            self._n_queries += 1
+            pairs = pairs[1:]
+        features = _parse_fast(line, pairs, self._features)
+        if features is None:
+            if has_labels and pairs and b":" not in pairs[0]:
+                more = _more_labels(line, tokens)
+                labels += _parse_labels(b",".join(more), self._labels)
+                pairs = pairs[len(more) :]
+            features = _parse_strict(line, pairs, self._features)
+        return Record(line=number, labels=labels, features=features)
+
+    def warnings(self) -> list[str]:
+        """Return the warnings about all lines so far."""
+        warnings = []
+        if self._n_queries:
+            warnings.append(f"lines with a query (qid): {self._n_queries:,}; the queries were ignored")
+        if set(self._labels.known.values()) == {"-1", "1"}:
+            warnings.append(
+                "the labels are 1 and -1, as in a file with two classes; they were read as two labels; "
+                "if -1 means that the label does not apply, delete -1 from the beginning of each line"
+            )
+        return warnings
 
 
 def _parse_fast(line: bytes, pairs: Sequence[bytes], features: _NameTable) -> dict[str, float] | None:
@@ -77,6 +128,27 @@ def _parse_fast(line: bytes, pairs: Sequence[bytes], features: _NameTable) -> di
     return values if is_valid else None
 
 
+def _more_labels(line: bytes, tokens: Sequence[bytes]) -> list[bytes]:
+    """Return the labels after the first token, in a line with white space after the commas.
+
+    Raises:
+        RecordError: a token without a colon is not separated by a comma from the label before it.
+    """
+    labels: list[bytes] = []
+    for position, token in enumerate(tokens[1:], 1):
+        if b":" in token:
+            break
+        if not tokens[position - 1].endswith(b",") and not token.startswith(b","):
+            raise _error_at(
+                line,
+                position,
+                token,
+                "a feature needs a colon, as in 2:1, and a label a comma before it, as in 0,2",
+            )
+        labels.append(token)
+    return labels
+
+
 def _parse_strict(line: bytes, pairs: Sequence[bytes], features: _NameTable) -> dict[str, float]:
     """Return the features of a line.
 
@@ -87,16 +159,41 @@ def _parse_strict(line: bytes, pairs: Sequence[bytes], features: _NameTable) -> 
     for position, pair in enumerate(pairs):
         index, colon, value = pair.partition(b":")
         try:
+            if not colon and position == 0 and line[:1].isspace():
+                raise RecordError(
+                    "a feature needs a colon, as in 2:1; if this is a label, delete the white space at the "
+                    "beginning of the line"
+                )
             name = features.name_of(index)
             values[name] = _parse_value(value if colon else b"", name, values)
         except RecordError as error:
-            column = list(_TOKEN.finditer(line))[position - len(pairs)].start() + 1
-            raise RecordError(f"column {column}: {quoted(pair.decode('latin-1'))}: {error.reason}") from error
+            raise _error_at(line, position - len(pairs), pair, error.reason) from error
     return values
+
+
+def _error_at(line: bytes, position: int, token: bytes, reason: str) -> RecordError:
+    column = list(_TOKEN.finditer(line))[position].start() + 1
+    return RecordError(f"column {column}: {quoted(token.decode('latin-1'))}: {reason}")
 
 
 def _parse_labels(token: bytes, labels: _NameTable) -> list[str]:
     return [labels.name_of(part) for part in token.split(b",") if part]
+
+
+def _plain_number(text: bytes) -> bytes:
+    """Return a label without what makes a difference only in writing: ``+1`` and ``1.0`` are ``1``.
+
+    Raises:
+        RecordError: the label is a fraction.
+    """
+    if not _DECIMAL.fullmatch(text):
+        return text.removeprefix(b"+") if text[1:].isdigit() else text
+    value = float(text)
+    if not value.is_integer():
+        raise RecordError(
+            f"the label {quoted(text.decode())} is a fraction; a label must be a whole number or a name"
+        )
+    return b"%d" % value
 
 
 def _parse_value(text: bytes, name: str, values: Mapping[str, float]) -> float:
@@ -145,6 +242,8 @@ class _NameTable:
         return name
 
     def _look_up(self, text: bytes) -> str:
+        if self._what == "label":
+            text = _plain_number(text)
         if self._what == "label" and self._names is None:
             return check_name(decode_utf8(text), "a label", "labels", self._limits.name_length)
         if not text.isdigit():

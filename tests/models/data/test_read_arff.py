@@ -132,6 +132,108 @@ def test_texts_and_ids(tmp_path: Path) -> None:
     assert list(examples.ids) == ["1", "2"]
 
 
+def test_strings_have_the_escapes_of_weka(tmp_path: Path) -> None:
+    head = "@relation r\n@attribute words string\n@attribute l {0,1}\n@data\n"
+    cell = r"'one\n\ttwo \\ \'x\' \"y\" 50\% \u00fc\u001e \ud83d\ude00 \101 \q'"
+    _, examples = read(head + cell + ",1\nC:\\new,0\n", tmp_path, labels=["l"])
+    text = "one\n\ttwo \\ 'x' \"y\" 50% ü\x1e 😀 A q"
+    assert list(examples.documents) == [text, "C:\\new"]  # type: ignore[arg-type]
+
+
+def test_the_space_before_nominal_values_may_be_missing(tmp_path: Path) -> None:
+    head = (
+        "@relation r\n@attribute c1{0,1}\n@attribute 'c 2'{ a, string b }\n@attribute c3{0, 1} % comment\n"
+        "@ATTRIBUTE x{y} REAL\n@attribute i Integer\n@data\n"
+    )
+    _, examples = read(head + "1,'string b',0,2,3\n", tmp_path, labels=["c1"])
+    assert list(examples.labels) == [("c1",)]
+    assert values(examples, 0) == {"c 2=string b": 1, "x{y}": 2, "i": 3}
+
+
+def test_dates_and_relational_attributes_can_be_ignored(tmp_path: Path) -> None:
+    content = (
+        "@relation r\n@attribute l {0,1}\n@attribute bag relational\n  @attribute x numeric\n"
+        "  @attribute inner relational\n    @attribute y numeric\n  @end inner\n@end bag\n"
+        "@attribute sent date 'yyyy-MM-dd HH:mm'\n@attribute f numeric\n@data\n"
+        "1,'1,\\'2\\n3\\'\\n4,?',\"2026-01-01 00:00\",3\n0,'4','2026-01-02 00:00',5\n"
+    )
+    _, examples = read(content, tmp_path, labels=["l"], ignore=["bag", "sent"])
+    assert [values(examples, row) for row in (0, 1)] == [{"f": 3}, {"f": 5}]
+    assert list(examples.labels) == [("l",), ()]
+    with pytest.raises(BadDataError, match=r"'bag' has the type relational, .* name it in the option ignore"):
+        read(content, tmp_path, labels=["l"], ignore=["sent"])
+
+
+@pytest.mark.parametrize(
+    ("relation", "labels"),
+    [
+        ("'toy: -C -2'", [("c",), ("d",)]),
+        ("'a: b:-V -C 2 -split-percentage 66'", [("a",), ("a", "b")]),
+        ('"toy: -x -C +1"', [("a",), ("a",)]),
+    ],
+)
+def test_the_name_of_the_relation_states_the_labels_in_files_of_meka(
+    relation: str, labels: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    names = "".join(f"@attribute {name} {{0,1}}\n" for name in "abcd")
+    content = f"@relation {relation}\n{names}@data\n1,0,1,0\n1,1,0,1\n"
+    _, examples = read(content, tmp_path)
+    assert list(examples.labels) == labels
+    _, examples = read(content, tmp_path, labels=["d"])
+    assert list(examples.labels) == [(), ("d",)]
+
+
+def test_the_values_of_a_class_attribute_are_labels(tmp_path: Path) -> None:
+    head = "@relation r\n@attribute words string\n@attribute class {sport,'world news'}\n"
+    rows = "@data\n'a goal',sport\n'war, again','world news'\nnone,?\n"
+    report, examples = read(head + rows, tmp_path, labels=["class"])
+    assert list(examples.labels) == [("sport",), ("world news",), ()]
+    assert list(examples.unknown) == [(), (), ("sport", "world news")]
+    assert report.label_counts == {"sport": 1, "world news": 1}
+    with pytest.raises(BadDataError, match="line 5, class: 'opera' is not a value that the header declares"):
+        read(head + "@data\na,opera\n", tmp_path, labels=["class"])
+    two = head + "@attribute urgent {0,1}\n@attribute tone {kind,rude}\n@data\na,sport,1,rude\n"
+    _, examples = read(two, tmp_path, labels=["class", "urgent", "tone"])
+    assert list(examples.labels) == [("class=sport", "tone=rude", "urgent")]
+
+
+def test_a_string_attribute_can_list_the_labels(tmp_path: Path) -> None:
+    head = "@relation r\n@attribute words string\n@attribute tags string\n@data\n"
+    _, examples = read(head + "a,'x, y'\nb,\"['x']\"\nc,?\n", tmp_path, labels=["tags"])
+    assert list(examples.labels) == [("x", "y"), ("x",), ()]
+
+
+def test_a_missing_label_is_unknown(tmp_path: Path) -> None:
+    _, examples = read(HEADER + "1,0,red,NO,?,1\n{0 2, 5 ?}\n", tmp_path, labels=LABELS)
+    assert list(examples.labels) == [("l, 2",), ()]
+    assert list(examples.unknown) == [("l1",), ("l, 2",)]
+
+
+def test_rows_may_have_what_weka_accepts(tmp_path: Path) -> None:
+    content = HEADER.replace("colour {", "colour{")
+    rows = [
+        "1.5,0,'dark green',NO,1,0,",
+        "1.5,0,'dark green',NO,1,0, {2.5}",
+        "1.5,0,'dark green',NO,1,0 % a comment, with 'quotes",
+        "1.5,0,'dark green',NO,1,0,{2} % a comment",
+        "{0 1.5, 2 'dark green', 3 NO, 4 1,}",
+        "{0 1.5, 2 'dark green', 3 NO, 4 1}, {0.5}",
+        "{0 1.5, 2 'dark green', 3 NO, 4 1} % a comment",
+    ]
+    report, examples = read(content + "\n".join(rows) + "\n1.5 0 red\tNO  1 0\n", tmp_path, labels=LABELS)
+    for row in range(len(rows)):
+        assert values(examples, row) == {"height": 1.5, "colour=dark green": 1}, rows[row]
+    assert values(examples, len(rows)) == {"height": 1.5, "colour=red": 1}
+    assert set(examples.labels) == {("l1",)}
+    assert "rows with a weight: 3; the weights were ignored; every row counts once" in report.warnings
+
+
+def test_a_percent_sign_in_a_text_is_no_comment(tmp_path: Path) -> None:
+    head = "@relation r\n@attribute l {0,1}\n@attribute words string\n@data\n"
+    _, examples = read(head + "1,50 % off\n0,'a % b' % comment\n", tmp_path, labels=["l"])
+    assert list(examples.documents) == ["50 % off", "a % b"]  # type: ignore[arg-type]
+
+
 HIERARCHICAL = """@RELATION r
 @ATTRIBUTE a NUMERIC
 @ATTRIBUTE class hierarchical 2,2/1/3,4/6
@@ -167,7 +269,6 @@ BAD_ROWS = {
     "overflow": ("1e999,0,red,NO,0,0", "height", "not a finite number"),
     "not a value": ("1,0,blue,NO,0,0", "colour", "'blue' is not a value that the header declares"),
     "label": ("1,0,red,NO,2,0", "l1", "a label must be 0 or 1, not '2'"),
-    "label missing": ("1,0,red,NO,?,0", "l1", "not '?'"),
     "open quote": ("1,0,'red,NO,0,0", None, "invalid quotes"),
     "open brace": ("{0 1", None, "no closing brace"),
     "no value": ("{0}", None, "'0' is not an index and a value"),
@@ -202,19 +303,30 @@ def test_a_row_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
         ("@attribute x\n", {}, "line 1: an attribute needs a name and a type"),
         ("@attribute x {a,b\n", {}, "line 1: attribute 'x': the list of values has no closing brace"),
         ("@attribute x {a,'b}\n", {}, "line 1: invalid quotes"),
-        ("@attribute d date yyyy\n@data\n", {}, "'d': the type 'date' is not supported"),
+        ("@attribute d dat yyyy\n@data\n", {}, "'d': the type 'dat' is not supported"),
+        (
+            "@attribute d DATE yyyy\n@attribute l {0,1}\n@data\n",
+            {"labels": ["l"]},
+            "'d' has the type date, which cannot be a feature; name it in the option ignore",
+        ),
+        ("@attribute d date\n@data\n", {"labels": ["d"]}, "'d' has the type date and cannot be a label"),
         (b"@attribute \xff numeric\n@data\n", {}, "line 1: column 12: byte 0xff"),
-        ("@attribute a numeric\n@attribute a numeric\n@data\n", {"labels": ["a"]}, "the same name"),
-        (HEADER, {}, "the labels are unknown"),
+        (
+            "@attribute a numeric\n@attribute a numeric\n@data\n",
+            {"labels": ["a"]},
+            "two attributes have the name 'a'",
+        ),
+        (HEADER.replace("-C 2", "x"), {}, "the labels are unknown"),
+        (HEADER.replace("-C 2", "-C 6"), {}, r"states 6 labels \(-C 6\), but the file has 6 attributes"),
         (HEADER, {"labels": ["l1", "l3"]}, "the list of labels names the attribute 'l3'"),
         (HEADER, {"labels": LABELS, "id": "key"}, "the option id names the attribute 'key'"),
         (HEADER, {"labels": LABELS}, "contains no examples"),
         ("@attribute c hierarchical a//b\n@data\n", {}, "'a//b' is not a class path"),
         (make_zip(a__arff=HEADER, a__xml=XML), {"labels": LABELS}, "omit the option labels"),
-        (make_zip(a__arff=HEADER, b__arff=HEADER, a__xml=XML), {}, "the zip contains 2 ARFF files"),
+        (make_zip(a__arff=HEADER, b__arff=HEADER, a__xml=XML), {}, "a zip archive with 2 files of data"),
         (make_zip(a__arff=HEADER, a__xml=XML, b__xml=XML), {}, "the zip contains 2 XML files"),
         (make_zip(a__arff=HEADER, a__xml=b"<labels>"), {}, "the XML file of labels cannot be read"),
-        (make_zip(a__xml=XML), {}, "the zip contains 0 ARFF files"),
+        (make_zip(a__xml=XML), {}, "a zip archive without a file that ends in .arff"),
     ],
 )
 def test_unusable_files_are_rejected(

@@ -65,8 +65,12 @@ BAD_LINES = {
     "huge": (b"1 2147483648:1", "column 3: .*at most 2,147,483,647"),
     "gigantic": (b"1 " + b"9" * 5000 + b":1", "column 3: .*at most"),
     "negative": (b"1 -1:1", "column 3: '-1:1': the feature must be a whole number"),
-    "word": (b"1 qid:1", "column 3: 'qid:1': the feature must be a whole number"),
+    "word": (b"1 id:1", "column 3: 'id:1': the feature must be a whole number"),
+    "a query that is not first": (b"1 2:1 qid:1", "column 7: 'qid:1': the feature must be a whole number"),
     "no colon": (b"1 2:1 3", "column 7: '3': the value after the colon must be a finite number"),
+    "no colon or comma": (b"1 2 3:1", "column 3: '2': a feature needs a colon, .* a label a comma before it"),
+    "label after white space": (b" 1 2:1", "column 2: '1': .* delete the white space at the beginning"),
+    "fraction": (b"0.73 2:1", "the label '0.73' is a fraction"),
     "no value": (b"1 2:", "column 3: '2:': the value"),
     "not a number": (b"1  2:x", "column 4: '2:x': the value"),
     "nan": (b"1 2:nan", "column 3: '2:nan': the value"),
@@ -92,7 +96,7 @@ def test_a_bad_line_is_reported_by_line_column_and_reason(case: str, known: byte
     ("line", "reason"),
     [
         (b"2 1:1", "label 2 has no name; the option label_names covers 0 to 1"),
-        (b"+1 1:1", r"the label must be a whole number, not '\+1'"),
+        (b"x 1:1", r"the label must be a whole number, not 'x'"),
         (b"1 0:1", "column 3: '0:1': feature 0 has no name; the option feature_names covers 1 to 2"),
         (b"1 3:1", "feature 3 has no name"),
     ],
@@ -100,6 +104,47 @@ def test_a_bad_line_is_reported_by_line_column_and_reason(case: str, known: byte
 def test_numbers_without_a_name_are_rejected(line: bytes, reason: str, tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match=reason):
         read(line, tmp_path, label_names=["x", "y"], feature_names=["a", "b"])
+
+
+def test_white_space_after_a_comma_between_labels_is_accepted(tmp_path: Path) -> None:
+    _, examples, rows = read(b"0, 2 1:0.5\n0 , 2,\t3 1:1\n0,_1\n", tmp_path)
+    assert list(examples.labels) == [("0", "2"), ("0", "2", "3"), ("0", "_1")]
+    np.testing.assert_array_equal(rows.matrix.toarray(), [[0.5], [1], [0]])
+
+
+def test_a_whole_number_is_one_label_however_it_is_written(tmp_path: Path) -> None:
+    content = b"1 1:1\n1.0 1:1\n+1 1:1\n1.000e+00 1:1\n-1.0 1:1\n007,a.5,2e3 1:1\n"
+    report, _, _ = read(content, tmp_path)
+    assert report.label_counts == {"-1": 1, "007": 1, "1": 4, "2e3": 1, "a.5": 1}
+    report, _, _ = read(content.rpartition(b"-1.0")[0], tmp_path, label_names=["zero", "one"])
+    assert report.label_counts == {"one": 4, "zero": 0}
+
+
+def test_queries_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    report, examples, rows = read(b"0,1 qid:7 1:0.5\n1 qid:7 2:1\nqid:8 2:4\n1 qid:9\n", tmp_path)
+    assert list(examples.labels) == [("0", "1"), ("1",), (), ("1",)]
+    np.testing.assert_array_equal(rows.matrix.toarray(), [[0.5, 0], [0, 1], [0, 4], [0, 0]])
+    assert report.warnings[:1] == ["lines with a query (qid): 4; the queries were ignored"]
+
+
+def test_the_first_line_can_announce_the_numbers_of_examples_features_and_labels(tmp_path: Path) -> None:
+    report, examples, rows = read(b"2 5 3\n0,1 0:0.5 4:1\n2 1:1\n", tmp_path)
+    assert list(examples.labels) == [("0", "1"), ("2",)]
+    assert list(rows.names) == ["0", "1", "4"]
+    assert not any("announces" in warning for warning in report.warnings)
+    report, examples, _ = read(b"# c\n3 5 3\n0,1 0:0.5\n 1:1\n", tmp_path)
+    assert list(examples.labels) == [("0", "1"), ()]
+    assert report.warnings[0].startswith("the first line announces 3 examples, but the file has 2 lines")
+    with pytest.raises(BadDataError, match="line 2: column 3: '5': a feature needs a colon"):
+        read(b"0,1 0:0.5\n2 5 3\n", tmp_path)
+
+
+def test_files_with_two_classes_get_a_warning(tmp_path: Path) -> None:
+    report, _, _ = read(b"-1 1:1\n+1 2:1\n", tmp_path)
+    assert report.label_counts == {"-1": 1, "1": 1}
+    assert report.warnings[0].startswith("the labels are 1 and -1, as in a file with two classes")
+    report, _, _ = read(b"-1,2 1:1\n+1 2:1\n", tmp_path)
+    assert not any("two classes" in warning for warning in report.warnings)
 
 
 def test_a_file_without_examples_is_rejected(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""Recognizes files that no reader can use, such as spreadsheets and archives, by their bytes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+
+from models.errors import BadDataError
+
+_TAR_MAGIC = slice(257, 262)
+_ZLIB_HEADERS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_HTML = re.compile(rb"\s*(?:<!--[^>]{0,1000}-->\s*)?<(?:!doctype html|html)\b", re.IGNORECASE)
+_FRAME = "write it to Parquet, CSV or JSON Lines"
+_UNPACK = "extract it, and upload the file with the data, or a zip of it"
+
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF-", "a PDF document", "export the data as CSV or JSON Lines"),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "an old Excel, Word or Outlook file (.xls, .doc, .msg)",
+        "save a table as CSV, and upload messages in a zip",
+    ),
+    (b"PK\x05\x06", "an empty zip archive", "add the file with the data"),
+    (b"PK\x07\x08", "one part of a zip archive in several parts", "create a single zip"),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (b"\xfd7zXZ\x00", "a file that is compressed with xz", "compress it with gzip or zstd"),
+    (b"ARROW1", "an Arrow (Feather) file", "write it to Parquet"),
+    (b"Obj\x01", "an Avro file", _FRAME),
+    (b"SQLite format 3\x00", "an SQLite database", "export the table as CSV"),
+    (b"\x89HDF\r\n", "an HDF5 file", _FRAME),
+    (b"\x93NUMPY", "a NumPy array", _FRAME),
+    (b"!BDN", "an Outlook data file (.pst)", "convert it to mailboxes, for example with readpst"),
+    (b"{\\rtf", "an RTF document", "export the data as CSV or JSON Lines"),
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "a pointer of Git LFS, not the file itself",
+        "run git lfs pull, and upload the file",
+    ),
+)
+_BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
+_PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95|[c(}\]])", re.DOTALL)
+_OFFICE: tuple[tuple[str, str], ...] = (
+    ("xl/", "an Excel workbook (.xlsx)"),
+    ("word/", "a Word document (.docx)"),
+    ("ppt/", "a PowerPoint presentation (.pptx)"),
+)
+_SAVE_AS_CSV = "open it, and save the sheet with the data as CSV in UTF-8"
+
+
+def reject_foreign_content(start: bytes, format_: str | None) -> None:
+    """Check that a file is not of a kind that Covey cannot read, or that only another format can.
+
+    Args:
+        start: the first bytes of the file, decompressed.
+        format_: the name of the format that the user states; None if the format is to be detected.
+
+    Raises:
+        BadDataError: names what the file is, and what to do.
+    """
+    for magic, what, remedy in _MAGIC:
+        if start.startswith(magic):
+            raise BadDataError(f"the file is {what}; {remedy}")
+    if _BZIP2.match(start):
+        raise BadDataError("the file is compressed with bzip2; compress it with gzip or zstd instead")
+    if start[_TAR_MAGIC] == b"ustar":
+        raise BadDataError(f"the file is a tar archive; {_UNPACK}")
+    if _PICKLE.match(start):
+        raise BadDataError(f"the file is a Python pickle, which can run code; {_FRAME}")
+    if _is_docbin(start):
+        raise BadDataError(
+            "the file is a DocBin of spaCy; write one line of JSON for each document instead: "
+            'json.dumps({"text": doc.text, "cats": doc.cats})'
+        )
+    if format_ not in {None, "parquet"} and start.startswith(b"PAR1"):
+        raise BadDataError("the file is a Parquet file; set the format to parquet")
+    if format_ != "mbox" and _HTML.match(start):
+        raise BadDataError(
+            "the file is a web page (HTML), not the data; the download probably needs a login or a click"
+        )
+
+
+def reject_office_document(names: Sequence[str]) -> None:
+    """Check that the members of a zip are not those of an office document.
+
+    Raises:
+        BadDataError: names what the file is, and what to do.
+    """
+    if "[Content_Types].xml" in names:
+        for prefix, what in _OFFICE:
+            if any(name.startswith(prefix) for name in names):
+                raise BadDataError(f"the file is {what}; {_SAVE_AS_CSV}")
+    if "mimetype" in names and "content.xml" in names:
+        raise BadDataError(f"the file is an OpenDocument spreadsheet or text (.ods, .odt); {_SAVE_AS_CSV}")
+    if "Index/Document.iwa" in names:
+        raise BadDataError(f"the file is a document of Apple Numbers or Pages; {_SAVE_AS_CSV}")
+
+
+def _is_docbin(start: bytes) -> bool:
+    """Return whether the bytes are the beginning of a DocBin: a msgpack map, compressed with zlib."""
+    if not start.startswith(_ZLIB_HEADERS):
+        return False
+    try:
+        head = zlib.decompressobj().decompress(start[:4096], 64)
+    except zlib.error:
+        return False
+    return b"\xa7version" in head[:12] or b"\xa5attrs" in head[:12]
