@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -25,8 +26,9 @@ _MAX_PAIRS = 3
 class Duplicates:
     """Counts of documents that are equal: the same characters, or the same feature values.
 
-    Raw messages are equal if their senders, subjects and bodies are. Copies of a message differ in the other
-    header fields, of which a learner sees nothing.
+    Raw messages are equal if their bodies and the header fields From, To, Subject, Content-Type and
+    Content-Transfer-Encoding are. Copies of a message differ in other header fields, of which a learner sees
+    nothing.
 
     Attributes:
         n_duplicates: documents that are equal to an earlier one.
@@ -98,18 +100,20 @@ class DuplicateFinder:
         )
 
 
-def _message_key(raw: bytes) -> int:
-    """Return a hash of the sender, the subject and the body of a raw message.
+_FIELDS: Final = (b"\nfrom:", b"\nto:", b"\nsubject:", b"\ncontent-type:", b"\ncontent-transfer-encoding:")
 
-    This takes a small part of the time that parsing the message would.
-    """
+
+def _message_key(raw: bytes) -> int:
+    """Return a hash of what a learner sees of a raw message, much faster than by parsing it."""
     if b"\r\n" in raw:
         raw = raw.replace(b"\r\n", b"\n")
+    raw = raw.rstrip(b"\n")
     end = raw.find(b"\n\n")
-    head = b"\n" + (raw if end < 0 else raw[:end])
-    body = b"" if end < 0 else raw[end:].rstrip(b"\n")
+    if end < 0:
+        return hash(raw)
+    head = b"\n" + raw[:end]
     lowered = head.lower()
-    return hash((_field(head, lowered, b"\nfrom:"), _field(head, lowered, b"\nsubject:"), body))
+    return hash((raw[end:], *(_field(head, lowered, start) for start in _FIELDS)))
 
 
 def _field(head: bytes, lowered: bytes, start: bytes) -> bytes:

@@ -150,4 +150,6 @@ def test_a_zip_of_raw_messages(tmp_path: Path) -> None:
     report = ingest(out, None, tmp_path / "set.parquet")
     assert report.kind == "email"
     assert report.n_examples == len(contents)
-    assert report.n_duplicates == 0
+    assert (
+        report.n_duplicates == 11
+    )  # they differ only in line ends and fields of which a learner sees nothing
