@@ -196,6 +196,14 @@ ENTRIES: Mapping[str, CatalogEntry] = {
 }
 
 
+_SEPARATE_LEARNERS = sorted(
+    algorithm
+    for algorithm, entry in ENTRIES.items()
+    if entry.learner.parameters.model_validate({"algorithm": algorithm}).trains_labels_separately()
+)
+"""The learners that accept unknown labels with their default parameters."""
+
+
 class DecisionDescription(BaseModel):
     """The valid decision rules of a learner with certain parameters."""
 
@@ -279,6 +287,22 @@ def check_features(features: FeaturesConfig, learner: Learner | LearnerParameter
         raise ParameterError(
             f"{_algorithm(learner)} does not support local selection; use the policy round_robin or max",
             "/features/selection/policy",
+        )
+
+
+def check_unknown_labels(learner: Learner | LearnerParameters) -> None:
+    """Check that a learner can be trained on examples with unknown labels.
+
+    Raises:
+        ParameterError: it trains all labels together (pointer ``/learner/algorithm``).
+    """
+    parameters = learner.validated_parameters() if isinstance(learner, Learner) else learner
+    if not parameters.trains_labels_separately():
+        raise ParameterError(
+            f"labels of some training examples are unknown, and {_algorithm(learner)} trains all labels "
+            "together, so it cannot leave out an example for one label; use one of "
+            f"{', '.join(_SEPARATE_LEARNERS)}, or state for each example whether the label applies",
+            "/learner/algorithm",
         )
 
 

@@ -13,10 +13,11 @@ from models.arrays import Floats, Labels
 from models.data.examples import Examples
 from models.data.record import quoted
 from models.data.store import StoredExamples
-from models.labels.indicator_matrix import indicator_matrix
+from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.confusion import co_errors
 from models.measures.evaluation import Evaluation
 from models.measures.histograms import score_histograms
+from models.measures.unknown import without_unknown
 from models.measures.worst import worst_examples
 from models.pipeline import Explanation, Pipeline
 
@@ -40,15 +41,19 @@ def evaluate_part(
         the measures, and the content of a ``PartEvaluation`` as JSON.
     """
     scores = _scores(pipeline, part, on_batch)
-    label_sets = part.label_sets()
-    evaluation = pipeline.evaluate_scores(label_sets, scores)
-    Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
-    predicted = pipeline.decide(scores)
+    label_sets, unknown_sets = part.label_sets(), part.unknown_sets()
+    evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets)
     labels = pipeline.labels_
+    Y = indicator_matrix(label_sets, labels, pipeline.tree_)
+    unknown = unknown_matrix(unknown_sets, Y, labels, pipeline.tree_)
+    predicted = pipeline.decide(scores)
+    histograms = score_histograms(Y, scores, labels, unknown)
+    if unknown is not None:
+        predicted, scores = without_unknown(predicted, scores, unknown)
     content: dict[str, Any] = {
         "measures": evaluation.measures,
         "labels": [asdict(row) for row in evaluation.labels],
-        "histograms": [asdict(histogram) for histogram in score_histograms(Y, scores, labels)],
+        "histograms": [asdict(histogram) for histogram in histograms],
         "worst": _worst_documents(pipeline, part, Y, predicted, scores),
         "warnings": [*evaluation.warnings, *_unknown_features(pipeline, part)],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.db import tables
@@ -11,6 +11,7 @@ from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import Configuration, ExperimentCreate, FoldsSplit
 from app.http.errors import ApiError, Invalid, from_learning
 from app.training.schemas import GivenSplit
+from app.training.unknown_labels import check_unknown_labels
 from models import catalog
 from models.catalog import FeaturesConfig
 from models.decisions import DecisionRule
@@ -41,9 +42,12 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
             message = f"the data set has no measure {measure!r}; use one of {_measures_of(dataset)}"
             raise Invalid(message, errors=[(f"/measures/{i}", message)])
     configurations = [
-        _fill_in_configuration(configuration, pointer, report["kind"])
+        _fill_in_configuration(configuration, pointer, report, given_split=isinstance(split, GivenSplit))
         for pointer, configuration in expand_grid(body)
     ]
+    if body.coverings and report.get("n_with_unknown", 0):
+        message = "labels of some examples are unknown, so covering errors are not defined; omit coverings"
+        raise Invalid(message, errors=[("/coverings", message)])
     requested_names: set[str] = set()
     for i, configuration in enumerate(configurations):
         if configuration.name in requested_names:
@@ -86,12 +90,16 @@ def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:
     ]
 
 
-def _fill_in_configuration(configuration: Configuration, pointer: str, kind: Any) -> Configuration:
+def _fill_in_configuration(
+    configuration: Configuration, pointer: str, report: Mapping[str, Any], *, given_split: bool
+) -> Configuration:
+    kind = report["kind"]
     features = configuration.features or catalog.FEATURES_PARAMETERS.validate_python(
         {"kind": "numeric" if kind == "features" else "text"}
     )
     try:
         catalog.check_features(features, configuration.learner, kind)
+        check_unknown_labels(configuration.learner, report, given_split=given_split)
         decision = catalog.resolve_decision(configuration.learner, configuration.decision)
     except ParameterError as error:
         raise _with_pointer(error, pointer) from error

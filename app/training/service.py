@@ -28,6 +28,7 @@ from app.training.schemas import (
     TrainingJobCreate,
     TrainingJobPage,
 )
+from app.training.unknown_labels import check_unknown_labels
 from models import catalog
 from models.errors import ParameterError
 
@@ -80,14 +81,16 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
     features = body.features or catalog.FEATURES_PARAMETERS.validate_python(
         {"kind": "numeric" if kind == "features" else "text"}
     )
+    split = body.split or (GivenSplit(kind="given") if has_split else NoSplit(kind="none"))
     try:
         catalog.check_features(features, body.learner, kind)
+        check_unknown_labels(body.learner, report, given_split=isinstance(split, GivenSplit))
         decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:
         raise from_learning(error) from error
     return body.model_copy(
         update={
-            "split": body.split or (GivenSplit(kind="given") if has_split else NoSplit(kind="none")),
+            "split": split,
             "features": features,
             "decision": decision,
         }

@@ -5,7 +5,7 @@ in ``models.catalog``.
 """
 
 from models.base.learner import Learner, LearnerParameters
-from models.base.training import Context, Monitor, Step, TrainingSummary
+from models.base.training import Context, Monitor, Step, TrainingSummary, ValidationSet
 from models.serialization.state import State
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "State",
     "Step",
     "TrainingSummary",
+    "ValidationSet",
 ]

@@ -46,9 +46,14 @@ class IncrementalLearner(Learner):
     and inserts the new labels in label order; all earlier examples count as negative examples of these
     labels. Without names, the number of labels cannot change.
 
+    If the learner accepts unknown labels, it leaves an example out for the labels that are unknown for it.
+    Examples with unknown labels are not part of the learning curve, because a ranking measure needs all
+    labels of an example.
+
     Attributes:
         labels_: the k label names; None if there are none.
         label_counts_: (k,) number of examples of each label among the ``n_examples_`` examples.
+        unknown_counts_: (k,) number of the ``n_examples_`` examples for which each label is unknown.
         n_examples_: number of distinct examples: those of ``fit``, regardless of the number of passes, and of
             every ``partial_fit``.
         n_presented_: number of examples processed, counting an example once per pass.
@@ -58,6 +63,7 @@ class IncrementalLearner(Learner):
 
     labels_: list[str] | None
     label_counts_: Ints
+    unknown_counts_: Ints
     n_examples_: int
     n_presented_: int
     learning_curve_: Floats
@@ -75,7 +81,7 @@ class IncrementalLearner(Learner):
             Y: (n, k') relevant labels. If ``context.labels`` names the columns, unknown names become new
                 labels, and known labels without a column are irrelevant for all of these examples. Without
                 names, k' must equal the current number of labels.
-            context: label names, in label order.
+            context: label names, in label order, and unknown labels.
 
         Raises:
             ParameterError: a parameter is invalid, or the label names are not in label order.
@@ -84,6 +90,7 @@ class IncrementalLearner(Learner):
         """
         parameters = self.validated_parameters()
         matrix, labels = as_training_matrices(X, Y)
+        unknown = self._check_unknown(context or Context(), labels, parameters).unknown
         names = _names(context, labels.shape[1])
         check_magnitude(matrix, context.features if context is not None else None)
         self._check_features(matrix)
@@ -93,12 +100,15 @@ class IncrementalLearner(Learner):
                     f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input"
                 )
-            labels = self._add_labels(labels, names, parameters)
+            columns = self._add_labels(labels.shape[1], names, parameters)
+            if columns is not None:
+                labels = _with_columns(labels, columns, self.n_labels_)
+                unknown = None if unknown is None else _with_columns(unknown, columns, self.n_labels_)
         else:
             self._reset(matrix.shape[1], names, labels.shape[1], parameters)
         self._copy_shared_arrays()
         order = self._order(matrix.shape[0], parameters)
-        for _ in self._chunks(matrix, labels, order, 0, self._first_pass_means, parameters):
+        for _ in self._chunks(matrix, labels, unknown, order, 0, self._first_pass_means, parameters):
             pass
         self.summary_ = TrainingSummary()
         self._summarize()
@@ -128,7 +138,7 @@ class IncrementalLearner(Learner):
             if epoch and not done:
                 self._pass_means = RunningMeans()
             means = self._first_pass_means if epoch == 0 else self._pass_means
-            for _ in self._chunks(X, Y, order, done, means, parameters):
+            for _ in self._chunks(X, Y, context.unknown, order, done, means, parameters):
                 snapshot = partial(_copied_state, self)
                 monitor(
                     Step(
@@ -147,12 +157,21 @@ class IncrementalLearner(Learner):
         return self._scores
 
     def _chunks(
-        self, X: Matrix, Y: Labels, order: Ints | None, done: int, means: RunningMeans, parameters: Any
+        self,
+        X: Matrix,
+        Y: Labels,
+        unknown: Labels | None,
+        order: Ints | None,
+        done: int,
+        means: RunningMeans,
+        parameters: Any,
     ) -> Iterator[None]:
         """Process the rest of a pass, starting at its example ``done``, and yield after every chunk."""
         while done < X.shape[0]:
             chunk = slice(done, min(X.shape[0], done + self._chunk_length(means is self._first_pass_means)))
-            self._process_chunk(X, Y, order, chunk, means, parameters)
+            rows = chunk if order is None else order[chunk]
+            part = unknown[rows] if unknown is not None else None
+            self._process_chunk(X[rows], Y[rows], part, means, parameters)
             done = chunk.stop
             yield
 
@@ -164,18 +183,24 @@ class IncrementalLearner(Learner):
         return np.random.default_rng([self.random_state, key]).permutation(g)
 
     def _process_chunk(
-        self, X: Matrix, Y: Labels, order: Ints | None, chunk: slice, means: RunningMeans, parameters: Any
+        self, X: Matrix, Y: Labels, unknown: Labels | None, means: RunningMeans, parameters: Any
     ) -> None:
         """Test one chunk of a pass, and learn from it."""
-        rows = chunk if order is None else order[chunk]
-        part, relevant = X[rows], Y[rows]
         first_time = means is self._first_pass_means
-        tested, scores = self._learn_chunk(part, relevant, parameters, first_time)
-        means.add(scores, relevant if tested is None else relevant[tested])
-        self.n_presented_ += part.shape[0]
+        tested, scores = self._learn_chunk(X, Y, unknown, parameters, first_time)
+        if unknown is not None:
+            tested = np.arange(X.shape[0]) if tested is None else tested
+            complete = np.diff(unknown.indptr)[tested] == 0
+            tested, scores = tested[complete], scores[complete]
+        means.add(scores, Y if tested is None else Y[tested])
+        self.n_presented_ += X.shape[0]
         if first_time:
-            self.n_examples_ += part.shape[0]
-            self.label_counts_ = self.label_counts_ + np.bincount(relevant.indices, minlength=self.n_labels_)
+            self.n_examples_ += X.shape[0]
+            self.label_counts_ = self.label_counts_ + np.bincount(Y.indices, minlength=self.n_labels_)
+            if unknown is not None:
+                self.unknown_counts_ = self.unknown_counts_ + np.bincount(
+                    unknown.indices, minlength=self.n_labels_
+                )
             if means.measures:
                 point = [float(self.n_examples_), *means.measures.values()]
                 self.learning_curve_ = np.vstack([self.learning_curve_, point])
@@ -185,6 +210,7 @@ class IncrementalLearner(Learner):
         initial = self._initial_arrays(r, k, parameters)
         self.n_features_in_, self.n_labels_ = r, k
         self.labels_, self.label_counts_ = names, np.zeros(k, dtype=np.int64)
+        self.unknown_counts_ = np.zeros(k, dtype=np.int64)
         self.n_examples_ = self.n_presented_ = 0
         self.learning_curve_ = np.empty((0, 1 + len(MEASURES)))
         self._first_pass_means, self._pass_means = RunningMeans(), RunningMeans()
@@ -192,15 +218,19 @@ class IncrementalLearner(Learner):
         self._set_fitted_arrays(initial)
         self._arrays_shared = False
 
-    def _add_labels(self, Y: Labels, names: list[str] | None, parameters: Any) -> Labels:
-        """Add the new labels of some examples, and return Y with one column per label of the learner."""
+    def _add_labels(self, k: int, names: list[str] | None, parameters: Any) -> Ints | None:
+        """Add the new labels of some examples with k labels.
+
+        Returns:
+            (k,) the index of each of their labels among the labels of the learner; None if they are the same.
+        """
         if names is None:
-            if Y.shape[1] != self.n_labels_:
+            if k != self.n_labels_:
                 raise ValueError(
-                    f"Y has {Y.shape[1]} labels, but this learner has {self.n_labels_}; "
+                    f"Y has {k} labels, but this learner has {self.n_labels_}; "
                     "to add labels, name all labels in context.labels"
                 )
-            return Y
+            return None
         if self.labels_ is None:
             if len(names) != self.n_labels_:
                 raise UnsuitableDataError(
@@ -213,15 +243,13 @@ class IncrementalLearner(Learner):
         if len(union) > self.n_labels_:
             old = np.array([place[name] for name in self.labels_], dtype=np.int64)
             grown = self._grown_arrays(old, len(union), parameters)
-            counts = np.zeros(len(union), dtype=np.int64)
-            counts[old] = self.label_counts_
-            self.labels_, self.label_counts_, self.n_labels_ = union, counts, len(union)
+            counts = np.zeros((2, len(union)), dtype=np.int64)
+            counts[:, old] = self.label_counts_, self.unknown_counts_
+            self.labels_, self.n_labels_ = union, len(union)
+            self.label_counts_, self.unknown_counts_ = counts
             self._set_fitted_arrays(grown)
             self._arrays_shared = False
-        columns = np.array([place[name] for name in names], dtype=np.int64)
-        return csr_array(
-            (read_only(Y.data), columns[Y.indices], read_only(Y.indptr)), shape=(Y.shape[0], len(union))
-        )
+        return np.array([place[name] for name in names], dtype=np.int64)
 
     def _copy_shared_arrays(self) -> None:
         """Copy the fitted arrays before they change if others refer to them (a saved model or a snapshot)."""
@@ -243,6 +271,8 @@ class IncrementalLearner(Learner):
             "curve": self.learning_curve_,
             "curve_sums": np.vstack([self._first_pass_means.sums, self._pass_means.sums]),
         }
+        if self.unknown_counts_.any():
+            state["unknown_counts"] = self.unknown_counts_
         if self.labels_ is not None:
             encoded = [name.encode() for name in self.labels_]
             state["label_bytes"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
@@ -261,7 +291,14 @@ class IncrementalLearner(Learner):
         self.n_labels_ = len(self.label_counts_)
         self.n_examples_ = read_integer(state, "n_examples", minimum=1)
         self.n_presented_ = read_integer(state, "n_presented", minimum=1)
-        within = (self.label_counts_ >= 0) & (self.label_counts_ <= self.n_examples_)
+        self.unknown_counts_ = (
+            read_array(state, "unknown_counts", "int64", (self.n_labels_,))
+            if "unknown_counts" in state
+            else np.zeros(self.n_labels_, dtype=np.int64)
+        )
+        require(bool((self.unknown_counts_ >= 0).all()), "a number of unknown labels is negative")
+        known = self.n_examples_ - self.unknown_counts_
+        within = (self.label_counts_ >= 0) & (self.label_counts_ <= known)
         require(bool(within.all()), "the number of examples of a label is negative or too large")
         self._first_pass_means, self._pass_means = (
             RunningMeans(sums.copy()) for sums in read_array(state, "curve_sums", "float64", (2, width))
@@ -282,8 +319,13 @@ class IncrementalLearner(Learner):
         return names
 
     def _in_every_example(self) -> Bools:
-        """Return (k,) true for labels that all examples so far have."""
-        return np.asarray(self.label_counts_ == self.n_examples_)
+        """Return (k,) true for labels that all examples so far have for which they are known."""
+        known = self._known_counts()
+        return np.asarray((self.label_counts_ == known) & (known > 0))
+
+    def _known_counts(self) -> Ints:
+        """Return (k,) the number of examples so far for which each label is known."""
+        return np.asarray(self.n_examples_ - self.unknown_counts_)
 
     def _warn_constant_labels(self) -> None:
         """Add a warning about labels whose score is always +1."""
@@ -336,13 +378,14 @@ class IncrementalLearner(Learner):
 
     @abstractmethod
     def _learn_chunk(
-        self, X: Matrix, Y: Labels, parameters: Any, first_time: bool, /
+        self, X: Matrix, Y: Labels, unknown: Labels | None, parameters: Any, first_time: bool, /
     ) -> tuple[Ints | None, Floats]:
         """Test a chunk of examples and learn from it.
 
         Args:
             X: (n, r) features.
             Y: (n, k) relevant labels.
+            unknown: (n, k) unknown labels; None if there are none, or if the learner does not accept them.
             parameters: the validated parameters.
             first_time: whether this is the first pass over these examples.
 
@@ -361,6 +404,14 @@ def _copied_state(learner: IncrementalLearner) -> State:
     state = {name: array.copy() for name, array in learner.get_state().items()}
     learner._arrays_shared = shared  # noqa: SLF001
     return state
+
+
+def _with_columns(labels: Labels, columns: Ints, k: int) -> Labels:
+    """Return a 0/1 matrix with k columns in which each column has the index ``columns`` gives it."""
+    return csr_array(
+        (read_only(labels.data), columns[labels.indices], read_only(labels.indptr)),
+        shape=(labels.shape[0], k),
+    )
 
 
 def _names(context: Context | None, k: int) -> list[str] | None:

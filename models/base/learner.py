@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,11 +25,12 @@ from models.base.memory import ProblemSize
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
     as_feature_matrix,
+    as_label_matrix,
     as_training_matrices,
     binarize_classes,
     check_magnitude,
 )
-from models.errors import ParameterError
+from models.errors import ParameterError, UnsuitableDataError
 from models.serialization.state import State
 
 
@@ -36,6 +38,13 @@ class LearnerParameters(BaseModel):
     """Base class of the parameters of a learner. Subclasses add a literal ``algorithm`` and other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    def trains_labels_separately(self) -> bool:
+        """Whether the scores of a label depend only on the examples and on which of them have this label.
+
+        Such a learner can leave an example out for the labels that are unknown for it.
+        """
+        return False
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -103,13 +112,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             Y: (g, k) relevant labels as 0/1, sparse or dense. A row may have no label. Alternatively (g,) one
                 class per example, as for scikit-learn's classifiers: each class becomes a label (two classes
                 become one label, for the second class), and ``predict`` returns classes.
-            context: label and feature names, the label tree, and candidate features of each label.
+            context: label and feature names, the label tree, candidate features of each label, unknown labels
+                and validation examples.
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same X, Y and parameters, to continue it.
 
         Raises:
             ParameterError: a parameter is invalid.
-            UnsuitableDataError: this algorithm cannot learn from this data.
+            UnsuitableDataError: this algorithm cannot learn from this data, for example because it trains
+                all labels together and some are unknown.
             ValueError: X or Y is invalid, for example because it contains NaN.
         """
         parameters = self.validated_parameters()
@@ -125,10 +136,34 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.n_features_in_ = matrix.shape[1]
         self.n_labels_ = labels.shape[1]
         self.summary_ = TrainingSummary()
-        context = context or Context()
+        context = self._check_unknown(context or Context(), labels, parameters)
         check_magnitude(matrix, context.features)
         self._fit(matrix, labels, parameters, context, monitor or _no_monitor, resume)
         return self
+
+    def _check_unknown(self, context: Context, Y: Labels, parameters: LearnerParameters) -> Context:
+        """Check the unknown labels of a training, and return the context without empty ones.
+
+        Raises:
+            UnsuitableDataError: there are unknown labels, and this learner trains all labels together.
+            ValueError: the unknown labels do not have the shape of Y, or contain relevant labels.
+        """
+        if context.unknown is None:
+            return context
+        unknown = as_label_matrix(context.unknown)
+        if unknown.shape != Y.shape:
+            raise ValueError(f"the unknown labels have the shape {unknown.shape}, but Y has {Y.shape}")
+        if not unknown.nnz:
+            return replace(context, unknown=None)
+        if unknown.multiply(Y).nnz:
+            raise ValueError("a label of an example is relevant and also unknown")
+        if not parameters.trains_labels_separately():
+            raise UnsuitableDataError(
+                f"some labels of the training examples are unknown, and {self.algorithm} trains all labels "
+                "together, so it cannot leave out an example for one label; use a learner that trains each "
+                "label separately, or state for each example whether the label applies"
+            )
+        return replace(context, unknown=unknown)
 
     def decision_function(self, X: Any) -> Floats:
         """Return unrounded scores of every label, (n, k) float64; (n,) if ``fit`` received two classes."""
@@ -161,6 +196,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         indices = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         classes: AnyArray = self.classes_[indices]
         return classes
+
+    @property
+    def uses_validation(self) -> bool:
+        """Whether ``fit`` uses ``context.validation`` with these parameters."""
+        return False
 
     @property
     def can_explain(self) -> bool:

@@ -34,6 +34,7 @@ class ProblemSize:
         label_counts: (k,) number of examples of each label.
         parents: (k,) index of each label's parent, -1 for a root; None without a label tree.
         numeric_features: ``Context.numeric_features``.
+        unknown_entries: number of pairs of an example and an unknown label.
     """
 
     examples: int
@@ -43,13 +44,15 @@ class ProblemSize:
     label_counts: Ints
     parents: Ints | None = None
     numeric_features: bool = False
+    unknown_entries: int = 0
 
     @classmethod
     def of(cls, X: Matrix, Y: Labels, context: Context) -> ProblemSize:
         """Return the size of a problem with (g, r) features and (g, k) relevant labels."""
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         shape = (X.shape[0], X.shape[1], Y.shape[1])
-        return cls(*shape, int(X.nnz), counts, context.parents, context.numeric_features)
+        unknown = 0 if context.unknown is None else int(context.unknown.nnz)
+        return cls(*shape, int(X.nnz), counts, context.parents, context.numeric_features, unknown)
 
     @property
     def weights(self) -> int:

@@ -8,8 +8,23 @@ from typing import Any, Protocol
 
 from scipy.sparse import csr_array
 
-from models.arrays import Floats, Ints, Matrix
+from models.arrays import Floats, Ints, Labels, Matrix
 from models.serialization.state import State
+
+
+@dataclass(frozen=True)
+class ValidationSet:
+    """Examples for decisions during a training, such as when to stop. No learner is trained on them.
+
+    Attributes:
+        X: (n, r) features.
+        Y: (n, k) relevant labels.
+        unknown: (n, k) unknown labels, disjoint from the relevant ones; None if there are none.
+    """
+
+    X: Matrix
+    Y: Labels
+    unknown: Labels | None = None
 
 
 @dataclass(frozen=True)
@@ -23,6 +38,9 @@ class Context:
         candidates: (r, k) true if local feature selection allows the label to use the feature.
         numeric_features: whether the features are measurements rather than words. Some learners have a
             parameter whose value ``auto`` depends on it.
+        unknown: (g, k) labels of which nobody knows whether they apply to an example, disjoint from Y; None
+            if there are none. Only learners that train each label separately accept them.
+        validation: examples for early stopping; None lets the learner hold out training examples.
     """
 
     labels: Sequence[str] | None = None
@@ -30,6 +48,8 @@ class Context:
     parents: Ints | None = None
     candidates: csr_array[Any, tuple[int, int]] | None = None
     numeric_features: bool = False
+    unknown: Labels | None = None
+    validation: ValidationSet | None = None
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,17 @@ def check_magnitude(X: Matrix, features: Sequence[str] | None) -> None:
     )
 
 
-def in_every_example(Y: Labels) -> Bools:
-    """Return (k,) true for labels that every example has."""
-    everywhere: Bools = np.bincount(Y.indices, minlength=Y.shape[1]) == Y.shape[0]
-    return everywhere
+def in_every_example(Y: Labels, unknown: Labels | None = None) -> Bools:
+    """Return (k,) true for labels that every example has for which they are known.
+
+    Args:
+        Y: (g, k) relevant labels.
+        unknown: (g, k) unknown labels; None if there are none.
+    """
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    if unknown is None:
+        everywhere: Bools = counts == Y.shape[0]
+        return everywhere
+    return np.asarray(
+        (counts == Y.shape[0] - np.bincount(unknown.indices, minlength=Y.shape[1])) & (counts > 0)
+    )

@@ -38,6 +38,10 @@ class NaiveBayesParameters(LearnerParameters):
     """``multilabel`` compares each label with its complement. ``single_label`` compares the labels with each
     other."""
 
+    def trains_labels_separately(self) -> bool:
+        """Return whether each label is compared with its own complement."""
+        return self.label_mode == "multilabel"
+
 
 class NaiveBayes(IncrementalLearner):
     """Multinomial naive Bayes on counts or other nonnegative features, such as tf-idf.
@@ -51,7 +55,8 @@ class NaiveBayes(IncrementalLearner):
     - ``single_label``: ln(n_j/g) + Σ_f x_f·ln p(f|j).
 
     Priors are not smoothed. A label of every example has the constant score +1. A label of no example has the
-    smallest positive number as its prior.
+    smallest positive number as its prior. In ``multilabel`` mode, an example counts neither for a label nor
+    for its complement if the label is unknown for it.
 
     For the learning curve, training tests each chunk of examples on the totals of all earlier chunks. A chunk
     has as many examples as all earlier chunks together, but at most 10,000. The first 100 examples are not
@@ -64,6 +69,8 @@ class NaiveBayes(IncrementalLearner):
     Attributes:
         feature_totals_: (r, k) totals N_jf.
         all_totals_: (r,) totals over all examples.
+        unknown_totals_: (r, k) totals over the examples for which each label is unknown; None if there are
+            none.
         weights_: (r, k) contribution of one unit of each feature to each score.
         bias_: (k,) constant part of each score.
 
@@ -78,6 +85,7 @@ class NaiveBayes(IncrementalLearner):
 
     feature_totals_: Floats
     all_totals_: Floats
+    unknown_totals_: Floats | None
     weights_: Floats
     bias_: Floats
 
@@ -129,23 +137,34 @@ class NaiveBayes(IncrementalLearner):
         return x.indices.astype(np.int64), x.data * ratios
 
     def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 64·r·k for the totals and the weights, and 16·k for each example of a chunk."""
+        """Return 64·r·k for the totals and the weights, and 16·k for each example of a chunk.
+
+        With unknown labels, their totals and a copy take 24·r·k more.
+        """
         chunk = 16 * min(size.examples, LARGEST_CHUNK) * size.labels
         totals = 24 * min(size.label_entries, size.features * size.labels)
-        return 8 * size.weights + chunk + totals + MATRIX_BYTES * size.entries + FIXED_BYTES
+        unknown_totals = 3 * size.weights if size.unknown_entries else 0
+        return 8 * size.weights + unknown_totals + chunk + totals + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def _read_fitted_arrays(self, state: Mapping[str, AnyArray]) -> State:
         feature_totals = read_array(state, "feature_totals", "float64", (None, self.n_labels_))
         _check_size(*feature_totals.shape)
         all_totals = read_array(state, "all_totals", "float64", feature_totals.shape[:1])
-        require(not ((feature_totals < 0).any() or (all_totals < 0).any()), "a total is negative")
-        return {"feature_totals": feature_totals, "all_totals": all_totals}
+        arrays = {"feature_totals": feature_totals, "all_totals": all_totals}
+        if "unknown_totals" in state:
+            arrays["unknown_totals"] = read_array(state, "unknown_totals", "float64", feature_totals.shape)
+        require(not any((totals < 0).any() for totals in arrays.values()), "a total is negative")
+        return arrays
 
     def _fitted_arrays(self) -> State:
-        return {"feature_totals": self.feature_totals_, "all_totals": self.all_totals_}
+        arrays = {"feature_totals": self.feature_totals_, "all_totals": self.all_totals_}
+        if self.unknown_totals_ is not None:
+            arrays["unknown_totals"] = self.unknown_totals_
+        return arrays
 
     def _set_fitted_arrays(self, arrays: State) -> None:
         self.feature_totals_, self.all_totals_ = arrays["feature_totals"], arrays["all_totals"]
+        self.unknown_totals_ = arrays.get("unknown_totals")
         self.n_features_in_ = len(self.all_totals_)
         if self.n_examples_:
             self._compute_weights()
@@ -157,10 +176,19 @@ class NaiveBayes(IncrementalLearner):
     def _grown_arrays(self, old: Ints, k: int, parameters: NaiveBayesParameters, /) -> State:
         grown = self._initial_arrays(self.n_features_in_, k, parameters)
         grown["feature_totals"][:, old] = self.feature_totals_
+        if self.unknown_totals_ is not None:
+            grown["unknown_totals"] = np.zeros((self.n_features_in_, k))
+            grown["unknown_totals"][:, old] = self.unknown_totals_
         return {**grown, "all_totals": self.all_totals_.copy()}
 
     def _learn_chunk(
-        self, X: Matrix, Y: Labels, _parameters: NaiveBayesParameters, _first_time: bool, /
+        self,
+        X: Matrix,
+        Y: Labels,
+        unknown: Labels | None,
+        _parameters: NaiveBayesParameters,
+        _first_time: bool,
+        /,
     ) -> tuple[Ints | None, Floats]:
         tested, scores = np.empty(0, dtype=np.int64), np.empty((0, self.n_labels_))
         if self.n_examples_:
@@ -168,6 +196,11 @@ class NaiveBayes(IncrementalLearner):
             tested, scores = np.arange(X.shape[0]), self._scores(X)
         totals = (X.T @ Y.astype(np.float64)).tocoo()
         self.feature_totals_[totals.coords] += totals.data
+        if unknown is not None:
+            if self.unknown_totals_ is None:
+                self.unknown_totals_ = np.zeros_like(self.feature_totals_)
+            totals = (X.T @ unknown.astype(np.float64)).tocoo()
+            self.unknown_totals_[totals.coords] += totals.data
         self.all_totals_ += np.bincount(X.indices, weights=X.data, minlength=self.n_features_in_)
         return tested, scores
 
@@ -176,11 +209,14 @@ class NaiveBayes(IncrementalLearner):
         own = self.feature_totals_
         weights = _log_likelihood(own, self.alpha)
         with np.errstate(divide="ignore"):
-            bias = np.log(self.label_counts_ / self.n_examples_)
-            against = np.log(1.0 - self.label_counts_ / self.n_examples_)
+            prior = self.label_counts_ / np.maximum(self._known_counts(), 1)
+            bias, against = np.log(prior), np.log(1.0 - prior)
         bias, against = (np.maximum(part, _LOG_OF_ZERO) for part in (bias, against))
         if self.label_mode == "multilabel":
-            weights -= _log_likelihood(np.maximum(self.all_totals_[:, np.newaxis] - own, 0.0), self.alpha)
+            complement = self.all_totals_[:, np.newaxis] - own
+            if self.unknown_totals_ is not None:
+                complement -= self.unknown_totals_
+            weights -= _log_likelihood(np.maximum(complement, 0.0), self.alpha)
             bias -= against
         self.weights_, self.bias_ = weights, bias
 

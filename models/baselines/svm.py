@@ -29,6 +29,10 @@ class SVMParameters(LearnerParameters):
     C: float = Field(1.0, ge=1e-12, le=1e12)
     """Cost of the squared hinge losses, relative to the norm of the weights."""
 
+    def trains_labels_separately(self) -> bool:
+        """Return true: each label has its own SVM."""
+        return True
+
 
 @dataclass(frozen=True)
 class LinearSVM:
@@ -71,7 +75,8 @@ class SVM(Learner):
     """One linear SVM for each label, with squared hinge loss and an intercept (scikit-learn's LinearSVC).
 
     This is the flat baseline of the papers. The score of a label is the inner product plus the intercept. A
-    label of every training example has the constant score +1.
+    label of every training example has the constant score +1. An example is left out for the labels that are
+    unknown for it.
 
     Args:
         C: cost of the losses, relative to the norm of the weights.
@@ -124,6 +129,7 @@ class SVM(Learner):
             start, converged = int(resume["completed"]), resume["converged"].copy()
             self.coef_, self.intercept_ = resume["coef"].copy(), resume["intercept"].copy()
         X, columns = _with_int32_indices(X), Y.tocsc()
+        unknown = context.unknown.tocsc() if context.unknown is not None else None
 
         def snapshot(completed: int) -> State:
             fitted = {name: array.copy() for name, array in SVM.get_state(self).items()}
@@ -133,6 +139,8 @@ class SVM(Learner):
             positive = np.zeros(X.shape[0], dtype=np.bool_)
             positive[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
             rows = rows_of(j)
+            if unknown is not None:
+                rows = _known(rows, X.shape[0], unknown.indices[unknown.indptr[j] : unknown.indptr[j + 1]])
             svm = (
                 fit_linear_svm(X, positive, C, self.random_state)
                 if rows is None
@@ -174,6 +182,15 @@ class SVM(Learner):
         self.n_features_in_, self.n_labels_ = self.coef_.shape
         self.intercept_ = read_array(state, "intercept", "float64", (self.n_labels_,))
         return self
+
+
+def _known(rows: Ints | None, n_examples: int, unknown: AnyArray) -> Ints | None:
+    """Return the rows (None: all) without the examples for which a label is unknown."""
+    if not len(unknown):
+        return rows
+    known = np.ones(n_examples, dtype=np.bool_)
+    known[unknown] = False
+    return np.flatnonzero(known) if rows is None else rows[known[rows]]
 
 
 def _with_int32_indices(X: Matrix) -> Matrix:

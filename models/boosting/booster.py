@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base import Context, Learner, LearnerParameters, Monitor, State, Step, ValidationSet
 from models.base.memory import FIXED_BYTES, ProblemSize
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
@@ -74,6 +74,11 @@ class Booster(Learner):
         self.early_stopping = early_stopping
         self.random_state = random_state
 
+    @property
+    def uses_validation(self) -> bool:
+        """Whether early stopping is on."""
+        return self.early_stopping is not None
+
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """The pivots of a label that one example contains, and the contribution of each to the label's score.
 
@@ -129,15 +134,17 @@ class Booster(Learner):
         by_presence = self._tests_presence(numeric_features=context.numeric_features)
         stopping = None
         if p.early_stopping is not None:
-            held_out = draw_held_out(Y, p.early_stopping.validation_fraction, self.random_state)
+            validation = context.validation
+            if validation is None:
+                held_out = draw_held_out(Y, p.early_stopping.validation_fraction, self.random_state)
+                validation = ValidationSet(X[held_out], Y[held_out])
+                X, Y = X[~held_out], Y[~held_out]
             stopping = EarlyStoppingMonitor(
-                X[held_out],
-                Y[held_out],
+                validation,
                 p.early_stopping,
                 by_presence=by_presence,
                 per_label=self._pivot_per_label,
             )
-            X, Y = X[~held_out], Y[~held_out]
         smoothing = p.smoothing or 1 / (Y.shape[0] * Y.shape[1])
         stumps = presence_stumps(X) if by_presence else threshold_stumps(X)
         rounds = self._rounds(stumps, Y, p.variant, smoothing, context)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.arrays import Bools, Floats, Ints, Labels, Matrix
+from models.arrays import Bools, Floats, Ints, Labels
+from models.base import ValidationSet
 from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.parameters import EarlyStopping
 from models.errors import UnsuitableDataError
@@ -55,20 +56,21 @@ class EarlyStoppingMonitor:
     """
 
     def __init__(
-        self, X: Matrix, Y: Labels, parameters: EarlyStopping, *, by_presence: bool, per_label: bool
+        self, examples: ValidationSet, parameters: EarlyStopping, *, by_presence: bool, per_label: bool
     ) -> None:
         """Start before the first round.
 
         Args:
-            X: (n, r) held-out examples.
-            Y: (n, k) their labels.
+            examples: the held-out examples. Their unknown labels are not measured.
             parameters: patience and metric.
             by_presence: whether weak hypotheses test x ≠ 0; otherwise they test x > threshold.
             per_label: whether to measure each label separately. A label without a held-out positive example
                 cannot be measured and keeps every round.
         """
-        self._columns = X.tocsc()
+        Y, unknown = examples.Y, examples.unknown
+        self._columns = examples.X.tocsc()
         self._relevant: Bools = Y.toarray().astype(np.bool_)
+        self._known: Bools | None = None if unknown is None else unknown.toarray() == 0
         self._parameters = parameters
         self._by_presence = by_presence
         self._per_label = per_label
@@ -131,9 +133,13 @@ class EarlyStoppingMonitor:
     def _metric(self) -> Floats:
         """(k,) the metric, the larger the better; the same for all labels if they are measured together."""
         on = self._scores > 0
+        n: int | Ints = len(on)
+        if self._known is not None:
+            on &= self._known
+            n = np.maximum(np.count_nonzero(self._known, axis=0), 1)
         wrong = np.count_nonzero(on != self._relevant, axis=0)
         if self._parameters.metric == "hamming_loss":
-            losses: Floats = -wrong / len(on)
+            losses: Floats = -wrong / n
             return losses if self._per_label else np.full(len(losses), losses.mean())
         right = 2.0 * np.count_nonzero(on & self._relevant, axis=0)
         if not self._per_label and self._parameters.metric == "f1_micro":

@@ -11,7 +11,13 @@ _MAX_GROWTH = 2
 
 
 def tuned_thresholds(
-    scores: Floats, Y: Labels, tunable: Bools, *, default: float | None, fbr: float
+    scores: Floats,
+    Y: Labels,
+    tunable: Bools,
+    *,
+    default: float | None,
+    fbr: float,
+    unknown: Labels | None = None,
 ) -> Floats:
     """Return the threshold of each label with the best F1.
 
@@ -22,20 +28,26 @@ def tuned_thresholds(
         default: the threshold of such a label; None if the scores have no meaningful default threshold. The
             threshold is then the label's highest score.
         fbr: if the best F1 of a label is below this value, its threshold is its highest score.
+        unknown: (g, k) unknown labels; None if there are none. The threshold of a label is tuned on the
+            examples for which it is known.
 
     Returns:
         (k,) thresholds. A label is predicted if its score is above its threshold.
     """
     thresholds = scores.max(axis=0) if default is None else np.full(Y.shape[1], default)
     columns = Y.tocsc()
+    known = None if unknown is None else unknown.toarray() == 0
     for j in np.flatnonzero(tunable):
         relevant = np.zeros(Y.shape[0], dtype=bool)
         relevant[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
-        thresholds[j] = best_threshold(scores[:, j], relevant, fbr=fbr)
+        rows = slice(None) if known is None else known[:, j]
+        thresholds[j] = best_threshold(scores[rows, j], relevant[rows], fbr=fbr)
     return thresholds
 
 
-def transferable(thresholds: Floats, held_out: Floats, training: Floats, Y: Labels) -> Bools:
+def transferable(
+    thresholds: Floats, held_out: Floats, training: Floats, Y: Labels, unknown: Labels | None = None
+) -> Bools:
     """Check which thresholds, tuned on the scores of the fold models, are valid for the final model.
 
     The scores of the final model can be on another scale than those of the fold models, because sums of
@@ -48,6 +60,7 @@ def transferable(thresholds: Floats, held_out: Floats, training: Floats, Y: Labe
         held_out: (g, k) scores of the training examples, each by a model that was not trained on it.
         training: (g, k) scores of the same examples by the final model.
         Y: (g, k) their true label sets.
+        unknown: (g, k) their unknown labels, which do not count; None if there are none.
 
     Returns:
         (k,) false if the threshold is not valid for the final model.
@@ -60,8 +73,12 @@ def transferable(thresholds: Floats, held_out: Floats, training: Floats, Y: Labe
     >>> transferable(np.array([-8.5]), held_out, held_out + 5.0, Y).tolist()
     [False]
     """
-    expected = np.maximum((held_out > thresholds).sum(axis=0), np.bincount(Y.indices, minlength=Y.shape[1]))
-    valid: Bools = (training > thresholds).sum(axis=0) <= _MAX_GROWTH * expected
+    held_out_above, training_above = held_out > thresholds, training > thresholds
+    if unknown is not None:
+        known = unknown.toarray() == 0
+        held_out_above, training_above = held_out_above & known, training_above & known
+    expected = np.maximum(held_out_above.sum(axis=0), np.bincount(Y.indices, minlength=Y.shape[1]))
+    valid: Bools = training_above.sum(axis=0) <= _MAX_GROWTH * expected
     return valid
 
 

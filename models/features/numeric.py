@@ -75,13 +75,19 @@ class NumericFeatures:
     def __init__(self, parameters: NumericFeaturesParameters) -> None:
         self.parameters = parameters
 
-    def fit_transform(self, batches: Iterable[FeatureRows], Y: Labels) -> Matrix:
+    def fit_transform(
+        self,
+        batches: Iterable[FeatureRows],
+        Y: Labels,
+        unknown: Labels | None = None,  # noqa: ARG002 - numeric features do not depend on labels
+    ) -> Matrix:
         """Determine names and scales from the training part, and return its vectors.
 
         Args:
             batches: the g training rows, which are read once. A feature that a batch does not name is 0
                 there.
             Y: (g, k) their relevant labels.
+            unknown: (g, k) their unknown labels; None if there are none.
 
         Returns:
             (g, r) values.

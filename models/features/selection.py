@@ -98,29 +98,37 @@ class Selection:
     candidates: csr_array[Any, tuple[int, int]] | None = None
 
 
-def select(parameters: SelectionParameters, counts: Matrix, weights: Matrix, Y: Labels) -> Selection:
-    """Select terms.
+def select(
+    parameters: SelectionParameters,
+    counts: Matrix,
+    weights: Matrix,
+    Y: Labels,
+    unknown: Labels | None = None,
+) -> Selection:
+    """Select terms. A document does not count for the scores of the labels that are unknown for it.
 
     Args:
         parameters: the kind of selection.
         counts: (g, r) occurrences of terms. Only the positions of stored entries matter.
         weights: (g, r) weights of the terms in the training documents, for Rocchio's score.
         Y: (g, k) relevant labels.
+        unknown: (g, k) unknown labels; None if there are none.
     """
     if isinstance(parameters, InformationGain):
         if parameters.policy == "max":
             best = np.zeros(counts.shape[1])
-            for _, scores in _information_gain_blocks(counts, Y):
+            for _, scores in _information_gain_blocks(counts, Y, unknown):
                 best = np.maximum(best, scores.max(axis=1))
             return Selection(np.sort(_best(best, parameters.count or 0)))
         return _per_label(
-            _information_gain_blocks(counts, Y),
+            _information_gain_blocks(counts, Y, unknown),
             Y.shape[1],
             parameters.per_label,
             local=parameters.policy == "local",
         )
     if isinstance(parameters, Rocchio):
-        return _per_label(_rocchio_blocks(weights, Y), Y.shape[1], parameters.per_label, positive=True)
+        blocks = _rocchio_blocks(weights, Y, unknown)
+        return _per_label(blocks, Y.shape[1], parameters.per_label, positive=True)
     if isinstance(parameters, DocumentFrequency):
         return Selection(np.sort(_best(document_frequency(counts).astype(np.float64), parameters.count)))
     return Selection(np.arange(counts.shape[1]))
@@ -131,38 +139,47 @@ def document_frequency(counts: Matrix) -> Ints:
     return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
 
 
-def information_gain(counts: Matrix, Y: Labels) -> Floats:
+def information_gain(counts: Matrix, Y: Labels, unknown: Labels | None = None) -> Floats:
     """Return the information gain of every term about every label, (r, k), in nats, rounded to 1e-12.
 
     IG(t, c) sums P(t, c) · ln(P(t, c) / (P(t) · P(c))) over presence and absence of both, with 0 · ln 0 = 0
-    (MP-Boost paper, section 5.1). Probabilities are fractions of the g documents.
+    (MP-Boost paper, section 5.1). Probabilities are fractions of the documents for which c is known.
 
     >>> X = csr_array([[1, 1], [1, 0], [0, 1], [0, 0]])
     >>> Y = csr_array(np.array([[1], [1], [0], [0]], dtype=np.int8))
     >>> information_gain(X, Y).round(4).tolist()
     [[0.6931], [0.0]]
     """
-    blocks = [scores for _, scores in _information_gain_blocks(counts, Y)]
+    blocks = [scores for _, scores in _information_gain_blocks(counts, Y, unknown)]
     return np.concatenate(blocks, axis=1) if blocks else np.zeros((counts.shape[1], 0))
 
 
-def _information_gain_blocks(counts: Matrix, Y: Labels) -> Iterator[tuple[int, Floats]]:
+def _information_gain_blocks(
+    counts: Matrix, Y: Labels, unknown: Labels | None
+) -> Iterator[tuple[int, Floats]]:
     """Yield the first label of each block of labels, and the (r, block) scores.
 
     g · IG is the sum of n ln n over the four cells of the contingency table of term and label, minus the sum
-    over its margins, plus g ln g. Each n is an integer up to g, so n ln n comes from a table.
+    over its margins, plus g ln g. Each n is an integer up to g, so n ln n comes from a table. If labels are
+    unknown, g is the number of documents for which the label is known.
     """
-    g = counts.shape[0]
+    g: Any = counts.shape[0]
     numbers = np.arange(1, g + 1, dtype=np.float64)
     n_log_n = np.concatenate(([0.0], numbers * np.log(numbers)))
-    present = document_frequency(counts)[:, None]
+    all_present = present = document_frequency(counts)[:, None]
     margin_present = n_log_n[present] + n_log_n[g - present]
     presence = with_data(counts, np.ones(counts.nnz, dtype=np.int64)).T.tocsr()
     columns = Y.tocsc().astype(np.int64)
+    unknown_columns = None if unknown is None else unknown.tocsc()
     for first, last in _blocks(counts.shape[1], Y.shape[1]):
         block = columns[:, first:last]
         positive = np.asarray(block.sum(axis=0), dtype=np.int64).ravel()[None, :]
         both = (presence @ block).toarray()
+        if unknown_columns is not None:
+            missing = unknown_columns[:, first:last].astype(np.int64)
+            g = counts.shape[0] - np.asarray(missing.sum(axis=0), dtype=np.int64).ravel()[None, :]
+            present = all_present - (presence @ missing).toarray()
+            margin_present = n_log_n[present] + n_log_n[g - present]
         cells = (
             n_log_n[both]
             + n_log_n[present - both]
@@ -170,34 +187,39 @@ def _information_gain_blocks(counts: Matrix, Y: Labels) -> Iterator[tuple[int, F
             + n_log_n[g - present - positive + both]
         )
         margins = margin_present + (n_log_n[positive] + n_log_n[g - positive])
-        yield first, np.maximum(np.round((cells - margins + n_log_n[g]) / g, _DECIMALS), 0.0)
+        yield first, np.maximum(np.round((cells - margins + n_log_n[g]) / np.maximum(g, 1), _DECIMALS), 0.0)
 
 
-def rocchio_scores(weights: Matrix, Y: Labels) -> Floats:
+def rocchio_scores(weights: Matrix, Y: Labels, unknown: Labels | None = None) -> Floats:
     """Return Rocchio's score of every term for every label, (r, k).
 
     The score is max(0, 16 · mean weight in the label's documents − 4 · mean weight in the other documents).
-    The mean over no document is 0. This is the adaptation of Rocchio's formula by Ittner, Lewis and Ahn
-    (1995), which the AdaBoost.LC paper uses.
+    The mean over no document is 0. Documents for which the label is unknown are no part of a mean. This is
+    the adaptation of Rocchio's formula by Ittner, Lewis and Ahn (1995), which the AdaBoost.LC paper uses.
 
     >>> X = csr_array([[1.0, 1.0], [0.0, 1.0]])
     >>> rocchio_scores(X, csr_array(np.array([[1], [0]], dtype=np.int8))).tolist()
     [[16.0], [12.0]]
     """
-    blocks = [scores for _, scores in _rocchio_blocks(weights, Y)]
+    blocks = [scores for _, scores in _rocchio_blocks(weights, Y, unknown)]
     return np.concatenate(blocks, axis=1) if blocks else np.zeros((weights.shape[1], 0))
 
 
-def _rocchio_blocks(weights: Matrix, Y: Labels) -> Iterator[tuple[int, Floats]]:
-    g = weights.shape[0]
+def _rocchio_blocks(weights: Matrix, Y: Labels, unknown: Labels | None) -> Iterator[tuple[int, Floats]]:
+    g: Any = weights.shape[0]
     total = np.asarray(weights.sum(axis=0), dtype=np.float64).ravel()[:, None]
     by_term = weights.T.tocsr()
     columns = Y.tocsc().astype(np.float64)
+    unknown_columns = None if unknown is None else unknown.tocsc()
     for first, last in _blocks(weights.shape[1], Y.shape[1]):
         block = columns[:, first:last]
         positive = np.asarray(block.sum(axis=0)).ravel()[None, :]
         inside = (by_term @ block).toarray()
         outside = total - inside
+        if unknown_columns is not None:
+            missing = unknown_columns[:, first:last].astype(np.float64)
+            g = weights.shape[0] - np.asarray(missing.sum(axis=0)).ravel()[None, :]
+            outside -= (by_term @ missing).toarray()
         scores = BETA * inside / np.maximum(positive, 1) - GAMMA * outside / np.maximum(g - positive, 1)
         yield first, np.maximum(scores, 0.0)
 

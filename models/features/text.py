@@ -87,12 +87,15 @@ class TextFeatures:
     def __init__(self, parameters: TextFeaturesParameters) -> None:
         self.parameters = parameters
 
-    def fit_transform(self, batches: Iterable[Sequence[TextDocument]], Y: Labels) -> Matrix:
+    def fit_transform(
+        self, batches: Iterable[Sequence[TextDocument]], Y: Labels, unknown: Labels | None = None
+    ) -> Matrix:
         """Select the features of the training part, and return its vectors.
 
         Args:
             batches: the g training documents. They are read once, and only their counts are kept in memory.
             Y: (g, k) their relevant labels.
+            unknown: (g, k) their unknown labels; None if there are none.
 
         Returns:
             (g, r) weights. A document without terms is an empty row.
@@ -113,7 +116,7 @@ class TextFeatures:
         mean_distinct = float(lengths.distinct.mean())
         idf = inverse_document_frequency(document_frequency(counts).astype(np.float64), counts.shape[0])
         weights = weigh(counts, self.parameters.weighting, idf, lengths, mean_distinct)
-        selection = select(self.parameters.selection, counts, weights, Y)
+        selection = select(self.parameters.selection, counts, weights, Y, unknown)
         if not len(selection.kept):
             raise UnsuitableDataError("the selection of features kept no term; use another selection or none")
 

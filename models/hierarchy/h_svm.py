@@ -23,6 +23,10 @@ class HSVMParameters(LearnerParameters):
     C: float = Field(1.0, ge=1e-12, le=1e12)
     """Cost of the squared hinge losses, relative to the norm of the weights."""
 
+    def trains_labels_separately(self) -> bool:
+        """Return true: each label has its own SVM, on the examples of its parent."""
+        return True
+
 
 class HSVM(SVM):
     """One linear SVM for each node of the label tree, trained on the examples of the node's parent.
@@ -31,7 +35,8 @@ class HSVM(SVM):
     simple strategies"). A root is trained on all examples. A node has the constant margin +1 if all its
     training examples are positive, and -1 if all are negative or there are none. The score of a label is the
     smallest margin on the path from its root. So the sign rule decides top-down, and predicted label sets are
-    closed under ancestors. Without a label tree, every label is a root, as in the flat SVM.
+    closed under ancestors. Without a label tree, every label is a root, as in the flat SVM. An example is
+    left out for a label if the label or its parent is unknown for it.
 
     Args:
         C: cost of the losses, relative to the norm of the weights.

@@ -52,3 +52,31 @@ def indicator_matrix(
         indptr[i + 1] = len(indices)
     ones = np.ones(len(indices), dtype=np.int8)
     return csr_array((ones, np.array(indices, dtype=np.int64), indptr), shape=(len(label_sets), len(labels)))
+
+
+def unknown_matrix(
+    unknown_sets: Sequence[Sequence[str]], Y: Labels, labels: Sequence[str], tree: LabelTree | None = None
+) -> Labels | None:
+    """Return the unknown labels of each example as a 0/1 matrix; None if there are none.
+
+    Args:
+        unknown_sets: the unknown labels of each of g examples.
+        Y: (g, k) the relevant labels of the examples. They are not unknown.
+        labels: the k labels of the columns, in label order. Other labels are ignored.
+        tree: if given, the ancestors of an unknown label are unknown too, unless they are relevant.
+
+    Returns:
+        (g, k) compressed sparse rows of int8 ones, indices sorted.
+
+    >>> Y = indicator_matrix([("a",), ()], ["a", "b"])
+    >>> unknown_matrix([("b",), ()], Y, ["a", "b"]).toarray().tolist()
+    [[0, 1], [0, 0]]
+    >>> unknown_matrix([(), ()], Y, ["a", "b"])
+    """
+    if not any(unknown_sets):
+        return None
+    unknown = indicator_matrix(unknown_sets, labels, tree)
+    unknown = csr_array(unknown - unknown.multiply(Y))
+    unknown.eliminate_zeros()
+    unknown.sort_indices()
+    return unknown if unknown.nnz else None

@@ -29,17 +29,25 @@ class Contingency:
     tn: Ints
 
 
-def contingency(Y: Labels, predicted: Labels) -> Contingency:
-    """Compute the tables of all labels.
+def contingency(Y: Labels, predicted: Labels, unknown: Labels | None = None) -> Contingency:
+    """Compute the tables of all labels, over the examples for which the label is known.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
+        unknown: (n, k) unknown labels, disjoint from the predicted ones; None if there are none.
     """
     both = np.asarray(Y.multiply(predicted).sum(axis=0, dtype=np.int64))
     true = np.asarray(Y.sum(axis=0, dtype=np.int64))
     positive = np.asarray(predicted.sum(axis=0, dtype=np.int64))
-    return Contingency(tp=both, fp=positive - both, fn=true - both, tn=Y.shape[0] - true - positive + both)
+    n = Y.shape[0] if unknown is None else Y.shape[0] - np.bincount(unknown.indices, minlength=Y.shape[1])
+    return Contingency(tp=both, fp=positive - both, fn=true - both, tn=n - true - positive + both)
+
+
+def of_measured_labels(table: Contingency) -> Contingency:
+    """Return the tables of the labels that are known for at least one example."""
+    measured = table.tp + table.fp + table.fn + table.tn > 0
+    return Contingency(*(part[measured] for part in (table.tp, table.fp, table.fn, table.tn)))
 
 
 def label_precision(table: Contingency) -> Floats:

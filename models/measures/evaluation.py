@@ -24,6 +24,7 @@ from models.measures.tree import (
     symmetric_difference_loss,
     zero_one_loss,
 )
+from models.measures.unknown import without_unknown
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Evaluation:
         confusion: for single-label data, (k, k) counts with the true labels as rows and the top-ranked labels
             as columns; otherwise None.
         warnings: problems that affect the interpretation of the values.
+
+    Unknown labels of examples are left out: a label row counts the examples for which the label is known,
+    macro averages leave out labels that are unknown for all examples, and an example is judged by its known
+    labels.
     """
 
     measures: dict[str, float]
@@ -78,6 +83,7 @@ def evaluate(
     *,
     tree: LabelTree | None = None,
     covering: Any = None,
+    unknown: Labels | None = None,
 ) -> Evaluation:
     """Compute all measures of predictions.
 
@@ -88,17 +94,27 @@ def evaluate(
         labels: the k label names.
         tree: the label tree; if given, the tree losses are included.
         covering: a covering or its JSON form; if given, ``covering_error`` and ``covering_loss`` are
-            included.
+            included, unless labels are unknown: a cover element needs all of its labels.
+        unknown: (n, k) unknown labels, disjoint from the true ones; None if there are none.
 
     Raises:
         ParameterError: the covering contains an unknown label or does not cover a label.
     """
-    table = tables.contingency(Y, predicted)
+    warnings: list[str] = []
+    if unknown is not None:
+        predicted, scores = without_unknown(predicted, scores, unknown)
+        warnings.append(f"pairs of an example and an unknown label that are not measured: {unknown.nnz:,}")
+        if covering is not None:
+            covering = None
+            warnings.append(
+                "covering_error and covering_loss are not computed, because some labels are unknown"
+            )
+    table = tables.contingency(Y, predicted, unknown)
     measures = {
-        "hamming_loss": hamming_loss(Y, predicted),
+        "hamming_loss": hamming_loss(Y, predicted, unknown),
         "subset_zero_one": subset_zero_one(Y, predicted),
         "accuracy": accuracy(Y, predicted),
-        **tables.label_measures(table),
+        **tables.label_measures(table if unknown is None else tables.of_measured_labels(table)),
         **ranking_measures(Y, scores),
     }
     if tree is not None:
@@ -112,6 +128,7 @@ def evaluate(
         measures={name: value for name, value in measures.items() if not math.isnan(value)} | counts,
         labels=label_rows(table, labels),
         confusion=confusion(Y, ranking(scores)[:, 0]) if is_single_label(Y) else None,
+        warnings=warnings,
     )
 
 

@@ -14,6 +14,7 @@ from models.measures.covering import covering_errors
 from models.measures.rankings import example_ranking_measures
 from models.measures.sets import wrong_labels
 from models.measures.tree import hierarchical_losses, simplified_hierarchical_losses
+from models.measures.unknown import without_unknown
 
 COVERING_PREFIX = "covering_error."
 """Prefix of the name of a covering error if there are several coverings."""
@@ -27,6 +28,7 @@ def example_measures(
     *,
     tree: LabelTree | None = None,
     coverings: Mapping[str, Any] | None = None,
+    unknown: Labels | None = None,
 ) -> dict[str, Floats]:
     """Return the value for each example of every measure that is a mean over examples.
 
@@ -38,7 +40,9 @@ def example_measures(
         scores: (n, k) scores.
         labels: the k label names.
         tree: the label tree; if given, the tree losses are included.
-        coverings: coverings by name; each adds the measure ``covering_error.NAME``.
+        coverings: coverings by name; each adds the measure ``covering_error.NAME``, unless labels are
+            unknown.
+        unknown: (n, k) unknown labels; None if there are none. They are left out of every measure.
 
     Returns:
         (n,) values of each measure, by name. If a measure omits an example (ranking measures omit examples
@@ -47,9 +51,15 @@ def example_measures(
     Raises:
         ParameterError: a covering contains an unknown label or does not cover a label.
     """
+    labels_of_example = float(Y.shape[1])
+    if unknown is not None:
+        predicted, scores = without_unknown(predicted, scores, unknown)
+        # The mean number of known labels, so that the mean of the values is the measure.
+        labels_of_example = max(1, Y.shape[0] * Y.shape[1] - unknown.nnz) / max(1, Y.shape[0])
+        coverings = {}
     wrong = wrong_labels(Y, predicted)
     values: dict[str, Floats] = {
-        "hamming_loss": wrong / Y.shape[1],
+        "hamming_loss": wrong / labels_of_example,
         "subset_zero_one": (wrong > 0).astype(np.float64),
         "accuracy": (wrong == 0).astype(np.float64),
         **example_ranking_measures(Y, scores),

@@ -31,15 +31,19 @@ class ScoreHistogram:
     without_label: list[int]
 
 
-def score_histograms(Y: Labels, scores: Floats, labels: Sequence[str]) -> list[ScoreHistogram]:
+def score_histograms(
+    Y: Labels, scores: Floats, labels: Sequence[str], unknown: Labels | None = None
+) -> list[ScoreHistogram]:
     """Return one histogram per label, in label order; an empty list if there are no examples.
 
-    If all scores of a label are equal, its histogram has one bin.
+    If all scores of a label are equal, its histogram has one bin. Examples for which a label is unknown are
+    not counted for it. If it is unknown for all, its bins are empty.
 
     Args:
         Y: (n, k) true label sets.
         scores: (n, k) scores.
         labels: the k label names.
+        unknown: (n, k) unknown labels; None if there are none.
 
     >>> from scipy.sparse import csr_array
     >>> histogram, = score_histograms(csr_array([[1], [0]]), np.array([[1.0], [1.0]]), ["a"])
@@ -49,15 +53,20 @@ def score_histograms(Y: Labels, scores: Floats, labels: Sequence[str]) -> list[S
     if not Y.shape[0]:
         return []
     columns = Y.tocsc()
+    unknown_columns = None if unknown is None else unknown.tocsc()
     histograms = []
     for j, label in enumerate(labels):
         relevant = np.zeros(Y.shape[0], dtype=np.bool_)
         relevant[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
-        histograms.append(_histogram(label, scores[:, j], relevant))
+        without = ~relevant
+        if unknown_columns is not None:
+            start, end = unknown_columns.indptr[j : j + 2]
+            without[unknown_columns.indices[start:end]] = False
+        histograms.append(_histogram(label, scores[:, j], relevant, without))
     return histograms
 
 
-def _histogram(label: str, scores: Floats, relevant: Bools) -> ScoreHistogram:
+def _histogram(label: str, scores: Floats, relevant: Bools, without: Bools) -> ScoreHistogram:
     low, high = float(scores.min()), float(scores.max())
     bins = BINS if high > low else 1
     # Division by 2 prevents an overflow of the range.
@@ -68,5 +77,5 @@ def _histogram(label: str, scores: Floats, relevant: Bools) -> ScoreHistogram:
         low=low,
         high=high,
         with_label=np.bincount(bin_of[relevant], minlength=bins).tolist(),
-        without_label=np.bincount(bin_of[~relevant], minlength=bins).tolist(),
+        without_label=np.bincount(bin_of[without], minlength=bins).tolist(),
     )

@@ -7,18 +7,19 @@ import numpy as np
 from models.arrays import Bools, Labels
 
 
-def hamming_loss(Y: Labels, predicted: Labels) -> float:
-    """Fraction of (example, label) pairs that are wrong.
+def hamming_loss(Y: Labels, predicted: Labels, unknown: Labels | None = None) -> float:
+    """Fraction of (example, label) pairs that are wrong, among the pairs that are known.
 
     Args:
         Y: (n, k) true label sets.
         predicted: (n, k) predicted label sets.
+        unknown: (n, k) unknown labels, disjoint from the predicted ones; None if there are none.
 
     >>> from scipy.sparse import csr_array
     >>> hamming_loss(csr_array([[1, 0], [0, 1]]), csr_array([[1, 0], [1, 1]]))
     0.25
     """
-    pairs = Y.shape[0] * Y.shape[1]
+    pairs = Y.shape[0] * Y.shape[1] - (0 if unknown is None else int(unknown.nnz))
     return int(wrong_labels(Y, predicted).sum()) / pairs if pairs else float("nan")
 
 

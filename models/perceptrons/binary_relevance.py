@@ -26,11 +26,16 @@ class BinaryRelevancePerceptronParameters(LearnerParameters):
     """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
     data set."""
 
+    def trains_labels_separately(self) -> bool:
+        """Return true: each label has its own perceptron."""
+        return True
+
 
 class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
     """One perceptron for each label: o = sgn(w·x) with sgn(0) = +1, and w ← w + (y - o)·x (eqs. 1 to 3).
 
-    The score is the inner product. A label of every example seen so far has the constant score +1.
+    The score is the inner product. A label of every example seen so far has the constant score +1. A
+    perceptron does not see the examples for which its label is unknown.
 
     Args:
         epochs: passes over the training examples.
@@ -56,29 +61,41 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
         self.random_state = random_state
 
     def _learn_chunk(
-        self, X: Matrix, Y: Labels, _parameters: BinaryRelevancePerceptronParameters, first_time: bool, /
+        self,
+        X: Matrix,
+        Y: Labels,
+        unknown: Labels | None,
+        _parameters: BinaryRelevancePerceptronParameters,
+        first_time: bool,
+        /,
     ) -> tuple[None, Floats]:
         W = self.weights_
         k, n = W.shape[1], X.shape[0]
         flat = W.reshape(-1)
         scores, relevance = np.empty((n, k)), Y.toarray().astype(np.bool_)
+        known = None if unknown is None else ~unknown.toarray().astype(np.bool_)
         begin, features, values = X.indptr.tolist(), X.indices.astype(np.intp), X.data
         updates = 0
         for i in range(n):
             x, f = values[begin[i] : begin[i + 1]], features[begin[i] : begin[i + 1]]
             rows = W.take(f, axis=0)
             s = np.einsum("i,ij->j", x, rows, out=scores[i])
-            wrong = ((s >= 0) != relevance[i]).nonzero()[0]
+            mistakes = (s >= 0) != relevance[i]
+            wrong = (mistakes if known is None else mistakes & known[i]).nonzero()[0]
             if len(wrong):
                 step = np.where(relevance[i, wrong], 2.0, -2.0)
                 cells = f[:, np.newaxis] * k + wrong
                 flat[cells] = rows.take(wrong, axis=1) + x[:, np.newaxis] * step
                 updates += len(wrong)
         self.updates_ += updates
-        self.operations_ += n * k + updates
+        self.operations_ += n * k - (0 if unknown is None else int(unknown.nnz)) + updates
         before = np.vstack([np.zeros((1, k), dtype=np.int64), np.cumsum(relevance, axis=0)[:-1]])
         if first_time:
-            seen = self.n_examples_ + np.arange(n)[:, np.newaxis]
+            seen = self._known_counts() + (
+                np.arange(n)[:, np.newaxis]
+                if known is None
+                else np.vstack([np.zeros((1, k), dtype=np.int64), np.cumsum(known, axis=0)[:-1]])
+            )
             scores[(self.label_counts_ + before == seen) & (seen > 0)] = 1.0
         else:
             scores[:, self._in_every_example()] = 1.0

@@ -12,13 +12,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from models.arrays import AnyArray, Floats, Labels, Matrix
-from models.base import Context, Learner, State, Step, TrainingSummary
+from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.data.examples import ExampleSource
-from models.decisions import DecisionRule
+from models.decisions import DecisionRule, TunedThresholdDecision
 from models.features import NumericFeatures, TextFeatures
+from models.features.columns import stack_rows
 from models.labels import LabelTree
+from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.pipeline.documents import read_documents
 from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
@@ -44,12 +46,16 @@ class TrainingSet:
         labels: the k labels, in label order.
         tree: the label tree, or None.
         Y: (g, k) relevant labels of the examples.
+        unknown: (g, k) their unknown labels; None if there are none.
+        validation: validation examples; None if there are none.
     """
 
     source: ExampleSource
     labels: list[str]
     tree: LabelTree | None
     Y: Labels
+    unknown: Labels | None = None
+    validation: ExampleSource | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Fitting:
         monitor: called after every step.
         resume: the snapshot to resume from.
         matrix: the features of the training set, if ``features`` are already fitted on it.
+        validation_matrix: the features of the validation examples, if they are already computed.
         memory_bytes: limit of the memory of the training; None if there is none.
         timings: receives the seconds of every completed phase.
     """
@@ -92,6 +99,7 @@ class Fitting:
         monitor: PipelineMonitor | None,
         resume: Mapping[str, AnyArray] | None,
         matrix: Matrix | None,
+        validation_matrix: Matrix | None,
         memory_bytes: int | None,
         timings: dict[Phase, float],
     ) -> None:
@@ -103,6 +111,7 @@ class Fitting:
         self._monitor = monitor
         self._resume: Mapping[str, AnyArray] = resume or {}
         self._matrix = matrix
+        self._validation_matrix = validation_matrix
         self._memory_bytes = memory_bytes
         self._timings = timings
 
@@ -116,6 +125,7 @@ class Fitting:
         """
         with self._timed("features"):
             self._X = self._compute_features()
+            self._validation = self._validation_set()
         check_fingerprint(self._resume, self._fingerprint)
         labels, tree = self._training.labels, self._training.tree
         self._context = Context(
@@ -124,6 +134,8 @@ class Fitting:
             parents=tree.parent_indices(labels) if tree is not None else None,
             candidates=self._features.candidates_,
             numeric_features=self._training.source.kind == "features",
+            unknown=self._training.unknown,
+            validation=self._validation,
         )
         check_training(
             self._learner, self._decision, self._X, self._training.Y, self._context, self._memory_bytes
@@ -137,10 +149,25 @@ class Fitting:
     def _compute_features(self) -> Matrix:
         Y = self._training.Y
         if self._matrix is None:
-            return self._features.fit_transform(self._documents(), Y)
+            return self._features.fit_transform(self._documents(), Y, self._training.unknown)
         if self._matrix.shape != (Y.shape[0], len(self._features.names_)):
             raise ValueError("the matrix does not have the shape of the training set and the fitted features")
         return self._matrix
+
+    def _validation_set(self) -> ValidationSet | None:
+        """Return the validation examples; None if there are none, or if nothing uses them."""
+        source, labels, tree = self._training.validation, self._training.labels, self._training.tree
+        needed = self._learner.uses_validation or isinstance(self._decision, TunedThresholdDecision)
+        if source is None or not source.n_examples or not needed:
+            return None
+        X = self._validation_matrix
+        if X is None:
+            parts = [self._features.transform(read_documents(batch.documents)) for batch in source.batches()]
+            X = stack_rows(parts, len(self._features.names_))
+        Y = indicator_matrix(source.label_sets(), labels, tree)
+        if X.shape != (Y.shape[0], len(self._features.names_)):
+            raise ValueError("the matrix does not have the shape of the validation set and the features")
+        return ValidationSet(X, Y, unknown_matrix(source.unknown_sets(), Y, labels, tree))
 
     def _documents(self) -> Iterator[Any]:
         source, completed = self._training.source, 0
@@ -181,9 +208,9 @@ class Fitting:
         ).run()
 
     def _summarize(self, thresholds: Thresholds) -> TrainingSummary:
-        Y, labels = self._training.Y, self._training.labels
+        Y, labels, unknown = self._training.Y, self._training.labels, self._training.unknown
         learner, features = self._learner.summary_, self._features.summary_
-        constant = [labels[j] for j in np.flatnonzero(in_every_example(Y))]
+        constant = [labels[j] for j in np.flatnonzero(in_every_example(Y, unknown))]
         reset = [labels[j] for j in np.flatnonzero(thresholds.reset)]
         empty = int((np.diff(self._X.indptr) == 0).sum())
         warnings = [*features.warnings]
@@ -202,11 +229,19 @@ class Fitting:
             "unlabelled": int((np.diff(Y.indptr) == 0).sum()),
             "empty_documents": empty,
         }
+        if unknown is not None:
+            facts["unknown_labels"] = int(unknown.nnz)
+        if self._validation is not None:
+            facts["validation_examples"] = int(self._validation.Y.shape[0])
         return TrainingSummary([*warnings, *learner.warnings], {**facts, **features.facts, **learner.facts})
 
     @cached_property
     def _fingerprint(self) -> AnyArray:
-        return fingerprint(self._learner, self._decision, self._seed, self._X, self._training.Y)
+        more: list[Matrix | Labels | None] = [self._training.unknown]
+        if self._validation is not None:
+            more += [self._validation.X, self._validation.Y, self._validation.unknown]
+        data = [self._X, self._training.Y, *(matrix for matrix in more if matrix is not None)]
+        return fingerprint(self._learner, self._decision, self._seed, data)
 
     def _report_step(
         self,

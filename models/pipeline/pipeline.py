@@ -18,7 +18,7 @@ from models.decisions import DecisionRule, decide, predicted_labels
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures
 from models.labels import LabelTree
-from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.labels.ranking import ranking
 from models.mail import MAIL_VERSION, MailDocument
 from models.measures.evaluation import Evaluation, evaluate
@@ -105,9 +105,11 @@ class Pipeline:
         source: ExampleSource,
         *,
         tree: LabelTree | None = None,
+        validation: ExampleSource | None = None,
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
         matrix: Matrix | None = None,
+        validation_matrix: Matrix | None = None,
         memory_bytes: int | None = None,
     ) -> Self:
         """Fit features, learner and thresholds on labelled examples.
@@ -115,18 +117,22 @@ class Pipeline:
         Args:
             source: the training examples.
             tree: the label tree.
+            validation: examples for early stopping and for ``tuned_threshold``; nothing else is fitted on
+                them. Without them, both hold out training examples.
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same examples and parameters. The features are
                 computed again; the learner continues from the snapshot.
             matrix: the result of ``features.fit_transform`` for these examples, if the features are already
                 fitted on them. The documents are then not read.
+            validation_matrix: the features of the validation examples, if they are already computed.
             memory_bytes: limit of the memory of the training and of the evaluation of its examples, estimated
                 before the learner is fitted; None if there is none.
 
         Raises:
             ParameterError: the parameters are invalid, alone, together or for this kind of data.
             SnapshotError: the snapshot belongs to another training.
-            UnsuitableDataError: no example has a label, or the learner cannot learn from this data.
+            UnsuitableDataError: no example has a label, or the learner cannot learn from this data, for
+                example because some labels are unknown.
             MemoryLimitError: the training would need too much memory.
         """
         self.decision_ = catalog.resolve_decision(self.learner, self.decision)
@@ -138,15 +144,20 @@ class Pipeline:
         self.kind_, self.labels_, self.tree_ = source.kind, labels, tree
         self.mail_version_ = MAIL_VERSION if source.kind == "email" else None
         self.timings_ = {}
+        Y = indicator_matrix(label_sets, labels, tree)
+        unknown = unknown_matrix(source.unknown_sets(), Y, labels, tree)
+        if unknown is not None:
+            catalog.check_unknown_labels(self.learner)
         result = Fitting(
             self.features,
             self.learner,
             self.decision_,
-            TrainingSet(source, labels, tree, indicator_matrix(label_sets, labels, tree)),
+            TrainingSet(source, labels, tree, Y, unknown, validation),
             seed=self.seed,
             monitor=monitor,
             resume=resume,
             matrix=matrix,
+            validation_matrix=validation_matrix,
             memory_bytes=memory_bytes,
             timings=self.timings_,
         ).run()
@@ -268,34 +279,50 @@ class Pipeline:
         """Compute all measures of the predictions for labelled examples.
 
         Macro-averaged measures average over ``labels_``. If the examples have other labels, the evaluation
-        has a warning that lists them.
+        has a warning that lists them. Unknown labels of examples are not measured.
 
         Args:
             source: labelled examples.
             covering: the covering of ``covering_error`` and ``covering_loss``, or its JSON form; None selects
                 the covering of the learner if it has one.
         """
-        return self.evaluate_scores(source.label_sets(), self.scores(source), covering=covering)
+        return self.evaluate_scores(
+            source.label_sets(), self.scores(source), unknown_sets=source.unknown_sets(), covering=covering
+        )
 
     def evaluate_scores(
-        self, label_sets: Sequence[tuple[str, ...]], scores: Floats, *, covering: Any = None
+        self,
+        label_sets: Sequence[tuple[str, ...]],
+        scores: Floats,
+        *,
+        unknown_sets: Sequence[tuple[str, ...]] = (),
+        covering: Any = None,
     ) -> Evaluation:
         """Compute all measures from the scores of labelled examples.
 
         Args:
             label_sets: the true label set of each of n examples.
             scores: (n, k) their scores.
+            unknown_sets: the unknown labels of each of the examples; may be empty.
             covering: as for ``evaluate``.
         """
         if covering is None and isinstance(self.learner, AdaBoostLC):
             covering = self.learner.validated_parameters().covering
         labels = self._check_fitted()
         Y = indicator_matrix(label_sets, labels, self.tree_)
-        evaluation = evaluate(Y, self.decide(scores), scores, labels, tree=self.tree_, covering=covering)
-        unknown = sorted(set(collect_labels(label_sets, self.tree_)) - set(labels))
-        if unknown:
+        evaluation = evaluate(
+            Y,
+            self.decide(scores),
+            scores,
+            labels,
+            tree=self.tree_,
+            covering=covering,
+            unknown=unknown_matrix(unknown_sets, Y, labels, self.tree_),
+        )
+        untrained = sorted(set(collect_labels(label_sets, self.tree_)) - set(labels))
+        if untrained:
             evaluation.warnings.append(
-                f"labels without a training example are not measured: {abbreviated(unknown)}"
+                f"labels without a training example are not measured: {abbreviated(untrained)}"
             )
         return evaluation
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -54,11 +54,13 @@ def restore_fitted_learner(learner: Learner, snapshot: Mapping[str, AnyArray]) -
     return True
 
 
-def fingerprint(learner: Learner, decision: DecisionRule, seed: int, X: Matrix, Y: Labels) -> AnyArray:
+def fingerprint(
+    learner: Learner, decision: DecisionRule, seed: int, data: Sequence[Matrix | Labels]
+) -> AnyArray:
     """Return a SHA-256 digest of the parameters and the data of a training, as an array of bytes."""
     parameters = (learner.algorithm, sorted(learner.get_params().items()))
     digest = hashlib.sha256(repr((parameters, decision, seed)).encode())
-    for matrix in (X, Y):
+    for matrix in data:
         digest.update(repr(matrix.shape).encode())
         for array in (matrix.data, matrix.indices, matrix.indptr):
             digest.update(np.ascontiguousarray(array).data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import clone
@@ -61,6 +61,10 @@ class ThresholdSelection:
     - the label's highest held-out score, if the scores are votes or only an order, because then no default
       threshold is meaningful.
 
+    If there are validation examples (``context.validation``), no fold is trained: the thresholds are tuned
+    on the scores of the fitted learner for these examples. A label can then be tuned if it has as many
+    positive validation examples as there would be folds.
+
     If no label can be tuned, no fold is trained and all labels keep the default threshold. If scores have a
     meaningful zero and a tuned threshold is not valid for the final learner, the label keeps the default,
     too.
@@ -103,6 +107,17 @@ class ThresholdSelection:
         n_labels = self._Y.shape[1]
         default = catalog.default_threshold(self._learner, n_labels)
         never = np.zeros(n_labels, dtype=bool)
+        validation, unknown = self._context.validation, self._context.unknown
+        if validation is not None and isinstance(self._decision, TunedThresholdDecision):
+            thresholds = tuned_thresholds(
+                np.asarray(self._learner.decision_function(validation.X)),
+                validation.Y,
+                np.bincount(validation.Y.indices, minlength=n_labels) >= N_FOLDS,
+                default=default if catalog.has_zero_threshold(self._learner) else None,
+                fbr=self._decision.fbr,
+                unknown=validation.unknown,
+            )
+            return Thresholds(thresholds, reset=never)
         tunable = np.bincount(self._Y.indices, minlength=n_labels) >= N_FOLDS
         if not isinstance(self._decision, TunedThresholdDecision) or not tunable.any():
             return Thresholds(np.full(n_labels, default), reset=never)
@@ -112,11 +127,14 @@ class ThresholdSelection:
             tunable &= np.bincount(self._Y[folds != fold].indices, minlength=n_labels) > 0
         scores = self._held_out_scores(folds)
         fbr = self._decision.fbr
-        if not catalog.has_zero_threshold(self._learner):
-            return Thresholds(tuned_thresholds(scores, self._Y, tunable, default=None, fbr=fbr), reset=never)
-        tuned = tuned_thresholds(scores, self._Y, tunable, default=default, fbr=fbr)
+        has_zero = catalog.has_zero_threshold(self._learner)
+        tuned = tuned_thresholds(
+            scores, self._Y, tunable, default=default if has_zero else None, fbr=fbr, unknown=unknown
+        )
+        if not has_zero:
+            return Thresholds(tuned, reset=never)
         training_scores = np.asarray(self._learner.decision_function(self._X))
-        reset = tunable & ~transferable(tuned, scores, training_scores, self._Y)
+        reset = tunable & ~transferable(tuned, scores, training_scores, self._Y, unknown)
         return Thresholds(np.where(reset, default, tuned), reset)
 
     def _held_out_scores(self, folds: Ints) -> Floats:
@@ -130,6 +148,8 @@ class ThresholdSelection:
         # The fold's learner keeps all labels, also those without a positive example, so that votes compare.
         learner = clone(self._learner)
         training = folds != fold
+        unknown = self._context.unknown
+        context = replace(self._context, unknown=None if unknown is None else unknown[training])
 
         def report(step: Step, /) -> None:
             self._monitor(
@@ -145,7 +165,7 @@ class ThresholdSelection:
         learner.fit(
             self._X[training],
             self._Y[training],
-            context=self._context,
+            context=context,
             monitor=report,
             resume=select_prefix("learner", self._resume) if interrupted else None,
         )

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from models import catalog
+from models.arrays import Labels, Matrix
 from models.base import State
 from models.data.examples import ExampleSource
 from models.decisions import TunedThresholdDecision, decide
 from models.labels import LabelTree
-from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.measures.covering import covering_error
 from models.measures.evaluation import evaluate
 from models.measures.examples import COVERING_PREFIX
@@ -57,10 +58,10 @@ class Curve:
         self._decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
         self._labels = collect_labels(training.label_sets(), tree)
         self._tree = tree
-        self._parts = {
-            name: (X, indicator_matrix(source.label_sets(), self._labels, tree))
-            for name, X, source in (("train", features.train, training), ("test", features.test, test))
-        }
+        self._parts: dict[str, tuple[Matrix, Labels, Labels | None]] = {}
+        for name, X, source in (("train", features.train, training), ("test", features.test, test)):
+            Y = indicator_matrix(source.label_sets(), self._labels, tree)
+            self._parts[name] = (X, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
         self._thresholds = np.full(
             len(self._labels), catalog.default_threshold(pipeline.learner, len(self._labels))
         )
@@ -100,12 +101,13 @@ class Curve:
             return {}
         self._next_step = max(self._n_steps + 1, int(self._n_steps * STEP_GROWTH))
         point: dict[str, float] = {}
-        for part, (X, Y) in self._parts.items():
+        for part, (X, Y, unknown) in self._parts.items():
             scores = progress.scores(X)
             label_sets = decide(self._decision, scores, self._thresholds)
-            values = evaluate(Y, label_sets, scores, self._labels, tree=self._tree).measures
+            evaluation = evaluate(Y, label_sets, scores, self._labels, tree=self._tree, unknown=unknown)
+            values = evaluation.measures
             point |= {f"{part}.{name}": values[name] for name in self._measures if name in values}
-            if Y.shape[0]:
+            if Y.shape[0] and unknown is None:
                 for name, covering in self._coverings.items():
                     point[f"{part}.{name}"] = covering_error(Y, label_sets, covering, self._labels)
         if point:

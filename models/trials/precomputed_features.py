@@ -22,18 +22,19 @@ from models.data.examples import ExampleSource
 from models.features import TextFeatures
 from models.features.columns import stack_rows
 from models.labels import LabelTree
-from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.pipeline import Features, read_documents
 from models.serialization.array_file import write_arrays
 
 
 class PrecomputedFeatures:
-    """Features fitted on a training part, and the feature matrices of the training part and the test part.
+    """Features fitted on a training part, and the feature matrices of the parts.
 
     Attributes:
         parameters: parameters of the features.
         train: (g, r) the training part.
         test: (n, r) the test part.
+        validation: (m, r) the validation examples; None if there are none.
         seconds: duration of the computation.
     """
 
@@ -45,6 +46,7 @@ class PrecomputedFeatures:
         summary: TrainingSummary,
         train: Matrix,
         test: Matrix,
+        validation: Matrix | None,
         seconds: float,
     ) -> None:
         self.parameters = parameters
@@ -53,6 +55,7 @@ class PrecomputedFeatures:
         self._summary = summary
         self.train = train
         self.test = test
+        self.validation = validation
         self.seconds = seconds
 
     @classmethod
@@ -63,15 +66,17 @@ class PrecomputedFeatures:
         test: ExampleSource,
         *,
         tree: LabelTree | None = None,
+        validation: ExampleSource | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> PrecomputedFeatures:
-        """Fit features on the training part, and transform both parts.
+        """Fit features on the training part, and transform all parts.
 
         Args:
             parameters: parameters of the features.
             training: the training part, from which all statistics come.
             test: the test part.
             tree: the label tree.
+            validation: the validation examples; None if there are none.
             progress: called with the number of examples read so far.
 
         Raises:
@@ -90,15 +95,22 @@ class PrecomputedFeatures:
                 progress(n_read)
 
         features = catalog.create_features(parameters)
-        train = features.fit_transform(documents(training), indicator_matrix(label_sets, labels, tree))
-        parts = [features.transform(batch) for batch in documents(test)]
+        Y = indicator_matrix(label_sets, labels, tree)
+        unknown = unknown_matrix(training.unknown_sets(), Y, labels, tree)
+        train = features.fit_transform(documents(training), Y, unknown)
+
+        def transformed(source: ExampleSource) -> Matrix:
+            parts = [features.transform(batch) for batch in documents(source)]
+            return stack_rows(parts, train.shape[1])
+
         return cls(
             parameters,
             features.get_state(),
             features.candidates_,
             features.summary_,
             train,
-            stack_rows(parts, train.shape[1]),
+            transformed(test),
+            transformed(validation) if validation is not None else None,
             time.perf_counter() - start,
         )
 
@@ -112,9 +124,11 @@ class PrecomputedFeatures:
         return features
 
     def save(self, path: Path) -> None:
-        """Write the features and both matrices to a file of named arrays."""
+        """Write the features and the matrices to a file of named arrays."""
         arrays = {f"state.{name}": array for name, array in self._state.items()}
         arrays |= _arrays_of_matrix("train", self.train) | _arrays_of_matrix("test", self.test)
+        if self.validation is not None:
+            arrays |= _arrays_of_matrix("validation", self.validation)
         if self._candidates is not None:
             arrays |= _arrays_of_matrix("candidates", self._candidates)
         metadata = {
@@ -140,6 +154,7 @@ class PrecomputedFeatures:
             TrainingSummary(**json.loads(metadata["summary"])),
             _matrix_of_arrays("train", arrays),
             _matrix_of_arrays("test", arrays),
+            _matrix_of_arrays("validation", arrays) if "validation.shape" in arrays else None,
             float(json.loads(metadata["seconds"])),
         )
 

@@ -13,7 +13,7 @@ from models.base import LearnerParameters, State
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule
 from models.labels import LabelTree
-from models.labels.indicator_matrix import indicator_matrix
+from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.evaluation import Evaluation
 from models.measures.examples import COVERING_PREFIX, example_measures
 from models.pipeline import Pipeline, Progress
@@ -76,6 +76,7 @@ def run_trial(
     test: ExampleSource,
     *,
     tree: LabelTree | None = None,
+    validation: ExampleSource | None = None,
     seed: int = 0,
     measures: Sequence[str] = (),
     coverings: Mapping[str, Any] | None = None,
@@ -93,6 +94,7 @@ def run_trial(
         training: the training part.
         test: the test part.
         tree: the label tree.
+        validation: examples for early stopping and ``tuned_threshold``; None if there are none.
         seed: seed of all random choices.
         measures: names of the measures of the learning curve. If thresholds are tuned after the training, the
             curve only has the ranking measures among them.
@@ -128,8 +130,10 @@ def run_trial(
     pipeline.fit(
         training,
         tree=tree,
+        validation=validation,
         monitor=report,
         matrix=features.train,
+        validation_matrix=features.validation,
         resume=snapshot or None,
         memory_bytes=memory_bytes,
     )
@@ -137,8 +141,8 @@ def run_trial(
     scores = pipeline.learner.decision_function(features.test)
     scored = time.perf_counter()
     train_scores = pipeline.learner.decision_function(features.train)
-    train, _ = _evaluate(pipeline, training.label_sets(), train_scores, coverings or {})
-    evaluation, examples = _evaluate(pipeline, test.label_sets(), scores, coverings or {})
+    train, _ = _evaluate(pipeline, training, train_scores, coverings or {})
+    evaluation, examples = _evaluate(pipeline, test, scores, coverings or {})
     return TrialResult(
         pipeline=pipeline,
         train=train,
@@ -151,14 +155,18 @@ def run_trial(
 
 
 def _evaluate(
-    pipeline: Pipeline, label_sets: list[tuple[str, ...]], scores: Floats, coverings: Mapping[str, Any]
+    pipeline: Pipeline, part: ExampleSource, scores: Floats, coverings: Mapping[str, Any]
 ) -> tuple[Evaluation, dict[str, Floats]]:
     """Return the measures of one part, and those of each of its examples."""
-    evaluation = pipeline.evaluate_scores(label_sets, scores)
+    label_sets, unknown_sets = part.label_sets(), part.unknown_sets()
+    evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets)
     labels, tree = pipeline.labels_, pipeline.tree_
     Y = indicator_matrix(label_sets, labels, tree)
-    examples = example_measures(Y, pipeline.decide(scores), scores, labels, tree=tree, coverings=coverings)
-    for name in coverings:
+    unknown = unknown_matrix(unknown_sets, Y, labels, tree)
+    examples = example_measures(
+        Y, pipeline.decide(scores), scores, labels, tree=tree, coverings=coverings, unknown=unknown
+    )
+    for name in coverings if unknown is None else ():
         errors = examples[f"{COVERING_PREFIX}{name}"]
         if len(errors):
             evaluation.measures[f"{COVERING_PREFIX}{name}"] = float(errors.mean())

@@ -44,6 +44,7 @@ class DatasetReport:
         n_duplicates: number of documents that are equal to an earlier one.
         n_conflicting: number of duplicates whose labels differ from the labels of the first occurrence.
         n_with_unknown: number of examples with unknown labels.
+        n_training_with_unknown: number of examples with unknown labels in the training split.
         unknown_counts: number of examples of which each label is unknown, in label order; only labels that
             are unknown for at least one example.
         label_tree: the label tree as child to parent; empty if there is none.
@@ -65,6 +66,7 @@ class DatasetReport:
     n_duplicates: int = 0
     n_conflicting: int = 0
     n_with_unknown: int = 0
+    n_training_with_unknown: int = 0
     unknown_counts: dict[str, int] = field(default_factory=dict)
     label_tree: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -104,7 +106,7 @@ class ReportBuilder:
         self._declared: set[str] = set()
         self._n_unlabelled = 0
         self._splits = Counter(train=0, validation=0, test=0, none=0)
-        self._n_with_unknown = 0
+        self._n_with_unknown = self._n_training_with_unknown = 0
         self._unknown_counts: Counter[str] = Counter()
         self._empty_lines = array("Q")
         self._wrongly_decoded_lines = array("Q")
@@ -134,6 +136,7 @@ class ReportBuilder:
             self._train_counts.update(labels)
         if record.unknown:
             self._n_with_unknown += 1
+            self._n_training_with_unknown += record.split == "train"
             self._unknown_counts.update(record.unknown)
             self.label_counts.update(dict.fromkeys(record.unknown, 0))
         self._n_unlabelled += not labels
@@ -163,6 +166,7 @@ class ReportBuilder:
             n_duplicates=duplicates.n_duplicates,
             n_conflicting=duplicates.n_conflicting,
             n_with_unknown=self._n_with_unknown,
+            n_training_with_unknown=self._n_training_with_unknown,
             unknown_counts=dict(sorted(self._unknown_counts.items())),
             label_tree=dict(self.tree.parents),
             warnings=[

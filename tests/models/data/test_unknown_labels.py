@@ -29,14 +29,14 @@ def test_unknown_labels_are_stored_and_counted(tmp_path: Path) -> None:
         tmp_path,
         {"labels": ["a"], "unknown_labels": ["c", "b", "c"]},
         {"labels": ["b"], "unknown_labels": []},
-        {"labels": [], "unknown_labels": ["b"]},
+        {"labels": [], "unknown_labels": ["b"], "split": "train"},
     )
     assert stored.unknown_sets() == [("b", "c"), (), ("b",)]
     assert stored.label_sets() == [("a",), ("b",), ()]
     assert stored.labels == ["a", "b", "c"]
     assert report.label_counts == {"a": 1, "b": 1, "c": 0}
     assert report.unknown_counts == {"b": 2, "c": 1}
-    assert report.n_with_unknown == 2
+    assert (report.n_with_unknown, report.n_training_with_unknown) == (2, 1)
     assert (
         "examples with unknown labels: 2 of 3 ('b', 'c'); only learners that train one label at a time can "
         "use the data set" in report.warnings
