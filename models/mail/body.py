@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from models.mail.charsets import clean
+from models.mail.calendar_text import calendar_to_text
+from models.mail.charsets import clean, find_codec, find_undeclared_codec, is_utf8
 from models.mail.diagnostics import Diagnostics
 from models.mail.html_text import html_to_text
-from models.mail.limits import MAX_TEXT_CHARS
-from models.mail.mime import Part
+from models.mail.inline_files import extract_inline_files
+from models.mail.limits import MAX_PARTS, MAX_TEXT_CHARS
+from models.mail.mime import CALENDAR, Part
 from models.mail.quoting import split_quoted_text
 
 _HTML_TYPES: Final = frozenset({"text/html", "text/enriched", "text/richtext"})
@@ -28,6 +29,12 @@ _MAX_STUB_CHARS: Final = 600
 _MAX_STUB_LETTERS: Final = 30
 _STUB_RATIO: Final = 2
 """The HTML must have this many times the letters of a nearly empty plain text that stands for it."""
+_FILE_TYPE: Final = "application/octet-stream"
+_TNEF: Final = frozenset({"application/ms-tnef", "application/vnd.ms-tnef"})
+_TNEF_NAME: Final = "winmail.dat"
+_TNEF_WITH_TEXT: Final = "the text is in winmail.dat, which is not read"
+_TNEF_WITH_FILES: Final = "attachments can be in winmail.dat, which is not read"
+_SAMPLE_CHARS: Final = 1000
 _WORD: Final = re.compile(r"\w+")
 _STUB: Final = re.compile(
     r"\bhtml\b|\bmime\b|browser|navigateur|navegador|prohlížeč|przegląd|браузер|ブラウザ|浏览器|瀏覽器",
@@ -50,6 +57,46 @@ class Body:
     attachments: tuple[tuple[str, str], ...]
 
 
+class RawBytesDecoder:
+    """Decodes 8-bit bytes in header fields: as UTF-8, or else in the charset of the text of the message.
+
+    Args:
+        parts: all parts of the message.
+    """
+
+    def __init__(self, parts: list[Part]) -> None:
+        self._parts = parts
+
+    def decode(self, content: bytes) -> str:
+        """Return the text of a field with 8-bit bytes."""
+        codec = None if is_utf8(content) else self._codec
+        if codec is not None:
+            try:
+                return content.decode(codec)
+            except UnicodeError:
+                pass
+        return content.decode(find_undeclared_codec(content, self._sample), "replace")
+
+    @cached_property
+    def _codec(self) -> str | None:
+        """The codec of the first text that is not ASCII or UTF-8, as declared or detected."""
+        for part in self._parts:
+            if part.is_text:
+                declared = find_codec(part.headers.charset or "")
+                if declared is not None and declared not in {"ascii", "utf_8"}:
+                    return declared
+                content = part.content(Diagnostics())
+                if not is_utf8(content):
+                    return find_undeclared_codec(content)
+        return None
+
+    @cached_property
+    def _sample(self) -> str:
+        """The beginning of the first text, which shows the language."""
+        first = next((part for part in self._parts if part.is_text), None)
+        return first.text(Diagnostics())[:_SAMPLE_CHARS] if first else ""
+
+
 class _Text:
     """The text of one part: plain text, or HTML that is converted when it is needed.
 
@@ -58,10 +105,15 @@ class _Text:
         is_html: whether it is HTML.
         is_declared: whether its content type states so.
         diagnostics: receives truncations of HTML.
+
+    Attributes:
+        files: names of the files that are written into the text.
+        is_read: whether it is read rather than one of its alternatives.
     """
 
     def __init__(self, source: str, is_html: bool, is_declared: bool, diagnostics: Diagnostics) -> None:
-        self._source = source
+        self._source, self.files = (source, []) if is_html else extract_inline_files(source)
+        self.is_read = True
         self.is_html = is_html
         self.is_declared = is_declared
         self._diagnostics = diagnostics
@@ -94,12 +146,14 @@ def looks_like_html(text: str) -> bool:
     return _HTML_FRAGMENT.match(text) is not None and _TAG_AT_END.search(text[-_END_CHARS:]) is not None
 
 
-def choose_text(plain: str, html: str, diagnostics: Diagnostics) -> str:
-    """Return the text of a message that has both plain text and HTML, of which either can be empty."""
+def choose_text(plain: str, html: str, diagnostics: Diagnostics) -> Body:
+    """Return the content of a message that has plain text and HTML, of which either can be empty."""
     texts = [_read_text(plain, "text/plain", diagnostics)]
     if html:
         texts.append(_read_text(html, "text/html", diagnostics))
-    return _join([text.text for text in _best_alternatives(texts)])
+    best = _best_alternatives(texts)
+    new, quoted = split_quoted_text(_truncate(_join([text.text for text in best]), diagnostics))
+    return Body(new, quoted, _attachments([(name, _FILE_TYPE) for text in best for name in text.files]))
 
 
 def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
@@ -113,7 +167,10 @@ def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
     for number, text in texts.items():
         if (alternative := parts[number].alternative) is not None:
             alternatives.setdefault(alternative, []).append(text)
-    best = {number: set(_best_alternatives(group)) for number, group in alternatives.items()}
+    for group in alternatives.values():
+        best = _best_alternatives(group)
+        for text in group:
+            text.is_read = text in best
     direct: list[str] = []
     forwarded: list[str] = []
     attachments: list[tuple[str, str]] = []
@@ -121,15 +178,29 @@ def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
         into = forwarded if part.forwarded else direct
         if part.forwarded:
             into.append(part.headers.text("subject"))
-        if number in texts and (part.alternative is None or texts[number] in best[part.alternative]):
+        if number in texts and texts[number].is_read:
             into.append(texts[number].text)
+            attachments += [(name, _FILE_TYPE) for name in texts[number].files]
         if part.is_attachment:
             attachments.append((part.headers.filename, part.content_type))
-    new, quoted = split_quoted_text(truncate(_join(direct), diagnostics))
-    return Body(new, truncate(_join([quoted, *forwarded]), diagnostics), tuple(attachments))
+    is_blank = not any(map(has_words, (*direct, *forwarded)))
+    if is_blank:
+        direct += [
+            clean(calendar_to_text(clean(part.text(diagnostics))))
+            for part in parts
+            if part.content_type == CALENDAR
+        ]
+    if any(content_type in _TNEF or name.lower() == _TNEF_NAME for name, content_type in attachments):
+        diagnostics.add_defect(_TNEF_WITH_TEXT if is_blank else _TNEF_WITH_FILES)
+    new, quoted = split_quoted_text(_truncate(_join(direct), diagnostics))
+    return Body(new, _truncate(_join([quoted, *forwarded]), diagnostics), _attachments(attachments))
 
 
-def _best_alternatives(texts: list[_Text]) -> Iterable[_Text]:
+def _attachments(attachments: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(attachments[:MAX_PARTS])
+
+
+def _best_alternatives(texts: list[_Text]) -> list[_Text]:
     """Return the texts of a multipart/alternative that are read: plain text with words, or else the HTML.
 
     A short plain text that only stands for the HTML ("Your program does not show HTML") is not read.
@@ -172,7 +243,7 @@ def _join(texts: list[str]) -> str:
     return "\n\n".join(text.strip() for text in texts if text.strip())
 
 
-def truncate(text: str, diagnostics: Diagnostics) -> str:
+def _truncate(text: str, diagnostics: Diagnostics) -> str:
     """Return at most ``MAX_TEXT_CHARS`` characters of a text."""
     if len(text) <= MAX_TEXT_CHARS:
         return text

@@ -10,25 +10,29 @@ needs six seconds for 20,000 addresses.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from email import policy
 from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
-from email.utils import collapse_rfc2231_value
+from email.utils import unquote
 
-from models.mail.charsets import clean, decode
-from models.mail.diagnostics import Diagnostics
+from models.mail.charsets import clean, decode, find_undeclared_codec
+from models.mail.diagnostics import PARSER_ERRORS, Diagnostics
+from models.mail.header_lines import remove_odd_lines
+from models.mail.japanese import decode_iso2022_jp, is_iso2022_jp
 from models.mail.limits import (
     MAX_ADDRESSES_CHARS,
     MAX_BOUNDARY_CHARS,
     MAX_DOMAINS,
     MAX_FIELD_CHARS,
 )
+from models.mail.transfer_encoding import repair_base64
 
 _FIELDS_WITH_PARAMETERS = ("content-type", "content-disposition")
 _FIELDS = re.compile(r"([!-9;-~]++):[ \t]*+([^\n]*+(?:\n[ \t][^\n]*+)*+)(?:\n|\Z)|([\s\S]++)")
 """Name and value of a well-formed field, or else the rest of the header block."""
-_VALUE = r'(?:"[ !#-;=?-\[\]-~]*+"|[!#-:=?-\[\]-~]++)'
+_VALUE = r'(?:"[ !#-;=?-\[\]-~\udc80-\udcff]*+"|[!#-:=?-\[\]-~\udc80-\udcff]++)'
 """A parameter's value without escapes, angle brackets and, if it is not quoted, spaces."""
 _SIMPLE_PARAMETERS = re.compile(
     rf"\s*+([\w!#$%&'*+./^`|~-]++)((?:\s*+;\s*+[\w.-]++\s*+=\s*+{_VALUE})*+)[\s;]*+", re.ASCII
@@ -37,12 +41,21 @@ _PARAMETER = re.compile(rf";\s*+([\w.-]++)\s*+=\s*+({_VALUE})", re.ASCII)
 _QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
 _DOMAIN = re.compile(r"@([^\W_](?:[\w.-]*[^\W_])?)")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
-_NOT_A_FIELD = re.compile(rb"^(?!From |[!-9;-~]*:|[ \t])", re.MULTILINE)
 _NOT_A_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates that represent no byte. The parser maps 8-bit bytes to the other surrogates."""
+_SURROGATES_TO_PRIVATE = {0xDC80 + number: 0xF780 + number for number in range(128)}
+_PRIVATE_TO_SURROGATES = {private: surrogate for surrogate, private in _SURROGATES_TO_PRIVATE.items()}
+_BASE64_WORD = re.compile(r"(=\?[^?\s]+\?[bB]\?)([^?]*)(?=\?=)")
+_UNCLOSED_WORD = re.compile(r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\??\Z")
+_MAX_LABEL_CHARS = 63
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
 _NOT_ALPHANUMERIC = re.compile("[^a-z0-9]")
 _FOLDER = re.compile(r"[/\\]")
+
+
+def decode_raw_bytes(content: bytes) -> str:
+    """Decode 8-bit bytes of a header field without any other information."""
+    return content.decode(find_undeclared_codec(content), "replace")
 
 
 class Headers:
@@ -52,6 +65,9 @@ class Headers:
         fields: the values of each field, by name in lower case.
         diagnostics: receives a defect for each unreadable field.
         default_type: the content type if none is declared.
+
+    Attributes:
+        decode_raw: decodes 8-bit bytes, which violate the standard.
     """
 
     def __init__(
@@ -61,6 +77,7 @@ class Headers:
         self._fields = fields
         self._default_type = default_type
         self._texts: dict[str, str] = {}
+        self.decode_raw: Callable[[bytes], str] = decode_raw_bytes
         for name in _FIELDS_WITH_PARAMETERS:
             if len(self._field(name)) > MAX_FIELD_CHARS:
                 diagnostics.add_truncation(_too_long(name))
@@ -82,12 +99,15 @@ class Headers:
         return word, parameters
 
     def _message(self) -> Message:
-        """Return a message of the standard library with the fields that have parameters."""
+        """Return a message of the standard library with the fields that have parameters.
+
+        The library replaces the surrogates for 8-bit bytes, so these are replaced by private characters.
+        """
         message = Message()
         message.set_default_type(self._default_type)
         for name in _FIELDS_WITH_PARAMETERS:
             if name in self._fields:
-                message.set_raw(name, self._field(name)[:MAX_FIELD_CHARS])
+                message.set_raw(name, self._field(name)[:MAX_FIELD_CHARS].translate(_SURROGATES_TO_PRIVATE))
         return message
 
     def __contains__(self, name: str) -> bool:
@@ -113,7 +133,7 @@ class Headers:
         field = self._field(name)
         if len(field) > MAX_FIELD_CHARS:
             self._diagnostics.add_truncation(_too_long(name))
-        return decode_encoded_words(field[:MAX_FIELD_CHARS], name, self._diagnostics, self.charset)
+        return decode_encoded_words(field[:MAX_FIELD_CHARS], name, self._diagnostics, self.decode_raw)
 
     def domains(self, *names: str) -> tuple[str, ...]:
         """Return the distinct domains of the addresses in these fields, in lower case and in order."""
@@ -122,7 +142,10 @@ class Headers:
             self._diagnostics.add_truncation(
                 f"an address header is longer than {MAX_ADDRESSES_CHARS:,} characters; the rest was not read"
             )
-        return find_domains("\n".join(fields)[:MAX_ADDRESSES_CHARS])
+        addresses = "\n".join(fields)[:MAX_ADDRESSES_CHARS]
+        if not addresses.isascii():
+            addresses = _to_bytes(addresses).decode("utf-8", "replace")
+        return find_domains(addresses)
 
     @property
     def message_id(self) -> str | None:
@@ -183,17 +206,18 @@ class Headers:
             boundary = self._diagnostics.guard("boundary", lambda: self._message().get_boundary(), None) or ""
         if not boundary or len(boundary) > MAX_BOUNDARY_CHARS:
             return None
-        unfolded = boundary.replace("\n", "")
+        unfolded = boundary.replace("\n", "").translate(_PRIVATE_TO_SURROGATES)
         return self._diagnostics.guard("boundary", lambda: unfolded.encode("utf-8", "surrogateescape"), None)
 
     @property
     def filename(self) -> str:
         """The file name of an attachment without folders; empty if it has none."""
         raw_name = self._diagnostics.guard("attachment name", self._raw_filename, "")
-        charset = self.charset
         if not raw_name:
             return ""
-        decoded = decode_encoded_words(raw_name[:MAX_FIELD_CHARS], "filename", self._diagnostics, charset)
+        decoded = decode_encoded_words(
+            raw_name[:MAX_FIELD_CHARS], "filename", self._diagnostics, self.decode_raw
+        )
         return _FOLDER.split(decoded)[-1].strip()[:250]
 
     def _raw_filename(self) -> str:
@@ -205,12 +229,21 @@ class Headers:
         if simple is not None:
             return simple[1].get(name, "")
         value = self._message().get_param(name, None, field)
-        return collapse_rfc2231_value(value) if value else ""
+        if isinstance(value, tuple):  # RFC 2231: charset, language and text, with its bytes as characters
+            charset, _, text = value
+            content = text.translate(_PRIVATE_TO_SURROGATES).encode("latin-1", "surrogateescape")
+            return decode(content, charset, self._diagnostics) if charset else self.decode_raw(content)
+        return unquote(value).translate(_PRIVATE_TO_SURROGATES) if value else ""
 
     @property
-    def is_attachment(self) -> bool:
-        """Whether the part is an attachment rather than text to display."""
-        return self.token("content-disposition") == "attachment" or bool(self.filename)
+    def is_displayed(self) -> bool | None:
+        """Whether text is meant for display (RFC 2183); None if it has a file name and no disposition."""
+        disposition = self.token("content-disposition")
+        if disposition in {"attachment", "inline"}:
+            return disposition == "inline"
+        if not self.filename:
+            return True
+        return False if disposition else None
 
 
 def _too_long(name: str) -> str:
@@ -222,7 +255,7 @@ def parse_headers(
 ) -> tuple[Headers, int]:
     r"""Parse a header block. Also return how many bytes at its end belong to the body.
 
-    A line that is not a header field ends the headers.
+    A line that is not a header field ends the headers, unless known fields follow.
 
     Args:
         block: bytes up to the first blank line, with ``\n`` line ends, at most ``MAX_HEADER_BYTES``.
@@ -240,9 +273,8 @@ def parse_headers(
 def _parse_malformed_headers(
     block: bytes, diagnostics: Diagnostics, default_type: str
 ) -> tuple[Headers, int]:
-    not_a_field = _NOT_A_FIELD.search(block)
-    well_formed = block[: not_a_field.start()] if not_a_field else block
-    if len(well_formed) < len(block):
+    well_formed, n_left_over, is_odd = remove_odd_lines(block)
+    if is_odd:
         diagnostics.add_defect("the headers contain a line that is not a header field")
     message = diagnostics.guard(
         "header block",
@@ -254,13 +286,19 @@ def _parse_malformed_headers(
     fields: dict[str, list[str]] = {}
     for name, value in message.raw_items():
         fields.setdefault(name.lower(), []).append(str(value))
-    return Headers(fields, diagnostics, default_type), len(block) - len(well_formed)
+    return Headers(fields, diagnostics, default_type), n_left_over
 
 
-def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charset: str | None = None) -> str:
+def decode_encoded_words(
+    field: str, name: str, diagnostics: Diagnostics, decode_raw: Callable[[bytes], str] = decode_raw_bytes
+) -> str:
     r"""Return a raw field as text on one line, with 8-bit bytes and encoded words (RFC 2047) decoded.
 
-    8-bit bytes violate the standard. They are decoded as UTF-8, or else by the charset of the body.
+    Args:
+        field: the raw field.
+        name: its name, for the defects.
+        diagnostics: receives the defects.
+        decode_raw: decodes 8-bit bytes, which violate the standard.
 
     >>> field = "=?utf-8?q?Gr=C3=BC=C3=9Fe?= from\n =?utf-8?b?S8O2bG4=?="
     >>> decode_encoded_words(field, "subject", Diagnostics())
@@ -270,25 +308,45 @@ def decode_encoded_words(field: str, name: str, diagnostics: Diagnostics, charse
     if line.isascii() and line.isprintable() and "=?" not in line:
         return " ".join(line.split())
     field = " ".join(field.splitlines())
-    if not field.isascii():
-        field = _decode_bytes(
-            _NOT_A_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape"), charset, diagnostics
-        )
+    if "\x1b" in field and is_iso2022_jp(content := _to_bytes(field)):
+        field = decode_iso2022_jp(content)
+    elif not field.isascii():
+        field = decode_raw(_to_bytes(field))
     if "=?" in field:
-        words = diagnostics.guard(f"header {name}", lambda: decode_header(field), [(field, None)])
-        chunks: list[tuple[str | bytes, str | None]] = list(words)
         field = "".join(
-            chunk if isinstance(chunk, str) else decode(chunk, declared, diagnostics)
-            for chunk, declared in chunks
+            chunk if isinstance(chunk, str) else decode(chunk, _without_language(declared), diagnostics)
+            for chunk, declared in _split_encoded_words(field, name, diagnostics)
         )
     return " ".join(clean(field).split())
 
 
-def _decode_bytes(field: bytes, charset: str | None, diagnostics: Diagnostics) -> str:
+def _to_bytes(field: str) -> bytes:
+    return _NOT_A_BYTE.sub("\ufffd", field).encode("utf-8", "surrogateescape")
+
+
+def _without_language(charset: str | None) -> str | None:
+    """Return the charset of an encoded word without its language, which follows it (RFC 2231, section 5)."""
+    return charset.partition("*")[0] if charset else charset
+
+
+def _split_encoded_words(
+    field: str, name: str, diagnostics: Diagnostics
+) -> list[tuple[str | bytes, str | None]]:
+    """Return the text and the decoded words of a field, with their charsets. A bad word spoils no others."""
+    if _UNCLOSED_WORD.match(field, field.rfind("=?")):
+        field = field.removesuffix("?") + "?="
     try:
-        return field.decode()
-    except UnicodeDecodeError:
-        return decode(field, charset, diagnostics)
+        return list(decode_header(field))
+    except PARSER_ERRORS:
+        diagnostics.add_defect(f"header {name} contains an encoded word with bad base64")
+    repaired = _BASE64_WORD.sub(_repair_word, field)
+    return diagnostics.guard(f"header {name}", lambda: list(decode_header(repaired)), [(field, None)])
+
+
+def _repair_word(word: re.Match[str]) -> str:
+    digits = repair_base64("".join(word[2].split()).rstrip("=").encode("utf-8", "replace")).decode()
+    digits = digits[: len(digits) - (len(digits) % 4 == 1)]
+    return word[1] + digits + "=" * (-len(digits) % 4)
 
 
 def find_domains(addresses: str) -> tuple[str, ...]:
@@ -296,8 +354,23 @@ def find_domains(addresses: str) -> tuple[str, ...]:
 
     >>> find_domains('"me@home" <Ann@Example.org>, bob@example.com (Bob), (c):')
     ('example.org', 'example.com')
+    >>> find_domains("a@xn--mller-kva.example")
+    ('müller.example',)
     """
     if '"' in addresses or "(" in addresses:
         addresses = _QUOTED_OR_COMMENT.sub(" ", addresses)
     domains = _DOMAIN.findall(addresses)
+    if "xn--" in addresses.lower():
+        domains = [".".join(map(_decode_label, domain.split("."))) for domain in domains]
     return tuple(dict.fromkeys(clean(domain).lower() for domain in domains))[:MAX_DOMAINS]
+
+
+def _decode_label(label: str) -> str:
+    """Return a label of an internationalized domain name (RFC 5890) in Unicode, if it is valid."""
+    if not label.lower().startswith("xn--") or len(label) > _MAX_LABEL_CHARS:
+        return label
+    try:
+        decoded = label[4:].lower().encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+    return decoded if decoded.isprintable() and not decoded.isascii() and "." not in decoded else label

@@ -8,24 +8,42 @@ levels and parts.
 
 from __future__ import annotations
 
-import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from models.mail.charsets import decode
+from models.mail.charsets import decode, is_utf8
 from models.mail.diagnostics import Diagnostics
 from models.mail.headers import Headers, parse_headers
-from models.mail.limits import MAX_DEPTH, MAX_HEADER_BYTES, MAX_PARTS, MAX_TEXT_BYTES
+from models.mail.limits import (
+    MAX_BOUNDARY_CHARS,
+    MAX_DEPTH,
+    MAX_HEADER_BYTES,
+    MAX_PARTS,
+    MAX_TEXT_BYTES,
+)
+from models.mail.transfer_encoding import decode_transfer_encoding
 
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
 _LONG_LINE = re.compile(rb"([^\n]{16384})[^\n]+")
 _LONG_FIELD = re.compile(rb"^([^ \t\n][^\n]*(?:\n[ \t][^\n]*){200})(?:\n[ \t][^\n]*)+", re.MULTILINE)
 _HEADER_SEARCH_FACTOR = 32
 """How many times the limit of header bytes is searched for long fields."""
 _CHUNK_BYTES = 2**16
-_MAX_FOREIGN_RATE = 20
-"""Text with more than one foreign character in this many is not base64."""
+_EMLX_COUNT = re.compile(rb"([0-9]{1,12})[ \t]*\r?\n")
+_REPEATED_CR = re.compile(rb"(?<!\r)\r{2,}+\n")
+"""A line end that was converted to ``\r\n`` twice or more often."""
+
+_META_CHARSET = re.compile(
+    rb"<meta\s[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([a-z0-9_:.-]{2,40})", re.IGNORECASE
+)
+_META_BYTES = 1024
+"""Bytes in which the HTML standard looks for the charset."""
+_UNDECLARED_BOUNDARY = re.compile(
+    rb"\n--([^\s][^\n]{0,%d}?)[ \t]{0,9}\nContent-[A-Za-z-]{1,30}[ \t]?:" % MAX_BOUNDARY_CHARS, re.IGNORECASE
+)
+_PREAMBLE_BYTES = 1000
+"""Bytes in which the first boundary is expected if the content type is missing."""
 
 # fmt: off
 _NOT_DISPLAYED = frozenset({
@@ -34,6 +52,7 @@ _NOT_DISPLAYED = frozenset({
 })
 # fmt: on
 _TOO_MANY_PARTS = f"the message has more than {MAX_PARTS} parts; the rest was not read"
+CALENDAR = "text/calendar"
 _NESTED_MESSAGES = frozenset({"message/rfc822", "message/global"})
 
 
@@ -45,8 +64,9 @@ class Part:
         headers: its header fields.
         content_type: its content type; ``text/plain`` for a container that cannot be split.
         start: offset of its body.
-        body: content of a text, still in its transfer encoding; empty for other types.
+        body: content of a text or calendar, still in its transfer encoding; empty for other types.
         is_text: whether it is text to display.
+        is_first: whether it is the message itself.
         alternative: number of the multipart/alternative that contains it, or None.
         forwarded: whether it belongs to a message inside the message.
     """
@@ -56,18 +76,29 @@ class Part:
     start: int
     body: bytes
     is_text: bool
+    is_first: bool
     alternative: int | None
     forwarded: bool
 
     @property
     def is_attachment(self) -> bool:
-        """Whether it is neither text to display nor a container of other parts."""
-        return not self.is_text and not self.content_type.startswith("multipart/")
+        """Whether it is listed as an attachment. Text that is displayed can have a file name, too."""
+        if self.is_text:
+            return not self.is_first and bool(self.headers.filename)
+        return not self.content_type.startswith("multipart/")
 
     def text(self, diagnostics: Diagnostics) -> str:
         """Return its content as text, with transfer encoding and charset decoded."""
-        content = _decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)
-        return decode(content, self.headers.charset, diagnostics)
+        content = self.content(diagnostics)
+        charset = self.headers.charset
+        if charset is None and self.content_type == "text/html" and not is_utf8(content):
+            meta = _META_CHARSET.search(content, 0, _META_BYTES)
+            charset = meta[1].decode("ascii") if meta else None
+        return decode(content, charset, diagnostics)
+
+    def content(self, diagnostics: Diagnostics) -> bytes:
+        """Return its content, with the transfer encoding decoded."""
+        return decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)
 
 
 @dataclass(frozen=True)
@@ -95,6 +126,7 @@ def walk_parts(data: bytes, diagnostics: Diagnostics) -> Iterator[Part]:
     pending = [_PendingPart(data, 1, len(data), 0)]
     visited = 0
     text_left = MAX_TEXT_BYTES
+    has_text = False
     while pending:
         if visited == MAX_PARTS:
             diagnostics.add_truncation(_TOO_MANY_PARTS)
@@ -102,6 +134,8 @@ def walk_parts(data: bytes, diagnostics: Diagnostics) -> Iterator[Part]:
         part = pending.pop()
         headers, body = _split_headers(part, diagnostics)
         content_type = headers.content_type
+        if _lacks_content_type(part, headers, body):
+            content_type = "multipart/mixed"
         is_container = content_type.startswith("multipart/") or content_type in _NESTED_MESSAGES
         if is_container and part.depth == MAX_DEPTH:
             diagnostics.add_truncation(
@@ -112,15 +146,45 @@ def walk_parts(data: bytes, diagnostics: Diagnostics) -> Iterator[Part]:
             pending += reversed(inside)
             if not inside:
                 content_type = "text/plain"
-        is_text = _is_text(content_type) and (visited == 0 or not headers.is_attachment)
-        content = part.data[body : min(part.end, body + text_left)] if is_text else b""
-        if is_text and part.end - body > text_left:
+        is_text = _is_text(content_type) and (
+            visited == 0 or _is_displayed(headers, part.alternative is not None or not has_text)
+        )
+        has_text = has_text or is_text
+        is_read = is_text or content_type == CALENDAR
+        content = part.data[body : min(part.end, body + text_left)] if is_read else b""
+        if is_read and part.end - body > text_left:
             diagnostics.add_truncation(
                 f"the text is longer than {MAX_TEXT_BYTES:,} bytes; the rest was not read"
             )
         text_left -= len(content)
         visited += 1
-        yield Part(headers, content_type, body, content, is_text, part.alternative, part.forwarded)
+        yield Part(
+            headers, content_type, body, content, is_text, visited == 1, part.alternative, part.forwarded
+        )
+
+
+def _lacks_content_type(part: _PendingPart, headers: Headers, body: int) -> bool:
+    """Whether a body without a declared type is a multipart whose header field is missing.
+
+    Such a body begins with a boundary, or it has a preamble and the headers state the version of MIME.
+    """
+    if "content-type" in headers or part.default_type != "text/plain":
+        return False
+    if "mime-version" not in headers:
+        return (
+            part.data.startswith(b"--", body, part.end)
+            and _UNDECLARED_BOUNDARY.match(part.data, body - 1, part.end) is not None
+        )
+    end = min(part.end, body + _PREAMBLE_BYTES)
+    return (
+        part.data.find(b"\n--", body - 1, end) >= 0
+        and _UNDECLARED_BOUNDARY.search(part.data, body - 1, end) is not None
+    )
+
+
+def _is_displayed(headers: Headers, is_expected: bool) -> bool:
+    displayed = headers.is_displayed
+    return is_expected if displayed is None else displayed
 
 
 def _is_text(content_type: str) -> bool:
@@ -163,15 +227,27 @@ def _contained_parts(
         yield _nested_message(part, body, headers, diagnostics)
         return
     boundary = headers.boundary
+    lines: Iterator[tuple[int, int, bool]] = iter(())
     if boundary is None:
         diagnostics.add_defect("a multipart has no usable boundary")
-        return
+    else:
+        # The search begins at the newline before the body, because its first line can be a boundary.
+        lines = _boundary_lines(part.data, boundary, body - 1, part.end)
+    first = next(lines, None)
+    if first is None:
+        if boundary is not None:
+            diagnostics.add_defect("a multipart does not contain its boundary")
+        found = _UNDECLARED_BOUNDARY.search(part.data, body - 1, part.end)
+        if found is None:
+            return
+        lines = _boundary_lines(part.data, found[1], body - 1, part.end)
+    else:
+        lines = chain((first,), lines)
     default_type = "message/rfc822" if headers.content_type == "multipart/digest" else "text/plain"
     alternative = number if headers.content_type == "multipart/alternative" else part.alternative
     start: int | None = None
     count = 0
-    # The search begins at the newline before the body, because its first line can be a boundary.
-    for line_start, line_end, is_last in _boundary_lines(part.data, boundary, body - 1, part.end):
+    for line_start, line_end, is_last in lines:
         if start is not None:
             end = max(start, line_start)
             yield _PendingPart(
@@ -184,11 +260,11 @@ def _contained_parts(
         if count == MAX_PARTS:
             diagnostics.add_truncation(_TOO_MANY_PARTS)
             return
-    if start is None:
-        diagnostics.add_defect("a multipart does not contain its boundary")
-        return
-    diagnostics.add_defect("a multipart has no closing boundary")
-    yield _PendingPart(part.data, start, part.end, part.depth + 1, default_type, alternative, part.forwarded)
+    if start is not None:
+        diagnostics.add_defect("a multipart has no closing boundary")
+        yield _PendingPart(
+            part.data, start, part.end, part.depth + 1, default_type, alternative, part.forwarded
+        )
 
 
 def _boundary_lines(data: bytes, boundary: bytes, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
@@ -213,18 +289,27 @@ def _nested_message(
 ) -> _PendingPart:
     """Return the message inside a message part. Some programs encode it, against the standard."""
     if headers.transfer_encoding in {"base64", "quotedprintable"}:
-        content = _decode_transfer_encoding(
-            part.data[body : part.end], headers.transfer_encoding, diagnostics
-        )
+        content = decode_transfer_encoding(part.data[body : part.end], headers.transfer_encoding, diagnostics)
         data = b"\n" + normalize_newlines(content)
         return _PendingPart(data, 1, len(data), part.depth + 1, forwarded=True)
     blank = part.data.startswith(b"\n", body, part.end)  # some programs insert an empty line
     return _PendingPart(part.data, body + blank, part.end, part.depth + 1, forwarded=True)
 
 
+def remove_emlx_frame(raw: bytes) -> bytes:
+    """Return the message in a file of Apple Mail: after its byte count, before its property list."""
+    count = _EMLX_COUNT.match(raw)
+    if count is None:
+        return raw
+    end = count.end() + int(count[1])
+    return raw[count.end() : end] if raw[end : end + _CHUNK_BYTES].lstrip().startswith(b"<?xml") else raw
+
+
 def normalize_newlines(raw: bytes) -> bytes:
     r"""Return a message with ``\n`` line ends, without a byte order mark or blank lines at the start."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if b"\r\r\n" in raw:
+        raw = _REPEATED_CR.sub(b"\n", raw)
     if b"\r" in raw:
         # Splitting is twice as fast as replacing. Chunks bound the memory for the lines.
         chunks: list[bytes] = []
@@ -240,20 +325,3 @@ def normalize_newlines(raw: bytes) -> bytes:
             start = end
         raw = b"".join(chunks)
     return raw.lstrip(b"\n")
-
-
-def _decode_transfer_encoding(body: bytes, encoding: str, diagnostics: Diagnostics) -> bytes:
-    """Decode the transfer encoding of a body; return the body unchanged if that is not possible."""
-    if encoding == "base64":
-        encoded = b"".join(body.partition(b"=")[0].split())
-        digits, n_foreign = _NOT_BASE64.subn(b"", encoded)
-        if n_foreign * _MAX_FOREIGN_RATE > len(encoded):
-            diagnostics.add_defect("the text is not valid in its declared transfer encoding 'base64'")
-            return body
-        digits = digits[: len(digits) - (len(digits) % 4 == 1)]
-        return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
-    if encoding == "quotedprintable":
-        return binascii.a2b_qp(body)
-    if encoding and not encoding.startswith(("7bit", "8bit", "binary")):
-        diagnostics.add_defect(f"unknown transfer encoding {encoding[:40]!r}")
-    return body

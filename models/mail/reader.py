@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 
-from models.mail.body import choose_text, combine, truncate
+from models.mail.body import RawBytesDecoder, choose_text, combine
 from models.mail.charsets import clean
 from models.mail.diagnostics import Diagnostics
 from models.mail.document import MailDocument
 from models.mail.email import Email
 from models.mail.headers import Headers, find_domains
 from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS
-from models.mail.mime import normalize_newlines, walk_parts
-from models.mail.quoting import split_quoted_text
+from models.mail.mime import normalize_newlines, remove_emlx_frame, walk_parts
 
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
 _IDENTITY = ("from", "date", "subject")
@@ -38,11 +37,14 @@ def read_message(raw: bytes) -> MailDocument:
     diagnostics = Diagnostics()
     if len(raw) > MAX_BYTES:
         diagnostics.add_truncation(f"the message is longer than {MAX_BYTES:,} bytes; the rest was not read")
-    data = b"\n" + normalize_newlines(raw[:MAX_BYTES])
+    data = b"\n" + normalize_newlines(remove_emlx_frame(raw[:MAX_BYTES]))
     if data.isspace():
         diagnostics.add_defect("the message is empty")
     parts = list(walk_parts(data, diagnostics))
     headers = parts[0].headers
+    decoder = RawBytesDecoder(parts)
+    for part in parts:
+        part.headers.decode_raw = decoder.decode
     body = combine(parts, diagnostics)
     return MailDocument(
         subject=headers.text("subject"),
@@ -69,15 +71,15 @@ def read_email(email: Email) -> MailDocument:
     if email.raw is not None:
         return read_message(email.raw)
     diagnostics = Diagnostics()
-    text = choose_text(email.text, email.html, diagnostics)
-    new, quoted = split_quoted_text(truncate(text, diagnostics))
+    body = choose_text(email.text, email.html, diagnostics)
     fields = [email.subject, email.from_, email.to, email.text, email.html]
     return MailDocument(
         subject=" ".join(clean(email.subject[:MAX_FIELD_CHARS]).split()),
         sender_domain=next(iter(find_domains(email.from_[:MAX_ADDRESSES_CHARS])), ""),
         recipient_domains=find_domains(email.to[:MAX_ADDRESSES_CHARS]),
-        new_text=new,
-        quoted_text=quoted,
+        new_text=body.new,
+        quoted_text=body.quoted,
+        attachments=body.attachments,
         body_digest=hashlib.sha256(json.dumps(fields).encode()).hexdigest(),
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,

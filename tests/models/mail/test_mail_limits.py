@@ -96,10 +96,14 @@ def test_the_text_limit_covers_all_parts_together() -> None:
 def test_unknown_charsets_are_not_cached_in_the_codec_registry() -> None:
     import encodings
 
+    def read(number: int) -> None:
+        read_message(f"Content-Type: text/plain; charset=nowhere-{number}\n\ncaf\xe9".encode("latin-1"))
+
+    read(0)  # imports the codecs that are candidates
     before = len(encodings._cache)
     for number in range(50):
-        read_message(f"Content-Type: text/plain; charset=nowhere-{number}\n\ncaf\xe9".encode("latin-1"))
-    assert len(encodings._cache) <= before + 5
+        read(number)
+    assert len(encodings._cache) == before
 
 
 HEADER_LINES = st.sampled_from(

@@ -101,7 +101,6 @@ CONTENT_TYPES = [
     "text/plain; charset*=utf-8''latin-1; name*0=a; name*1*=%20b",
     'multipart/mixed; boundary="b\\"c"',
     'multipart/mixed; boundary="b\n c"',
-    'multipart/mixed; boundary="\udce4"',
     'application/pdf; name="C:\\\\x\\\\a.pdf"',
     "application/pdf; name=<a.pdf>",
     ";name=a",
@@ -114,7 +113,6 @@ DISPOSITIONS = [
     "filename; filename=a.pdf",
     "attachment; filename=a b.pdf",
     "attachment; filename*=utf-8'de'M%C3%A4rz",
-    "attachment; filename=\udce4.pdf",
 ]
 
 
@@ -195,11 +193,12 @@ def test_every_character_that_must_not_stay_is_removed(text: str) -> None:
 
 @few
 @given(
-    st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf"])).map(b"".join),
+    st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"\r\r\n", b"a", b"\xef\xbb\xbf"])).map(b"".join),
     st.integers(1, 5),
 )
 def test_line_ends_become_the_same_in_every_chunk(raw: bytes, chunk_bytes: int) -> None:
-    expected = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip(b"\n")
+    expected = re.sub(rb"\r{2,}\n", b"\n", raw.removeprefix(b"\xef\xbb\xbf"))
+    expected = expected.replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip(b"\n")
     with pytest.MonkeyPatch.context() as patch:
         assert normalize_newlines(raw) == expected
         patch.setattr(mime, "_CHUNK_BYTES", chunk_bytes)
