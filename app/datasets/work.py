@@ -56,7 +56,8 @@ class Ingestion:
                     limits=ingest_limits(ctx.settings),
                     max_bad_records=int(row.options.get("max_bad_records", 0)),
                     changes=_label_changes(row),
-                    progress=lambda done: report("reading", done, size, "bytes"),
+                    # Some formats read parts of the file twice.
+                    progress=lambda done: report("reading", min(done, size), size, "bytes"),
                 )
             with content.open("rb") as stream:
                 sha256 = hashlib.file_digest(stream, "sha256").hexdigest()

@@ -86,6 +86,13 @@ def read_email(email: Email) -> MailDocument:
     )
 
 
+def message_identity(raw: bytes) -> tuple[str | None, str]:
+    """Return the Message-ID and the body digest of a message as :func:`read_message` does, in less time."""
+    data = b"\n" + normalize_newlines(raw[:MAX_BYTES])
+    part = next(walk_parts(data, Diagnostics()))
+    return part.headers.message_id, _digest(part.headers, data, part.start, raw[MAX_BYTES:])
+
+
 def _digest(headers: Headers, data: bytes, body: int, rest: bytes) -> str:
     """Return a digest that is equal for all copies of a message.
 

@@ -9,6 +9,8 @@ Shared by the formats:
 - ``input_file``: gzip and zstd decompression with limits, and random access.
 - ``lines``: numbered lines. ``table``: rows of named columns. ``zip_archive``: members of a zip.
 - ``values``: ids, splits and labels. ``label_cells`` and ``label_syntax``: labels in one cell.
+- ``mailbox_file``: messages of an mbox file. ``mail_store``: a store of mail, with ``mail_copies`` of one
+  message. ``mail_labels``: labels in header fields.
 - ``options``: base classes of the options of a format.
 - ``zip_members``: which members of a zip are data. ``containers``: files that no reader can use.
 - ``arff_syntax``, ``arff_labels`` and ``mulan_xml``: the parts of an ARFF data set.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import mailbox
 import zipfile
@@ -59,16 +60,20 @@ def test_a_mailbox_written_by_the_standard_library(tmp_path: Path) -> None:
         box.add(mailbox.mboxMessage(message('Billing,"Sales"', body)))
     box.flush()
     report, examples = read((tmp_path / "box").read_bytes(), "mbox", tmp_path)
-    assert raws(examples) == [box.get_bytes(key) for key in box.keys()]  # noqa: SIM118 - a mailbox is not a mapping
-    assert report.label_counts == {'"Sales"': 4, "Billing": 4}
+    # The standard library protects lines that begin with "From" and does not restore them.
+    assert raws(examples) == [box.get_bytes(key).replace(b"\n>From ", b"\nFrom ") for key in box.keys()]  # noqa: SIM118 - a mailbox is not a mapping
+    assert report.label_counts == {"Sales": 4, "Billing": 4}
     assert report.kind == "email"
     box.close()
 
 
 def test_text_lines_that_look_like_separators(tmp_path: Path) -> None:
     body = b"X-Gmail-Labels: a\n\nFrom what I know\n\nFrom here to there\nFrom me at 10:15\n"
-    _, examples = read(SEPARATOR + body + b"\n" + SEPARATOR + body, "mbox", tmp_path)
-    assert raws(examples) == [body, body]
+    report, examples = read(SEPARATOR + body + b"\n" + SEPARATOR + body, "mbox", tmp_path)
+    assert raws(examples) == [body]  # two copies
+    assert report.warnings[0].startswith(
+        "lines inside messages that begin with 'From ': 6 (lines 4, 6, 7, 12, 14, ...)"
+    )
 
 
 def test_labels_of_a_mailbox(tmp_path: Path) -> None:
@@ -95,6 +100,40 @@ def test_labels_of_a_mailbox(tmp_path: Path) -> None:
     assert list(examples.labels) == [("a", "b,c")]
 
 
+def labels_of(fields: str, folder: Path, **options: Any) -> tuple[str, ...]:
+    _, examples = read(SEPARATOR + fields.encode() + b"\nbody\n", "mbox", folder, **options)
+    return examples.labels[0]
+
+
+def test_labels_in_quotes_can_contain_the_separator(tmp_path: Path) -> None:
+    assert labels_of('X-Gmail-Labels: Inbox,"Sales, EMEA",Billing\n', tmp_path) == (
+        "Billing",
+        "Inbox",
+        "Sales, EMEA",
+    )
+    folded = 'X-Gmail-Labels: =?UTF-8?Q?"K=C3=B6ln,_S=C3=BCd",Inbox?=,\r\n =?UTF-8?Q?B=C3=BCro?=\r\n'
+    assert labels_of(folded, tmp_path, ignore=["Inbox"]) == ("Büro", "Köln, Süd")
+
+
+def test_labels_of_several_header_fields(tmp_path: Path) -> None:
+    fields = "X-Mozilla-Keys: urgent  billing   \nX-Team: sales emea\nX-Other: c\n"
+    names = ["x-mozilla-keys", "X-Team"]
+    expected = ("billing", "emea", "sales", "urgent")
+    assert labels_of(fields, tmp_path, label_header=names, label_separator=" ") == expected
+    only = labels_of(fields, tmp_path, label_header="X-Mozilla-Keys", label_separator=" ")
+    assert only == ("billing", "urgent")
+
+
+def test_messages_that_thunderbird_has_deleted_are_skipped_and_counted(tmp_path: Path) -> None:
+    kept = SEPARATOR + b"X-Mozilla-Status: 0001\nX-Gmail-Labels: a\n\nX-Mozilla-Status: 0009\n\n"
+    deleted = SEPARATOR + b"X-Mozilla-Status: 0009\nX-Gmail-Labels: b\n\ntwo\n\n"
+    report, examples = read(kept + deleted, "mbox", tmp_path)
+    assert list(examples.labels) == [("a",)]
+    assert report.warnings[0].startswith(
+        "messages that the mail program has deleted but not removed: 1 (line 7)"
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -115,13 +154,60 @@ def test_invalid_mailboxes_are_rejected(content: bytes, reason: str, tmp_path: P
 
 def test_a_message_over_the_limit_is_rejected_and_the_next_one_read(tmp_path: Path) -> None:
     good = SEPARATOR + b"X-Gmail-Labels: a\n\nbody\n\n"
+    other = SEPARATOR + b"X-Gmail-Labels: a\n\nother\n\n"
     huge = SEPARATOR + b"X-Gmail-Labels: a\n\n" + b"a" * 300_000 + b"\nFrom\n\n"
     report, examples = read(
-        good + huge + good, "mbox", tmp_path, limits=IngestLimits(record_bytes=1000), max_bad_records=1
+        good + huge + other, "mbox", tmp_path, limits=IngestLimits(record_bytes=1000), max_bad_records=1
     )
     assert examples.n_examples == 2
     assert report.bad_records[0].line == 6
     assert "longer than the limit of 1,000 bytes" in report.bad_records[0].reason
+
+
+MESSAGE = b"From: ann@example.org\nDate: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: s\n"
+
+
+def mailbox_of(*messages: tuple[str, bytes]) -> bytes:
+    return b"\n".join(SEPARATOR + b"X-Gmail-Labels: %b\n" % label.encode() + raw for label, raw in messages)
+
+
+def test_copies_of_a_message_in_a_mailbox_are_one_example(tmp_path: Path) -> None:
+    content = mailbox_of(
+        ("a", b"Received: by x\nMessage-ID: <1@b.example>\n" + MESSAGE + b"\none\n"),
+        ("b", b"Message-ID: <1@b.example>\n" + MESSAGE + b"\nother text\n"),
+        ("c", b"MESSAGE-ID:\n <1@b.example>\nReceived: by y\n" + MESSAGE + b"\none\n\n"),
+        ("d", b"Message-ID: <2@b.example>\n" + MESSAGE + b"\none\n"),
+        ("a, e", (b"Message-ID: <1@b.example>\n" + MESSAGE + b"\none\n").replace(b"\n", b"\r\n")),
+        ("", MESSAGE + b"\none\n"),
+    )
+    report, examples = read(content, "mbox", tmp_path)
+    assert list(examples.labels) == [("a", "c", "e"), ("b",), ("d",), ()]
+    assert [raw.count(b"Received: by x") for raw in raws(examples)] == [1, 0, 0, 0]
+    assert report.warnings[0] == (
+        "copies of messages, such as one message in several folders: 2; "
+        "each message is one example with the labels of all its copies"
+    )
+
+
+def test_messages_without_a_message_id_are_copies_if_all_bytes_are_equal(tmp_path: Path) -> None:
+    content = mailbox_of(
+        ("a", MESSAGE + b"\none\n"), ("a", MESSAGE + b"\none\n"), ("b", MESSAGE + b"\none\n")
+    )
+    _, examples = read(content, "mbox", tmp_path)
+    assert list(examples.labels) == [("a",), ("b",)]
+
+
+def test_a_copy_with_an_invalid_label_is_reported(tmp_path: Path) -> None:
+    raw = b"Message-ID: <1@b.example>\n" + MESSAGE + b"\none\n"
+    content = mailbox_of(("a", raw), ("b\x01", raw), ("c", raw))
+    report, examples = read(content, "mbox", tmp_path, max_bad_records=1)
+    assert list(examples.labels) == [("a", "c")]
+    assert "control characters" in report.bad_records[0].reason
+
+
+def test_a_compressed_mailbox_is_read(tmp_path: Path) -> None:
+    report, _ = read(gzip.compress(mailbox_of(("a", MESSAGE), ("b", MESSAGE + b"\nx"))), "mbox", tmp_path)
+    assert report.n_examples == 2
 
 
 def make_zip(*members: tuple[str, bytes]) -> bytes:
