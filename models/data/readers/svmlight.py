@@ -54,15 +54,17 @@ def read_svmlight(file: InputFile, options: SVMLightOptions, limits: IngestLimit
             yield item
             continue
         number, line = item
-        line = line.partition(b"#")[0]
-        if not line or line.isspace():
+        if b"#" in line:
+            line = line.partition(b"#")[0]
+        tokens = line.split()
+        if not tokens:
             continue
         n_lines += 1
         if n_lines == 1 and (head := _HEAD.fullmatch(line)):
             n_announced = int(head[1])
             continue
         try:
-            yield reader.record(line, number)
+            yield reader.record(line, tokens, number)
         except RecordError as error:
             yield error.at_line(number)
     warnings = reader.warnings()
@@ -82,25 +84,26 @@ class _LineReader:
         self._features = _NameTable(options.feature_names, options.first_feature, "feature", limits)
         self._n_queries = 0
 
-    def record(self, line: bytes, number: int) -> Record:
-        """Return the record of a line.
+    def record(self, line: bytes, tokens: Sequence[bytes], number: int) -> Record:
+        """Return the record of a line with at least one token.
 
         Raises:
             RecordError: a label or a pair is invalid; names the column.
         """
-        tokens = line.split()
         has_labels = not line[:1].isspace() and b":" not in tokens[0]
         labels = _parse_labels(tokens[0], self._labels) if has_labels else []
         pairs = tokens[1:] if has_labels else tokens
-        if pairs and pairs[0].startswith(_QUERY):
-            self._n_queries += 1
-            pairs = pairs[1:]
         features = _parse_fast(line, pairs, self._features)
         if features is None:
             if has_labels and pairs and b":" not in pairs[0]:
                 more = _more_labels(line, tokens)
                 labels += _parse_labels(b",".join(more), self._labels)
                 pairs = pairs[len(more) :]
+            if pairs and pairs[0].startswith(_QUERY):
+                self._n_queries += 1
+                pairs = pairs[1:]
+                features = _parse_fast(line, pairs, self._features)
+        if features is None:
             features = _parse_strict(line, pairs, self._features)
         return Record(line=number, labels=labels, features=features)
 
@@ -177,7 +180,12 @@ def _error_at(line: bytes, position: int, token: bytes, reason: str) -> RecordEr
 
 
 def _parse_labels(token: bytes, labels: _NameTable) -> list[str]:
-    return [labels.name_of(part) for part in token.split(b",") if part]
+    known = labels.known
+    parts = token.split(b",")
+    try:
+        return [known[part] for part in parts]
+    except KeyError:
+        return [labels.name_of(part) for part in parts if part]
 
 
 def _plain_number(text: bytes) -> bytes:
