@@ -29,6 +29,7 @@ class Record:
         split: its split, if the file has one.
         unknown: labels of which nobody knows whether they apply; may contain duplicates, and no relevant
             label.
+        file: the name of its file, if several files in a zip are read; otherwise empty.
     """
 
     line: int
@@ -39,6 +40,7 @@ class Record:
     id: str | None = None
     split: Split | None = None
     unknown: Sequence[str] = ()
+    file: str = ""
 
     @property
     def kind(self) -> Kind:

@@ -183,6 +183,8 @@ class _RecordProcessor:
                 try:
                     self._accept(item)
                 except RecordError as error:
+                    if item.file:
+                        error.reason = f"{item.file}: {error.reason}"
                     self._reject(error.at_line(item.line))
             elif isinstance(item, BadRecord):
                 self._reject(item)

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 
+from models.data.readers.lines import BOM
 from models.errors import BadDataError
 
 _TAR_MAGIC = slice(257, 262)
@@ -75,10 +76,18 @@ def reject_foreign_content(start: bytes, format_: str | None) -> None:
         )
     if format_ not in {None, "parquet"} and start.startswith(b"PAR1"):
         raise BadDataError("the file is a Parquet file; set the format to parquet")
-    if format_ != "mbox" and _HTML.match(start):
+    text = start.removeprefix(BOM)
+    if _HTML.match(text):
         raise BadDataError(
             "the file is a web page (HTML), not the data; the download probably needs a login or a click"
         )
+    if text.startswith(b"<?xml"):
+        remedy = (
+            "put it in a zip with the ARFF file"
+            if b"<labels" in text
+            else "open it in the program that wrote it, and save the data as CSV in UTF-8"
+        )
+        raise BadDataError(f"the file is an XML document; {remedy}")
 
 
 def reject_office_document(names: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ def read_fasttext(file: InputFile, options: FastTextOptions, limits: IngestLimit
     """Yield the records of a fastText file: one document for each line that is not empty.
 
     Every word that begins with the prefix is a label, wherever it is in the line, as in fastText. The rest of
-    the line is the text. The prefix is not part of the label.
+    the line is the text. The prefix is not part of the label. A comma can separate two labels.
     """
     for item in numbered_lines(file.stream, limits.record_bytes):
         if isinstance(item, BadRecord):
@@ -61,7 +61,8 @@ def _split(line: str, prefix: str) -> tuple[list[str], str]:
     end = 0
     for word in _WORD.finditer(line):
         if word[0].startswith(prefix):
-            labels.append(word[0][len(prefix) :])
+            # fastText itself does not split at commas, but a file with them is meant so.
+            labels += word[0][len(prefix) :].split(f",{prefix}")
             parts.append(line[end : word.start()])
             end = word.end()
     parts.append(line[end:])

@@ -76,7 +76,8 @@ def _read_members(
             if format_.companions and other.lower().endswith(format_.companions)
         ]
         for member in members:
-            prefix = f"{archive.names[member.index]}: " if len(members) > 1 else ""
+            file_name = archive.names[member.index] if len(members) > 1 else ""
+            prefix = f"{file_name}: " if file_name else ""
             with archive.open(member.index) as stream:
                 opened = open_input_file(stream, file.temp_folder, limits)
                 if is_zip(opened):
@@ -86,6 +87,7 @@ def _read_members(
                     for item in items:
                         if isinstance(item, Record):
                             item.split = item.split or member.split
+                            item.file = file_name
                             yield item
                         elif isinstance(item, BadRecord):
                             yield replace(item, reason=prefix + item.reason)

@@ -126,6 +126,9 @@ def test_errors_and_warnings_name_the_file_in_the_zip(tmp_path: Path) -> None:
     content = make_zip({"train.csv": b"text,labels\na,x\n", "test.csv": b"text\nb\n"})
     with pytest.raises(BadDataError, match=r"test\.csv: .*labels"):
         read(content, "csv", tmp_path)
+    content = make_zip(dict.fromkeys(("train.csv", "test.csv"), b"id,text,labels\n1,a,x\n"))
+    with pytest.raises(BadDataError, match=r"line 2, /id: test\.csv: an earlier example has the same id '1'"):
+        read(content, "csv", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +210,8 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
         r'a DocBin of spaCy; .* json.dumps\({"text": doc.text, "cats": doc.cats}\)',
     ),
     "html": (b"\n<!DOCTYPE html>\n<html>", "a web page"),
+    "xml": (b"\xef\xbb\xbf<?xml version='1.0'?><Workbook/>", "an XML document; open it in the program"),
+    "xml of labels": (b"<?xml version='1.0'?><labels/>", "an XML document; put it in a zip with the ARFF"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS"),
 }
 

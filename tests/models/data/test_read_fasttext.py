@@ -38,16 +38,16 @@ def test_words_with_the_prefix_are_labels_and_the_rest_is_the_text(tmp_path: Pat
         "no label __label\n"
         "__label__a\ttext __label__b more\n"
         "__label__été\u00a0x ___label__c\n"
-        "__label__a\n"
+        "__label__a,__label__b,c text\n"
     ).encode()
     _, examples = read(content, tmp_path)
-    assert list(examples.labels) == [("food-safety", "sauce"), (), ("a", "b"), ("été\u00a0x",), ("a",)]
+    assert list(examples.labels) == [("food-safety", "sauce"), (), ("a", "b"), ("été\u00a0x",), ("a", "b,c")]
     assert list(examples.documents) == [  # type: ignore[arg-type]
         "How  much, salt?",
         "no label __label",
         "text more",
         "___label__c",
-        "",
+        "text",
     ]
 
 
