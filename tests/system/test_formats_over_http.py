@@ -41,6 +41,12 @@ def as_svmlight() -> bytes:
     return "".join(f"{i % 3},{(i + 1) % 3} 2:{i % 5} 1:{i % 3 + 1}.5\n" for i in range(60)).encode()
 
 
+def as_fasttext() -> bytes:
+    lines = [" ".join(f"__label__{name}" for name in e["labels"]) + f" {e['text']}\n" for e in EXAMPLES]
+    parts = {"train.txt": lines[:60], "test.txt": lines[60:], "__MACOSX/._train.txt": ["junk"]}
+    return make_zip({name: "".join(part).encode() for name, part in parts.items()})
+
+
 def as_arff() -> bytes:
     rows = "".join(f"{i % 3 + 1}.5,{i % 5},{i % 2},{(i % 3) // 2}\n" for i in range(60))
     arff = (
@@ -96,6 +102,7 @@ FORMATS: dict[str, tuple[Callable[[], bytes], dict[str, Any], str, int, dict[str
     "parquet": (as_parquet, {"format": "parquet"}, "text", 80, TEXT),
     "svmlight": (as_svmlight, {"format": "svmlight"}, "features", 60, NUMBERS),
     "arff": (as_arff, {"format": "arff"}, "features", 60, NUMBERS),
+    "fasttext": (as_fasttext, {"format": "fasttext"}, "text", 80, TEXT),
     "mbox": (as_mbox, {"options": {"format": "mbox", "label_header": "X-Team"}}, "email", 80, TEXT),
     "eml_zip": (as_eml_zip, {"format": "eml_zip"}, "email", 80, TEXT),
 }
@@ -137,7 +144,7 @@ def test_compressed_content_gives_the_same_data_set(
     assert (dataset["kind"], dataset["n_examples"]) == (kind, n_examples)
 
 
-@pytest.mark.parametrize("name", ["jsonl", "parquet", "svmlight", "arff", "eml_zip"])
+@pytest.mark.parametrize("name", ["jsonl", "parquet", "svmlight", "arff", "fasttext", "eml_zip"])
 def test_a_format_is_detected_from_the_content(stack: Stack, name: str) -> None:
     content, _, kind, n_examples, _ = FORMATS[name]
     dataset = stack.upload(content())
