@@ -18,7 +18,10 @@ from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
 from models.data.readers.zip_members import choose_members, suffix_of
 from models.errors import BadDataError
 
-_ARFF = re.compile(rb"(?:\s*(?:%[^\n]*)?\n)*\s*@relation\b", re.IGNORECASE)
+_ARFF = re.compile(
+    rb"(?:[^\S\n]*+(?:%[^\n]*+)?\n)*+[^\S\n]*+@(?:relation|attribute)\b",  # possessive, thus linear
+    re.IGNORECASE,
+)
 _SVMLIGHT = re.compile(
     rb"[^\s:]*(?:,[ \t]+[^\s:]+)*(?:[ \t]+qid:\d+)?(?:[ \t]+\d+:[-+.\deE]+)+[ \t]*(?:#.*)?"
 )

@@ -23,7 +23,7 @@ _COMPRESSED = (".gz", ".zst")
 _GENERAL = (".txt", ".dat", ".data", "")
 """Suffixes that say nothing about the format."""
 _DOCUMENTATION = re.compile(
-    r"(?:readme|licen[cs]e|copying|changelog|citation|notice|manifest)\b.*|.*\.(?:md|rst|pdf|html?)"
+    r"(?:readme|licen[cs]e|copying|changelog|citation|notice)(?:\.txt)?|.*\.(?:md|rst|pdf|html?)"
 )
 _MAX_LISTED = 5
 
@@ -78,9 +78,7 @@ def warn_about_others(archive: ZipArchive, members: Sequence[Member], companions
     """Return a warning about the files in the zip that are neither read nor documentation."""
     read = {member.index for member in members}
     others = [
-        name
-        for index, name in enumerate(archive.names)
-        if index not in read and not name.lower().endswith(tuple(companions)) and not _is_documentation(name)
+        name for index, name in enumerate(archive.names) if index not in read and _is_data(name, companions)
     ]
     return [f"files in the zip that were not read: {len(others):,} ({_listed(others)})"] if others else []
 
@@ -105,13 +103,10 @@ def split_of_name(name: str) -> Split | None:
 
 def _candidates(names: Sequence[str], suffixes: Sequence[str], companions: Sequence[str]) -> list[int]:
     """Return the positions of the files with a suffix of the format, else with one of no format."""
-    own = [j for j, name in enumerate(names) if suffix_of(name) in suffixes]
-    if own:
-        return own
-    data = [
-        j for j, name in enumerate(names) if not _is_documentation(name) and suffix_of(name) not in companions
-    ]
-    return [j for j in data if suffix_of(names[j]) in _GENERAL] or (data if len(data) == 1 else [])
+    data = [j for j, name in enumerate(names) if _is_data(name, companions)]
+    own = [j for j in data if suffix_of(names[j]) in suffixes]
+    general = [j for j in data if suffix_of(names[j]) in _GENERAL]
+    return own or general or (data if len(data) == 1 else [])
 
 
 def suffix_of(name: str) -> str:
@@ -124,8 +119,11 @@ def suffix_of(name: str) -> str:
     return PurePosixPath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
-def _is_documentation(name: str) -> bool:
-    return _DOCUMENTATION.fullmatch(PurePosixPath(name.lower()).name) is not None
+def _is_data(name: str, companions: Sequence[str]) -> bool:
+    """Return whether a file is not hidden, no documentation, and no companion of the data."""
+    path = PurePosixPath(name.lower())
+    is_hidden = any(part.startswith(".") for part in path.parts)
+    return not is_hidden and path.suffix not in companions and _DOCUMENTATION.fullmatch(path.name) is None
 
 
 def _listed(names: Sequence[str]) -> str:

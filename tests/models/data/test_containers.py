@@ -69,7 +69,13 @@ def test_the_only_data_file_in_a_zip_is_read(
     format_: str, compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     suffix, write = WRITERS[format_]
-    junk = {"__MACOSX/._a" + suffix: b"\0", ".DS_Store": b"\0", "README.md": b"hello", "d/LICENSE.txt": b"x"}
+    junk = {
+        ".hidden/a" + suffix: b"\0",
+        "__MACOSX/._a" + suffix: b"\0",
+        ".DS_Store": b"\0",
+        "README.md": b"hello",
+        "d/LICENSE.txt": b"x",
+    }
     content = make_zip({**junk, "d/a" + suffix: write("one")})
     report, _ = read(compress(content), format_, tmp_path)
     plain, _ = read(write("one"), format_, tmp_path)

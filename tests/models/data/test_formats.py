@@ -56,6 +56,7 @@ CONTENTS = [
     ("parquet", zipped("train-00000-of-00001.parquet", parquet())),
     ("csv", b"text,labels\ra,x\r"),
     ("arff", HIERARCHICAL),
+    ("arff", HIERARCHICAL.replace(b"@RELATION r", b"")),
     ("arff", zipped("folder/x.arff", HIERARCHICAL)),
     ("eml_zip", zipped("folder/x.eml", b"Subject: x.arff\n\n")),
     ("mbox", b"From me Thu Jan 01 00:00:00 1970\nX-Gmail-Labels: x\n\nbody\n"),
@@ -87,6 +88,11 @@ def test_a_detected_format_gives_the_same_data_set_as_a_named_one(
 def test_unknown_content_is_rejected(content: bytes, reason: str, tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match=reason):
         ingest(io.BytesIO(content), None, tmp_path / "set.parquet")
+
+
+def test_empty_lines_at_the_beginning_take_linear_time(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="cannot be detected"):
+        ingest(io.BytesIO(b" \n" * 30_000 + b"some words\n"), None, tmp_path / "set.parquet")
 
 
 def test_unknown_formats_and_options_of_another_format_are_rejected(tmp_path: Path) -> None:
