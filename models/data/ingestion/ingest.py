@@ -11,7 +11,7 @@ from models.data.ingestion.label_changes import LabelChanger, LabelChanges
 from models.data.ingestion.report import DatasetReport, ReportBuilder
 from models.data.ingestion.string_set import CompactStringSet
 from models.data.limits import IngestLimits
-from models.data.readers.detection import detect_format
+from models.data.readers.detection import detect_format, other_format_of
 from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.options import FormatOptionsBase
 from models.data.readers.reading import read_file, with_random_access
@@ -138,12 +138,15 @@ def process_file(
             raise ParameterError(
                 f"the options belong to another format; submit the options of the format {name}", "/options"
             )
+        start = opened.peek_start()
         processor = _RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
         try:
             processor.process(read_file(opened, name, options, limits))
         except BadDataError as error:
             records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
-            raise BadDataError(str(error), records) from error
+            other = other_format_of(start, name) if processor.most_records_are_bad else None
+            hint = f"; the content looks like the format {other}" if other else ""
+            raise BadDataError(str(error) + hint, records) from error
         return processor.result()
 
 
@@ -191,6 +194,11 @@ class _RecordProcessor:
             else:
                 self._declare(item)
         self._check_whole_file()
+
+    @property
+    def most_records_are_bad(self) -> bool:
+        """Whether no more records were accepted than rejected."""
+        return self._builder.n_examples <= self._n_bad_records
 
     def result(self) -> ProcessedFile:
         """Return the counts and warnings of the accepted records, and the names of their labels."""

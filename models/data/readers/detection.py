@@ -5,8 +5,6 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
-from io import BufferedReader
-from typing import cast
 
 from models.data.limits import IngestLimits
 from models.data.readers.containers import reject_foreign_content, reject_office_document
@@ -50,6 +48,25 @@ def detect_format(file: InputFile, limits: IngestLimits) -> str:
         file.stream.seek(0)
 
 
+def other_format_of(start: bytes, name: str) -> str | None:
+    """Return the format of a file that could not be read in the format that the user states.
+
+    Args:
+        start: the first bytes of the file.
+        name: the stated format.
+
+    Returns:
+        None if the content does not look like another format.
+    """
+    try:
+        other = _detect_text(start.removeprefix(BOM))
+    except BadDataError:
+        return None
+    # Almost every text contains a comma.
+    is_doubtful = other == "csv" and name not in {"jsonl", "parquet", "eml_zip"}
+    return None if other == name or is_doubtful else other
+
+
 def _detect_in_zip(archive: ZipArchive, file: InputFile, limits: IngestLimits) -> str:
     reject_office_document(archive.names)
     suffixes = {suffix_of(name) for name in archive.names}
@@ -70,7 +87,7 @@ def _detect_member(archive: ZipArchive, file: InputFile, limits: IngestLimits) -
 
 
 def _detect(file: InputFile) -> str:
-    start = cast("BufferedReader", file.stream).peek(2**16)
+    start = file.peek_start()
     reject_foreign_content(start, None)
     if start.startswith(b"PAR1"):
         return "parquet"

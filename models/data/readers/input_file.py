@@ -45,6 +45,10 @@ class InputFile:
     temp_folder: Path
     companions: Sequence[Callable[[], BinaryIO]] = ()
 
+    def peek_start(self) -> bytes:
+        """Return some bytes at the beginning of the file, usually 64 KiB or more, without consuming them."""
+        return cast("io.BufferedReader", self.stream).peek(2**16)
+
     @contextmanager
     def open_seekable(self) -> Iterator[BinaryIO]:
         """Open the file with random access: the stream itself if it is seekable, else a copy on disk."""

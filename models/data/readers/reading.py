@@ -55,7 +55,7 @@ def read_file(file: InputFile, name: str, options: FormatOptionsBase, limits: In
 def _read_plain(
     file: InputFile, name: str, format_: Format, options: FormatOptionsBase, limits: IngestLimits
 ) -> Items:
-    start = cast("io.BufferedReader", file.stream).peek(2**16)
+    start = file.peek_start()
     reject_foreign_content(start, name)
     if format_.is_text and _has_only_carriage_returns(start):
         stream = io.BufferedReader(_LineFeedStream(file.stream), 2**18)

@@ -69,13 +69,8 @@ def test_the_only_data_file_in_a_zip_is_read(
     format_: str, compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     suffix, write = WRITERS[format_]
-    junk = {
-        ".hidden/a" + suffix: b"\0",
-        "__MACOSX/._a" + suffix: b"\0",
-        ".DS_Store": b"\0",
-        "README.md": b"hello",
-        "d/LICENSE.txt": b"x",
-    }
+    junk = {f"__MACOSX/._a{suffix}": b"", f".hidden/a{suffix}": b"", ".DS_Store": b"", ".gitattributes": b"x"}
+    junk |= {"README.md": b"hello", "d/LICENSE.txt": b"x"}
     content = make_zip({**junk, "d/a" + suffix: write("one")})
     report, _ = read(compress(content), format_, tmp_path)
     plain, _ = read(write("one"), format_, tmp_path)
@@ -233,6 +228,34 @@ def test_files_of_another_kind_are_named(kind: str, format_: str | None, tmp_pat
 def test_a_parquet_file_sent_as_another_format_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match="the file is a Parquet file; set the format to parquet"):
         read(parquet("a"), "csv", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("format_", "content", "other"),
+    [
+        ("csv", WRITERS["jsonl"][1]("a"), "jsonl"),
+        ("jsonl", WRITERS["csv"][1]("a"), "csv"),
+        ("svmlight", WRITERS["arff"][1]("a"), "arff"),
+        ("arff", WRITERS["svmlight"][1]("a"), "svmlight"),
+        ("mbox", WRITERS["fasttext"][1]("a"), "fasttext"),
+        ("parquet", WRITERS["mbox"][1]("a"), "mbox"),
+        ("eml_zip", WRITERS["csv"][1]("a"), "csv"),
+    ],
+)
+def test_an_error_names_the_format_that_the_content_looks_like(
+    format_: str, content: bytes, other: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadDataError, match=f"; the content looks like the format {other}$"):
+        read(content, format_, tmp_path)
+
+
+def test_an_error_in_a_file_of_the_stated_format_names_no_other(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError) as caught:
+        read(b"text,labels\na\n", "csv", tmp_path)
+    assert "looks like" not in str(caught.value)
+    with pytest.raises(BadDataError) as caught:
+        read(b"0 2,x 1:1\n", "svmlight", tmp_path)
+    assert "looks like" not in str(caught.value)
 
 
 @pytest.mark.parametrize("format_", [name for name in WRITERS if name != "parquet"])
