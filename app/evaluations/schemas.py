@@ -17,7 +17,8 @@ EvaluationId: TypeAlias = Annotated[str, Path(description="Id of the evaluation.
 EvaluatedPart = TypeAliasType(
     "EvaluatedPart",
     Annotated[
-        Literal["all", "train", "test"], Field(description="Which examples of a data set are evaluated.")
+        Literal["all", "train", "validation", "test"],
+        Field(description="Which examples of a data set are evaluated."),
     ],
 )
 

@@ -8,15 +8,16 @@ import numpy as np
 
 from app.experiments.schemas import ExperimentCreate, FoldsSplit
 from app.training.schemas import GivenSplit, RandomSplit
+from app.training.splitting import TEST, VALIDATION, draw_parts
 from models.arrays import Bools, Ints
 from models.data.store import StoredExamples
-from models.errors import UnsuitableDataError
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
-from models.splits import random_split, stratified_folds
+from models.splits import TRAINING, stratified_folds
 
 ALWAYS_TRAINING = -1
 UNUSED = -2
+ALWAYS_VALIDATION = -3
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,19 @@ class Folds:
     """The fold of each example.
 
     Attributes:
-        of_example: (g,) the fold that holds an example out, or ``ALWAYS_TRAINING``, or ``UNUSED``.
+        of_example: (g,) the fold that holds an example out, or ``ALWAYS_TRAINING``,
+            ``ALWAYS_VALIDATION`` or ``UNUSED``.
     """
 
     of_example: Ints
 
     def training(self, fold: int) -> Bools:
         """Return the mask (g,) of the training examples of a fold."""
-        return np.asarray((self.of_example != fold) & (self.of_example != UNUSED))
+        return np.asarray((self.of_example != fold) & (self.of_example >= ALWAYS_TRAINING))
+
+    def validation(self) -> Bools:
+        """Return the mask (g,) of the examples for early stopping and tuned thresholds, in every fold."""
+        return np.asarray(self.of_example == ALWAYS_VALIDATION)
 
     def test(self, fold: int) -> Bools:
         """Returns the mask (g,) of the held-out examples of a fold."""
@@ -55,13 +61,12 @@ def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelT
         UnsuitableDataError: there are too few examples for the split.
     """
     if isinstance(request.split, GivenSplit):
-        codes = {"test": 0, "train": ALWAYS_TRAINING, None: UNUSED}
+        codes = {"test": 0, "train": ALWAYS_TRAINING, "validation": ALWAYS_VALIDATION, None: UNUSED}
         return Folds(np.array([codes[split] for split in stored.splits()], dtype=np.int64))
     if isinstance(request.split, RandomSplit):
-        if stored.n_examples < 2:
-            raise UnsuitableDataError("one example cannot be split into two parts")
-        test = random_split(stored.n_examples, request.split.test_fraction, seed=request.seed)
-        return Folds(np.where(test, 0, ALWAYS_TRAINING))
+        code_of_part = np.zeros(3, dtype=np.int64)
+        code_of_part[[TRAINING, TEST, VALIDATION]] = ALWAYS_TRAINING, 0, ALWAYS_VALIDATION
+        return Folds(code_of_part[draw_parts(stored, tree, request.split, request.seed)])
     assert isinstance(request.split, FoldsSplit), "defaults are filled in"  # noqa: S101
     label_sets = stored.label_sets()
     Y = indicator_matrix(label_sets, collect_labels(label_sets, tree), tree)

@@ -74,8 +74,11 @@ class RunCell:
         assert configuration.features is not None, "defaults are filled in"  # noqa: S101
         folds = shared_files.load_folds(ctx, experiment.id) or assign_folds(request, stored, tree)
         training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
+        validation = stored.where(folds.validation()) if folds.validation().any() else None
         key = shared_files.features_key(experiment.id, configuration.features, fold)
-        shared, computed = _features(ctx, key, configuration.features, training, test, tree, report)
+        shared, computed = _features(
+            ctx, key, configuration.features, training, test, validation, tree, report
+        )
 
         def run(kept: Checkpoint | None) -> TrialResult:
             return run_trial(
@@ -85,6 +88,7 @@ class RunCell:
                 training,
                 test,
                 tree=tree,
+                validation=validation,
                 seed=request.seed,
                 measures=request.measures,
                 coverings=request.coverings,
@@ -178,6 +182,7 @@ def _features(
     parameters: Any,
     training: ExampleSource,
     test: ExampleSource,
+    validation: ExampleSource | None,
     tree: LabelTree | None,
     report: ProgressReporter,
 ) -> tuple[PrecomputedFeatures, bool]:
@@ -191,12 +196,13 @@ def _features(
         return PrecomputedFeatures.load(ctx.storage.local(key)), False
     except FileNotFoundError:
         pass
-    total = training.n_examples + test.n_examples
+    total = training.n_examples + test.n_examples + (validation.n_examples if validation else 0)
     shared = PrecomputedFeatures.fit(
         parameters,
         training,
         test,
         tree=tree,
+        validation=validation,
         progress=lambda read: report("features", read, total, "examples"),
     )
     with ctx.storage.temporary_file(".safetensors") as path:

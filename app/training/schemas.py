@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
@@ -16,17 +16,33 @@ from models.decisions import DecisionRule
 
 
 class GivenSplit(RequestModel):
-    """The data set's own split."""
+    """The data set's own split.
+
+    The version is trained on `train` and evaluated on `test`. If there are `validation` examples, early
+    stopping and the decision `tuned_threshold` use them.
+    """
 
     kind: Literal["given"]
 
 
 class RandomSplit(RequestModel):
-    """A random part of the examples is held out."""
+    """Random examples are held out.
+
+    Labels are spread evenly over the parts, rare labels first, and every label keeps an example for training.
+    """
 
     kind: Literal["random"]
     test_fraction: float = Field(gt=0, lt=1)
-    """Fraction of the examples that is held out."""
+    """Fraction of the examples that is held out to evaluate the version."""
+    validation_fraction: float = Field(default=0, ge=0, lt=1)
+    """Fraction of the examples that is held out for early stopping and the decision `tuned_threshold`. With
+    0, both hold out training examples themselves."""
+
+    @model_validator(mode="after")
+    def _leaves_training_examples(self) -> Self:
+        if self.test_fraction + self.validation_fraction >= 1:
+            raise ValueError("test_fraction and validation_fraction must add up to less than 1")
+        return self
 
 
 class NoSplit(RequestModel):

@@ -31,6 +31,7 @@ from app.training.schemas import (
 from app.training.unknown_labels import check_unknown_labels
 from models import catalog
 from models.errors import ParameterError
+from models.splits import part_sizes
 
 
 def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -> TrainingJob:
@@ -98,11 +99,12 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
 
 
 def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
-    """Return the number of examples that are not in the training part."""
+    """Return the largest number of examples that are not in the training part."""
     if isinstance(request.split, GivenSplit):
         return int(report["n_examples"] - report["splits"]["train"])
     if isinstance(request.split, RandomSplit):
-        return round(int(report["n_examples"]) * request.split.test_fraction)
+        fractions = [request.split.test_fraction, request.split.validation_fraction]
+        return sum(part_sizes(int(report["n_examples"]), fractions)[1:])
     return 0
 
 

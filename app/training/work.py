@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,13 @@ from app.jobs.retry import write_with_retry
 from app.registry import publishing
 from app.registry.publishing import NewVersion
 from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
+from app.training.splitting import TEST, VALIDATION, draw_parts
 from models import artifact
 from models.data.store import StoredExamples
-from models.errors import SnapshotError, UnsuitableDataError
+from models.errors import SnapshotError
 from models.labels import LabelTree
 from models.pipeline import Pipeline, Progress
+from models.splits import TRAINING
 
 
 class TrainModel:
@@ -44,21 +46,21 @@ class TrainModel:
             dataset = session.get_one(tables.Dataset, claim.dataset_id)
         assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
-        training_part, test_part = split_examples(stored, request)
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
+        parts = split_examples(stored, request, tree)
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
         limit = memory.available_to_training(ctx.settings)
         try:
-            pipeline, timings = fit(request, training_part, tree, report, checkpoints, checkpoint, limit)
+            pipeline, timings = fit(request, parts, tree, report, checkpoints, checkpoint, limit)
         except SnapshotError as error:
             checkpoints.ignore(str(error))
-            pipeline, timings = fit(request, training_part, tree, report, checkpoints, None, limit)
+            pipeline, timings = fit(request, parts, tree, report, checkpoints, None, limit)
         fitted = time.perf_counter()
         warnings = list(pipeline.summary_.warnings)
         metrics: dict[str, dict[str, float]] = {}
         evaluations: dict[str, dict[str, Any]] = {}
-        for completed, (name, part) in enumerate([("train", training_part), ("test", test_part)]):
+        for completed, (name, part) in enumerate([("train", parts.training), ("test", parts.test)]):
             report("evaluating", completed, 2, "parts")
             if part is not None:
                 evaluation, evaluations[name] = evaluate_part(pipeline, part)
@@ -69,7 +71,7 @@ class TrainModel:
         with ctx.storage.temporary_file(".covey") as path:
             extra = {"metrics": metrics, "dataset_sha256": dataset.sha256}
             artifact.save(pipeline, path, extra=extra)
-            artifact.check_saved(path, pipeline, training_part)
+            artifact.check_saved(path, pipeline, parts.training)
             stored_artifact = ctx.storage.put(f"artifacts/{claim.job_id}.{claim.fence}.covey", path)
         version = NewVersion(
             model=request.model,
@@ -95,9 +97,24 @@ class TrainModel:
         """Change nothing: the job has created no version, and has not changed the data set."""
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a data set that a training uses.
+
+    Attributes:
+        training: the examples that the version is trained on.
+        validation: the examples for early stopping and ``tuned_threshold``; None if there are none.
+        test: the examples that the version is evaluated on; None if there are none.
+    """
+
+    training: StoredExamples
+    validation: StoredExamples | None = None
+    test: StoredExamples | None = None
+
+
 def fit(
     request: TrainingJobCreate,
-    source: StoredExamples,
+    parts: Parts,
     tree: LabelTree | None,
     report: ProgressReporter,
     checkpoints: Checkpoints,
@@ -108,7 +125,7 @@ def fit(
 
     Args:
         request: a request with its defaults filled in.
-        source: the training part.
+        parts: the parts of the data set.
         tree: the label tree, if the data set has one.
         report: receives the progress of every step.
         checkpoints: receives a snapshot of every step and saves some of them.
@@ -144,8 +161,9 @@ def fit(
             checkpoints.offer(phase, progress.completed, progress.snapshot, partial(seconds, phase))
 
     pipeline.fit(
-        source,
+        parts.training,
         tree=tree,
+        validation=parts.validation,
         monitor=monitor,
         resume=checkpoint.state if checkpoint is not None else None,
         memory_bytes=memory_bytes,
@@ -156,28 +174,29 @@ def fit(
     return pipeline, {**timings, "fit_seconds": time.perf_counter() - clock + sum(earlier.values())}
 
 
-def split_examples(
-    stored: StoredExamples, request: TrainingJobCreate
-) -> tuple[StoredExamples, StoredExamples | None]:
-    """Return the training part, and the held-out part if there is one.
+def split_examples(stored: StoredExamples, request: TrainingJobCreate, tree: LabelTree | None) -> Parts:
+    """Return the parts of a data set.
+
+    Args:
+        stored: the data set.
+        request: a request with its defaults filled in.
+        tree: the label tree, if the data set has one.
 
     Raises:
-        UnsuitableDataError: a part of a random split is empty.
+        UnsuitableDataError: there are too few examples for a random split.
     """
     split = request.split
     if isinstance(split, GivenSplit):
-        splits = stored.splits()
-        # An example without a split belongs to neither part.
-        training = np.array([name == "train" for name in splits], dtype=np.bool_)
-        test = np.array([name == "test" for name in splits], dtype=np.bool_)
+        # An example without a split belongs to no part.
+        names = np.array([name or "" for name in stored.splits()])
+        training, validation, test = (names == part for part in ("train", "validation", "test"))
     elif isinstance(split, RandomSplit):
-        n_test = round(stored.n_examples * split.test_fraction)
-        if n_test in (0, stored.n_examples):
-            message = f"a test fraction of {split.test_fraction} leaves no examples in one part"
-            raise UnsuitableDataError(f"{message}; the data set has {stored.n_examples}")
-        test = np.zeros(stored.n_examples, dtype=np.bool_)
-        test[np.random.default_rng(request.seed).permutation(stored.n_examples)[:n_test]] = True
-        training = ~test
+        numbers = draw_parts(stored, tree, split, request.seed)
+        training, validation, test = (numbers == part for part in (TRAINING, VALIDATION, TEST))
     else:
-        return stored, None
-    return stored.where(training), stored.where(test) if test.any() else None
+        return Parts(stored)
+    return Parts(
+        stored.where(training),
+        stored.where(validation) if validation.any() else None,
+        stored.where(test) if test.any() else None,
+    )

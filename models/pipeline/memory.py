@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from models.arrays import Labels, Matrix
 from models.base import Context, Learner
 from models.base.memory import ProblemSize, check_memory
@@ -22,9 +24,9 @@ def check_training(
 ) -> None:
     """Check that a training and its evaluation fit in memory.
 
-    The estimate contains the features, and the larger one of the training (twice the learner's own estimate
-    for ``tuned_threshold``, which trains learners of folds beside the fitted one) and of the evaluation of
-    the training part.
+    The estimate contains the features, the validation examples with their scores, and the larger one of the
+    training (twice the learner's own estimate for ``tuned_threshold``, which trains learners of folds beside
+    the fitted one) and of the evaluation of the training part.
 
     Args:
         learner: the learner to fit.
@@ -40,7 +42,11 @@ def check_training(
     if limit is None:
         return
     size = ProblemSize.of(X, Y, context)
-    check_memory(estimate(learner, decision, size), limit, size, learner.algorithm)
+    needed = estimate(learner, decision, size)
+    if context.validation is not None:
+        validation = context.validation
+        needed += STORED_VALUE_BYTES * validation.X.nnz + SCORE_BYTES * math.prod(validation.Y.shape)
+    check_memory(needed, limit, size, learner.algorithm)
 
 
 def estimate(learner: Learner, decision: DecisionRule, size: ProblemSize) -> int:

@@ -1,4 +1,4 @@
-"""Random splits and stratified folds."""
+"""Stratified splits and folds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.arrays import AnyArray
 from models.base.validation import as_label_matrix
-from models.splits import random_split, stratified_folds
+from models.splits import TRAINING, part_sizes, stratified_folds, stratified_split
 
 
 def literal_folds(Y: AnyArray, n_folds: int, seed: int) -> list[int]:
@@ -69,12 +69,76 @@ def test_folds_depend_only_on_the_seed() -> None:
     assert (stratified_folds(Y, 3, seed=1) != stratified_folds(Y, 3, seed=2)).any()
 
 
-@pytest.mark.parametrize(("n", "fraction", "size"), [(10, 0.3, 3), (3, 0.01, 1), (3, 0.99, 2), (2, 0.5, 1)])
-def test_both_parts_of_a_random_split_have_examples(n: int, fraction: float, size: int) -> None:
-    split = random_split(n, fraction, seed=0)
-    assert split.sum() == size
-    assert (split == random_split(n, fraction, seed=0)).all()
+LABEL_MATRICES = st.integers(0, 2**31).map(
+    lambda seed: (np.random.default_rng(seed).random((3 + seed % 40, 1 + seed % 7)) < 0.25).astype(int)
+)
+FRACTIONS = st.sampled_from([[0.3], [0.5], [0.01], [0.9], [0.25, 0.25], [0.1, 0.0], [0.4, 0.5]])
 
 
-def test_random_splits_differ_by_seed() -> None:
-    assert (random_split(100, 0.5, seed=0) != random_split(100, 0.5, seed=1)).any()
+@given(LABEL_MATRICES, FRACTIONS, st.integers(0, 99))
+@settings(max_examples=100, deadline=None)
+def test_a_split_keeps_an_example_of_each_label_for_training(
+    Y: AnyArray, fractions: list[float], seed: int
+) -> None:
+    parts = stratified_split(as_label_matrix(Y), fractions, seed=seed)
+    wanted = part_sizes(len(Y), fractions)
+    sizes = np.bincount(parts, minlength=len(wanted)).tolist()
+    assert len(parts) == sum(wanted) == sum(sizes)
+    assert all(size > 0 for size, want in zip(sizes, wanted, strict=True) if want)
+    used, learned = Y.any(axis=0), Y[parts == TRAINING].any(axis=0)
+    if (used & ~learned).any():
+        # Only an otherwise empty part can take the last training example of a label.
+        assert min(size for size in sizes[1:] if size) == 1
+    elif sizes != wanted:
+        too_large = np.flatnonzero(np.array(sizes) > wanted)
+        assert too_large.tolist() == [TRAINING]
+        rest = Y[parts == TRAINING]
+        assert all((rest[:, row.astype(bool)].sum(axis=0) == 1).any() for row in rest)
+
+
+def test_every_label_is_as_frequent_in_each_part_as_in_the_whole_set() -> None:
+    Y = (np.random.default_rng(5).random((400, 6)) < [0.5, 0.3, 0.2, 0.1, 0.05, 0.03]).astype(int)
+    parts = stratified_split(as_label_matrix(Y), [0.25, 0.15], seed=0)
+    assert np.bincount(parts).tolist() == [240, 100, 60]
+    for part, fraction in enumerate([0.6, 0.25, 0.15]):
+        assert np.abs(Y[parts == part].sum(axis=0) - fraction * Y.sum(axis=0)).max() <= 3
+
+
+def test_rare_labels_are_in_the_training_part() -> None:
+    Y = np.zeros((100, 3), dtype=int)
+    Y[:97, 0] = Y[97, 1] = Y[98:, 2] = 1
+    for seed in range(20):
+        parts = stratified_split(as_label_matrix(Y), [0.5], seed=seed)
+        assert np.bincount(parts).tolist() == [50, 50]
+        assert parts[97] == TRAINING
+        assert sorted(parts[98:].tolist()) == [TRAINING, 1]
+
+
+def test_a_split_depends_only_on_the_seed() -> None:
+    Y = as_label_matrix((np.random.default_rng(1).random((50, 4)) < 0.4).astype(int))
+    assert (stratified_split(Y, [0.3], seed=1) == stratified_split(Y, [0.3], seed=1)).all()
+    assert (stratified_split(Y, [0.3], seed=1) != stratified_split(Y, [0.3], seed=2)).any()
+
+
+def test_a_split_without_any_label_is_random() -> None:
+    Y = as_label_matrix(np.zeros((100, 1), dtype=int))
+    first, second = (stratified_split(Y, [0.3], seed=seed) for seed in (0, 1))
+    assert first.sum() == second.sum() == 30
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize(
+    ("n", "fractions", "sizes"),
+    [
+        (10, [0.3], [7, 3]),
+        (3, [0.01], [2, 1]),
+        (3, [0.99], [1, 2]),
+        (2, [0.5], [1, 1]),
+        (3, [0.4, 0.5], [1, 1, 1]),
+        (10, [0.5, 0.0], [5, 5, 0]),
+    ],
+)
+def test_each_part_of_a_split_has_examples(n: int, fractions: list[float], sizes: list[int]) -> None:
+    assert part_sizes(n, fractions) == sizes
+    parts = stratified_split(as_label_matrix(np.zeros((n, 1), dtype=int)), fractions, seed=0)
+    assert np.bincount(parts, minlength=len(sizes)).tolist() == sizes

@@ -236,7 +236,7 @@ def test_an_impossible_split_fails_before_cells_are_created(ctx: AppContext) -> 
     ended = current(ctx, experiment)
     assert ended.state == "failed"
     assert ended.error is not None
-    assert "two parts" in ended.error.detail
+    assert "too few examples (1) for the 2 parts" in ended.error.detail
     assert (ended.counts.cancelled, ended.cells) == (3, [])
 
 

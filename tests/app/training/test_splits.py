@@ -1,0 +1,117 @@
+"""Which examples a training and an experiment train, decide and evaluate on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import in_process
+import pytest
+from pydantic import ValidationError
+
+from app.context import AppContext
+from app.evaluations import service as evaluations
+from app.evaluations.schemas import EvaluationCreate
+from app.experiments import service as experiments
+from app.experiments.schemas import ExperimentCreate
+from app.http.errors import Invalid
+from app.registry import service as versions
+from app.registry.schemas import PartMetrics
+from app.training import service
+from app.training.schemas import RandomSplit, TrainingJob, TrainingJobCreate
+
+
+def rows(splits: Sequence[str | None]) -> list[dict[str, Any]]:
+    return [
+        {"text": f"{['bill', 'parcel'][i % 2]} n{i % 5}", "labels": [["bill", "parcel"][i % 2]]}
+        | ({"split": split} if split else {})
+        for i, split in enumerate(splits)
+    ]
+
+
+def train(ctx: AppContext, dataset_id: str, **fields: Any) -> TrainingJob:
+    body = {"model": "m", "dataset_id": dataset_id, "learner": {"algorithm": "svm"}, **fields}
+    job = service.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    return service.get(ctx.db, job.id)
+
+
+def sizes(metrics: PartMetrics | None) -> tuple[float, float]:
+    """Return the number of training and of test examples."""
+    assert metrics is not None
+    assert metrics.test is not None
+    return metrics.train["n_examples"], metrics.test["n_examples"]
+
+
+TUNED = {"decision": {"kind": "tuned_threshold"}}
+
+
+def test_a_given_split_is_trained_on_train_tuned_on_validation_and_evaluated_on_test(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, rows(["train"] * 20 + ["validation"] * 10 + ["test"] * 6 + [None] * 3))
+    job = train(ctx, dataset, **TUNED)
+    assert job.state == "succeeded"
+    version = versions.get_version(ctx.db, "m", 1)
+    assert sizes(version.metrics) == (20, 6)
+    assert version.facts["validation_examples"] == 10
+    body = EvaluationCreate(dataset_id=dataset, part="validation")
+    evaluation = evaluations.create(ctx, "m", 1, body, in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    result = evaluations.get(ctx, "m", 1, evaluation.id, texts=False).result
+    assert result is not None
+    assert result.measures["n_examples"] == 10
+
+
+def test_an_evaluation_of_a_missing_validation_part_is_rejected(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, rows(["train"] * 20 + ["test"] * 6))
+    train(ctx, dataset)
+    body = EvaluationCreate(dataset_id=dataset, part="validation")
+    with pytest.raises(Invalid, match="the data set has no validation part; set part to all"):
+        evaluations.create(ctx, "m", 1, body, in_process.WITHOUT_KEY)
+
+
+def test_a_random_split_keeps_an_example_of_each_label_for_training(ctx: AppContext) -> None:
+    rare = [{"text": "parrot", "labels": ["parrot"]}, {"text": "parrot", "labels": ["parrot"]}]
+    dataset = in_process.dataset(ctx, rows([None] * 38) + rare)
+    for seed in range(4):
+        split = {"kind": "random", "test_fraction": 0.25, "validation_fraction": 0.25}
+        job = train(ctx, dataset, split=split, seed=seed, **TUNED)
+        assert job.result is not None
+        version = versions.get_version(ctx.db, "m", job.result.version)
+        assert sizes(version.metrics) == (20, 10)
+        assert version.facts["validation_examples"] == 10
+        assert "parrot" in [
+            row.label for row in evaluations.get_of_training(ctx, "m", seed + 1, texts=False).train.labels
+        ]
+
+
+def test_a_random_split_needs_an_example_for_each_part(ctx: AppContext) -> None:
+    split = {"kind": "random", "test_fraction": 0.25, "validation_fraction": 0.25}
+    job = train(ctx, in_process.dataset(ctx, rows([None] * 2)), split=split)
+    assert job.state == "failed"
+    assert job.error is not None
+    assert "too few examples (2) for the 3 parts" in (job.error.detail or "")
+
+
+def test_the_fractions_of_a_random_split_leave_training_examples() -> None:
+    with pytest.raises(ValidationError, match="must add up to less than 1"):
+        RandomSplit(kind="random", test_fraction=0.5, validation_fraction=0.5)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [None, {"kind": "random", "test_fraction": 0.2, "validation_fraction": 0.3}],
+    ids=["given", "random"],
+)
+def test_an_experiment_uses_validation_examples(ctx: AppContext, split: dict[str, Any] | None) -> None:
+    dataset = in_process.dataset(ctx, rows(["train"] * 20 + ["validation"] * 12 + ["test"] * 8))
+    body = ExperimentCreate.model_validate(
+        {"dataset_id": dataset, "configurations": [{"learner": {"algorithm": "svm"}, **TUNED}]}
+        | ({"split": split} if split else {})
+    )
+    created = experiments.create(ctx, body, in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    cells = experiments.get(ctx.db, created.id).cells
+    assert cells is not None
+    (cell,) = cells
+    assert cell.error is None
+    assert sizes(cell.metrics) == (20, 8)
