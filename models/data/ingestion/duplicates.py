@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +27,8 @@ _MAX_PAIRS = 3
 class Duplicates:
     """Counts of documents that are equal: the same characters, or the same feature values.
 
-    Raw messages are equal if their bodies and the header fields From, To, Subject, Content-Type and
-    Content-Transfer-Encoding are. Copies of a message differ in other header fields, of which a learner sees
-    nothing.
+    Raw messages are equal if their senders, subjects and bodies are. Copies of a message differ in other
+    header fields, of which a learner sees nothing.
 
     Attributes:
         n_duplicates: documents that are equal to an earlier one.
@@ -100,28 +100,24 @@ class DuplicateFinder:
         )
 
 
-_FIELDS: Final = (b"\nfrom:", b"\nto:", b"\nsubject:", b"\ncontent-type:", b"\ncontent-transfer-encoding:")
+_fields: Final = re.compile(
+    rb"\n(?:from|to|subject|content-t[a-z-]+):[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE
+).findall
 
 
 def _message_key(raw: bytes) -> int:
     """Return a hash of what a learner sees of a raw message, much faster than by parsing it."""
-    if b"\r\n" in raw:
-        raw = raw.replace(b"\r\n", b"\n")
+    if b"\r" in raw:
+        raw = raw.replace(b"\r", b"")  # a third of the time that replacing CRLF takes
     raw = raw.rstrip(b"\n")
     end = raw.find(b"\n\n")
     if end < 0:
         return hash(raw)
-    head = b"\n" + raw[:end]
-    lowered = head.lower()
-    return hash((raw[end:], *(_field(head, lowered, start) for start in _FIELDS)))
-
-
-def _field(head: bytes, lowered: bytes, start: bytes) -> bytes:
-    """Return the value of the first header field that begins with ``start``, with its continuation lines."""
-    position = lowered.find(start)
-    if position < 0:
-        return b""
-    end = first = position + len(start)
-    while (end := head.find(b"\n", end)) >= 0 and head[end + 1 : end + 2] in {b" ", b"\t"}:
-        end += 1
-    return b" ".join((head[first:end] if end >= 0 else head[first:]).split())
+    body = raw[end:]
+    subject, sender = raw.find(b"\nSubject:", 0, end), raw.find(b"\nFrom:", 0, end)
+    if subject < 0 or sender < 0:
+        # Few messages have other names, or one of the fields in the first line.
+        return hash((body, *_fields(b"\n" + raw[:end])))
+    return hash(
+        (body, raw[subject : raw.find(b"\n", subject + 1)], raw[sender : raw.find(b"\n", sender + 1)])
+    )

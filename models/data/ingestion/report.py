@@ -260,7 +260,7 @@ def _is_empty(record: Record) -> bool:
     if record.features is not None:
         return not any(record.features.values())
     if record.email is not None and record.email.raw is not None:
-        return not record.email.raw.strip()
+        return not record.email.raw or record.email.raw.isspace()
     return all(not part or part.isspace() for part in _texts(record))
 
 
