@@ -172,7 +172,8 @@ def _parse_declaration(line: str) -> tuple[str, str]:
 def _parse_attribute(definition: str) -> Attribute:
     name, type_ = _name_and_type(definition)
     if type_.startswith("{"):
-        return Attribute(name, "nominal", parse_cells(_values(name, type_)))
+        values = parse_cells(_values(name, type_).strip().removesuffix(","))
+        return Attribute(name, "nominal", values)
     word, *rest = type_.split(None, 1)
     known = _TYPES.get(word.lower())
     if known is None:

@@ -142,10 +142,10 @@ def test_strings_have_the_escapes_of_weka(tmp_path: Path) -> None:
 
 def test_the_space_before_nominal_values_may_be_missing(tmp_path: Path) -> None:
     head = (
-        "@relation r\n@attribute c1{0,1}\n@attribute 'c 2'{ a, string b }\n@attribute c3{0, 1} % comment\n"
-        "@ATTRIBUTE x{y} REAL\n@attribute i Integer\n@data\n"
+        "@relation r\n@attribute c1{0,1}\n@attribute 'c 2'{ a, string b }\n@attribute c3{0, 1,} % comment\n"
+        "@attribute c4 { 0,1 } {2.5}\n@ATTRIBUTE x{y} REAL\n@attribute i Integer\n@data\n"
     )
-    _, examples = read(head + "1,'string b',0,2,3\n", tmp_path, labels=["c1"])
+    _, examples = read(head + "1,'string b',0,0,2,3\n", tmp_path, labels=["c1"])
     assert list(examples.labels) == [("c1",)]
     assert values(examples, 0) == {"c 2=string b": 1, "x{y}": 2, "i": 3}
 
