@@ -15,6 +15,9 @@ STORED_VALUE_BYTES = 16
 SCORE_BYTES = 48
 """Memory that the evaluation takes for each example and label: scores, ranks, and copies of both."""
 
+UNKNOWN_BYTES = 16
+"""Memory that the evaluation takes in addition for each example and label if some are unknown."""
+
 SCORING_BYTES = 128 * 2**20
 """Memory of the temporary arrays of a batch of examples that is scored."""
 
@@ -53,6 +56,7 @@ def estimate(learner: Learner, decision: DecisionRule, size: ProblemSize) -> int
     """Return the estimated memory of a training and its evaluation in bytes."""
     training = learner.estimate_bytes(size)
     trainings = 2 if isinstance(decision, TunedThresholdDecision) else 1
-    evaluation = SCORE_BYTES * size.examples * size.labels + SCORING_BYTES
+    scores = SCORE_BYTES + (UNKNOWN_BYTES if size.unknown_entries else 0)
+    evaluation = scores * size.examples * size.labels + SCORING_BYTES
     # A fitted learner takes at most half as much memory as its training, which also has a snapshot.
     return STORED_VALUE_BYTES * size.entries + max(trainings * training, training // 2 + evaluation)

@@ -416,6 +416,7 @@ def valid_files(reader: str) -> list[bytes]:
 def _jsonl() -> list[bytes]:
     kinds: list[list[dict[str, Any]]] = [
         [{"text": "an invoice", "id": "1", "split": "train"}, {"text": "é 🦉\u2028", "split": "test"}],
+        [{"text": "a parcel", "unknown_labels": ["z", "ü"], "split": "validation"}],
         [{"features": {"a": 1.5, "b": -2}}, {"features": {"c": 1e-9}}],
         [{"email": {"subject": "s", "from": "a@b.example", "text": "hello", "html": "<p>hello"}}],
         [{"raw_email": "U3ViamVjdDogaGkKCmhlbGxv"}, {"raw_email": ""}],

@@ -172,7 +172,11 @@ class ReportBuilder:
             warnings=[
                 *self.warnings,
                 *_document_warnings(
-                    self.n_examples, self._n_unlabelled, self._empty_lines, self._wrongly_decoded_lines
+                    self.n_examples,
+                    self._n_unlabelled,
+                    self._empty_lines,
+                    self._wrongly_decoded_lines,
+                    any_unknown=bool(self._n_with_unknown),
                 ),
                 *_duplicate_warnings(duplicates),
                 *self._split_warnings(),
@@ -274,14 +278,19 @@ def _texts(record: Record) -> tuple[str, ...]:
 
 
 def _document_warnings(
-    n_examples: int, n_unlabelled: int, empty: Sequence[int], wrongly_decoded: Sequence[int]
+    n_examples: int,
+    n_unlabelled: int,
+    empty: Sequence[int],
+    wrongly_decoded: Sequence[int],
+    *,
+    any_unknown: bool,
 ) -> Iterable[str]:
     if n_unlabelled == n_examples:
         yield "no example has a label; the data set is only suitable for batch predictions"
     elif n_unlabelled:
         yield (
             f"examples without a label: {n_unlabelled:,} of {n_examples:,}; "
-            "they are negative examples of every label"
+            f"they are negative examples of every label{' that is not unknown' if any_unknown else ''}"
         )
     if empty:
         yield f"empty documents: {len(empty):,} ({_join_lines(empty)})"

@@ -47,6 +47,14 @@ def test_unknown_labels_are_stored_and_counted(tmp_path: Path) -> None:
     )
 
 
+def test_examples_without_a_label_are_negative_for_the_labels_that_are_not_unknown(tmp_path: Path) -> None:
+    _, report = read(tmp_path, {"labels": ["a"]}, {"labels": [], "unknown_labels": ["a"]})
+    assert (
+        "examples without a label: 1 of 2; they are negative examples of every label that is not unknown"
+        in report.warnings
+    )
+
+
 def test_data_without_unknown_labels_reports_none(tmp_path: Path) -> None:
     stored, report = read(tmp_path, {"labels": ["a"]}, {"labels": []})
     assert stored.unknown_sets() == [(), ()]
