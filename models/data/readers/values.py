@@ -20,9 +20,9 @@ from models.data.readers.label_cells import (
 )
 from models.data.record import RecordError, check_name, json_pointer, json_type, quoted
 
-__all__ = ["ParsedLabels", "parse_id", "parse_labels", "parse_split", "split_words"]
+__all__ = ["SPLIT_WORDS", "ParsedLabels", "parse_id", "parse_labels", "parse_split", "split_words"]
 
-_SPLITS: Final[Mapping[str, Split]] = cast(
+SPLIT_WORDS: Final[Mapping[str, Split]] = cast(
     "Mapping[str, Split]",
     {
         "train": "train",
@@ -36,6 +36,7 @@ _SPLITS: Final[Mapping[str, Split]] = cast(
         "testing": "test",
     },
 )
+"""The split that each word stands for."""
 
 
 def parse_id(value: object, field: str, limits: IngestLimits) -> str | None:
@@ -83,7 +84,7 @@ def parse_split(value: object, field: str, words: Mapping[str, Split] | None = N
         word = str(value).lower()
     else:
         word = _folded(value) if isinstance(value, str) else whole_number(value) or ""
-    split = (words or {}).get(word) or _SPLITS.get(word)
+    split = (words or {}).get(word) or SPLIT_WORDS.get(word)
     if split is None:
         raise RecordError(
             f'the split must be "train", "validation" or "test", not {quoted(value)}; '

@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from models.data.examples import Split
+from models.data.readers.values import SPLIT_WORDS
 from models.data.readers.zip_archive import ZipArchive
 from models.data.record import quoted
 from models.errors import BadDataError
 
-_WORDS: dict[Split, tuple[str, ...]] = {
-    "train": ("train", "training", "trn"),
-    "validation": ("validation", "valid", "val", "dev", "development"),
-    "test": ("test", "testing", "tst"),
-}
-_ORDER = list(_WORDS)
-_SPLITS = {word: split for split, words in _WORDS.items() for word in words}
+_ORDER: tuple[Split, ...] = ("train", "validation", "test")
+_SPLITS: dict[str, Split] = {**SPLIT_WORDS, "trn": "train", "tst": "test"}
 _COMPRESSED = (".gz", ".zst")
 _GENERAL = (".txt", ".dat", ".data", "")
 """Suffixes that say nothing about the format."""
