@@ -83,6 +83,10 @@ _MIN_FOREIGN_BYTES: Final = 32
 _CERTAIN_SCORE: Final = 0.7
 _CERTAIN_BYTES: Final = 60
 _LANGUAGE_WEIGHT: Final = 2.0
+_CERTAIN_LETTERS: Final = 24
+"""Number of ASCII letters with which the language has its full weight."""
+_NOT_WESTERN: Final = 1.0
+"""Deducted for a language that is not Western European: most mail without a charset is."""
 _MIN_PROBABILITY: Final = 0.002
 _SECOND_CHOICE: Final = 0.3
 """Deducted for each charset before this one in the order of preference."""
@@ -151,13 +155,17 @@ def _sample(content: bytes) -> bytes:
 
 def _best_latin(sample: bytes, context: str, n_high: int) -> tuple[float, str]:
     ascii_text = _NOT_ASCII.sub(b" ", sample).decode("ascii") + "\n" + context
-    probabilities = dict(_identifier().rank(ascii_text[:_CONTEXT_CHARS]))
+    ascii_text = ascii_text[:_CONTEXT_CHARS]
+    probabilities = dict(_identifier().rank(ascii_text))
+    weight = _LANGUAGE_WEIGHT * min(1.0, sum(map(str.isalpha, ascii_text)) / _CERTAIN_LETTERS)
     readings = {
         codec: _read(sample, codec) for codec in {codec for _, codecs in _LATIN.values() for codec in codecs}
     }
     best = (-math.inf, 0.0, "cp1252")
     for language, (letters, codecs) in _LATIN.items():
-        likelihood = _LANGUAGE_WEIGHT * math.log(max(probabilities.get(language, 0.0), _MIN_PROBABILITY))
+        likelihood = weight * math.log(max(probabilities.get(language, 0.0), _MIN_PROBABILITY))
+        if codecs is not _WESTERN:
+            likelihood -= _NOT_WESTERN
         alphabet = {*letters, *letters.upper()}
         for place, codec in enumerate(codecs):
             reading = readings[codec]
