@@ -39,6 +39,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _MEDIA_TYPES = {
     "application/octet-stream": _BINARY,
     "message/rfc822": _BINARY,
+    "message/global": _BINARY,
     "application/json": {"schema": {"$ref": "#/components/schemas/MessageJson"}},
 }
 

@@ -111,14 +111,14 @@ def find_codec(charset: str) -> str | None:
     return codec
 
 
-def decode(content: bytes, charset: str | None, diagnostics: Diagnostics, context: str = "") -> str:
+def decode(content: bytes, charset: str | None, diagnostics: Diagnostics, is_damaged: bool = False) -> str:
     """Decode bytes whose charset can be wrong, unknown or missing. Never fails.
 
     Args:
         content: bytes without transfer encoding.
         charset: the declared charset, or None.
         diagnostics: receives a defect if the declared charset cannot be used.
-        context: more text in the same language, which is used if the charset must be detected.
+        is_damaged: whether some bytes are known to be wrong, so that they do not speak against the charset.
     """
     declared = find_codec(charset) if charset else None
     if charset and declared is None:
@@ -131,6 +131,8 @@ def decode(content: bytes, charset: str | None, diagnostics: Diagnostics, contex
         if text is not None:
             return text
         diagnostics.add_defect(f"the text is not valid in its declared charset {charset!r}")
+        if is_damaged:
+            return _LENIENT.get(declared, _decode_leniently)(content, declared)
         if is_ascii:
             return content.decode("ascii" if declared in _WIDE else declared, "replace")
     try:
@@ -146,7 +148,7 @@ def decode(content: bytes, charset: str | None, diagnostics: Diagnostics, contex
     text = content.decode("utf_8", "replace")
     if _n_foreign(text) > _VALID_UTF8_RATIO * text.count("\ufffd"):
         return text
-    return content.decode(find_undeclared_codec(content, context), "replace")
+    return content.decode(find_undeclared_codec(content), "replace")
 
 
 def find_undeclared_codec(content: bytes, context: str = "") -> str:

@@ -12,15 +12,12 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Final
 
 import charset_normalizer
-from py3langid.langid import (  # type: ignore[import-untyped]
-    MODEL_FILE,
-    LanguageIdentifier,
-)
+
+from models.mail.language import identifier
 
 _WESTERN: Final = ("cp1252", "iso8859_15", "mac_roman", "cp850")
 _CENTRAL: Final = ("cp1250", "iso8859_2", "cp852")
@@ -44,6 +41,7 @@ _LATIN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "sv": ("åäöé", _WESTERN), "tr": ("çğıöşüâîİ", _TURKISH),
 }
 """The letters outside ASCII of each language, and its charsets, of which the first is preferred."""
+_LATIN_LANGUAGES: Final = frozenset(_LATIN)
 
 _OTHERS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "Cyrillic": ("оеаинтсрвлкмдпуяыізі", "ьгбчйхжшюцщэфъёєїґјљњћђџѕќѓў", _CYRILLIC),
@@ -156,7 +154,7 @@ def _sample(content: bytes) -> bytes:
 def _best_latin(sample: bytes, context: str, n_high: int) -> tuple[float, str]:
     ascii_text = _NOT_ASCII.sub(b" ", sample).decode("ascii") + "\n" + context
     ascii_text = ascii_text[:_CONTEXT_CHARS]
-    probabilities = dict(_identifier().rank(ascii_text))
+    probabilities = dict(identifier(_LATIN_LANGUAGES).rank(ascii_text))
     weight = _LANGUAGE_WEIGHT * min(1.0, sum(map(str.isalpha, ascii_text)) / _CERTAIN_LETTERS)
     readings = {
         codec: _read(sample, codec) for codec in {codec for _, codecs in _LATIN.values() for codec in codecs}
@@ -241,10 +239,3 @@ def _read(sample: bytes, codec: str) -> _Reading:
 
 
 _HIGH_CHARACTER: Final = re.compile(r"[^\x00-\x7f]")
-
-
-@cache
-def _identifier() -> LanguageIdentifier:
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    identifier.set_languages([name for name in identifier.labels if name in _LATIN])
-    return identifier

@@ -18,7 +18,7 @@ from email.parser import BytesParser
 from email.utils import unquote
 
 from models.mail.charsets import clean, decode, find_undeclared_codec
-from models.mail.diagnostics import PARSER_ERRORS, Diagnostics
+from models.mail.diagnostics import Diagnostics
 from models.mail.header_lines import remove_odd_lines
 from models.mail.japanese import decode_iso2022_jp, is_iso2022_jp
 from models.mail.limits import (
@@ -45,7 +45,10 @@ _NOT_A_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates that represent no byte. The parser maps 8-bit bytes to the other surrogates."""
 _SURROGATES_TO_PRIVATE = {0xDC80 + number: 0xF780 + number for number in range(128)}
 _PRIVATE_TO_SURROGATES = {private: surrogate for surrogate, private in _SURROGATES_TO_PRIVATE.items()}
-_BASE64_WORD = re.compile(r"(=\?[^?\s]+\?[bB]\?)([^?]*)(?=\?=)")
+_BASE64_WORD = re.compile(
+    r"(=\?[^?\s]++\?[bB]\?)(?!(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2,3}={0,2}+)?\?=)([^?]*+)(?=\?=)"
+)
+"""An encoded word in base64 with errors other than missing padding."""
 _UNCLOSED_WORD = re.compile(r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\??\Z")
 _MAX_LABEL_CHARS = 63
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
@@ -313,9 +316,12 @@ def decode_encoded_words(
     elif not field.isascii():
         field = decode_raw(_to_bytes(field))
     if "=?" in field:
+        words, is_repaired = _split_encoded_words(field, name, diagnostics)
         field = "".join(
-            chunk if isinstance(chunk, str) else decode(chunk, _without_language(declared), diagnostics)
-            for chunk, declared in _split_encoded_words(field, name, diagnostics)
+            word
+            if isinstance(word, str)
+            else decode(word, _without_language(declared), diagnostics, is_repaired)
+            for word, declared in words
         )
     return " ".join(clean(field).split())
 
@@ -331,20 +337,18 @@ def _without_language(charset: str | None) -> str | None:
 
 def _split_encoded_words(
     field: str, name: str, diagnostics: Diagnostics
-) -> list[tuple[str | bytes, str | None]]:
-    """Return the text and the decoded words of a field, with their charsets. A bad word spoils no others."""
+) -> tuple[list[tuple[str | bytes, str | None]], bool]:
+    """Return the text and the decoded words of a field, with their charsets, and whether a word was bad."""
     if _UNCLOSED_WORD.match(field, field.rfind("=?")):
         field = field.removesuffix("?") + "?="
-    try:
-        return list(decode_header(field))
-    except PARSER_ERRORS:
-        diagnostics.add_defect(f"header {name} contains an encoded word with bad base64")
     repaired = _BASE64_WORD.sub(_repair_word, field)
-    return diagnostics.guard(f"header {name}", lambda: list(decode_header(repaired)), [(field, None)])
+    unread: list[tuple[str | bytes, str | None]] = [(field, None)]
+    words = diagnostics.guard(f"header {name}", lambda: list(decode_header(repaired)), unread)
+    return words, repaired != field
 
 
 def _repair_word(word: re.Match[str]) -> str:
-    digits = repair_base64("".join(word[2].split()).rstrip("=").encode("utf-8", "replace")).decode()
+    digits = repair_base64("".join(word[2].split()).encode("ascii", "replace")).decode()
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return word[1] + digits + "=" * (-len(digits) % 4)
 

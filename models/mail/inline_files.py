@@ -45,7 +45,7 @@ def _find_end(lines: list[str], start: int, is_base64: bool) -> int:
             if not _BASE64_LINE.fullmatch(line.strip()):
                 return number
         elif not _is_data(line, is_first=number == start):
-            if line.strip() == "end":
+            if number > start and line.strip() == "end":
                 return number + 1
             if line.strip(" `") or not any(near.strip() == "end" for near in lines[number + 1 : number + 3]):
                 return number

@@ -8,9 +8,8 @@ CP50221 and CP51932), and half-width kana. Here, double bytes are converted to c
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
-
-import numpy as np
 
 _ESCAPES: Final = re.compile(rb"(\x1b\$\(?[@ABCDOPQ]|\x1b\([A-Z]|[\x0e\x0f\n])")
 _PAIRS: Final = re.compile(rb"(?:[\x21-\x7e]{2})+")
@@ -73,10 +72,15 @@ def _decode_pairs(pairs: bytes, mode: bytes) -> str:
 
 def _decode_jis(pairs: bytes) -> str:
     """Decode the 7-bit double bytes of JIS X 0208 and of the additional rows of code page 932."""
-    rows, cells = np.frombuffer(pairs, np.uint8).reshape(-1, 2).T.astype(np.intp) - 0x21
-    first = rows // 2 + np.where(rows < 62, 0x81, 0xC1)
-    second = np.where(rows % 2 == 0, cells + 0x40 + (cells >= 63), cells + 0x9F)
-    return np.stack([first, second], axis=1).astype(np.uint8).tobytes().decode("cp932", "replace")
+    return "".join([_decode_pair(pairs[start : start + 2]) for start in range(0, len(pairs), 2)])
+
+
+@cache
+def _decode_pair(pair: bytes) -> str:
+    row, cell = pair[0] - 0x21, pair[1] - 0x21  # each of the 94 rows has 94 cells
+    first = row // 2 + (0x81 if row < 62 else 0xC1)
+    second = cell + 0x9F if row % 2 else cell + 0x40 + (cell >= 63)
+    return bytes((first, second)).decode("cp932", "replace")
 
 
 def _decode_supplement(pairs: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from typing import Final
 
@@ -32,12 +33,18 @@ def detect_language(text: str) -> str | None:
     sample = text[:_SAMPLE_CHARS]
     if sum(character.isalpha() for character in sample) < _MIN_LETTERS:
         return None
-    language, confidence = _identifier().classify(sample)
+    language, confidence = identifier(_LANGUAGES).classify(sample)
     return str(language) if confidence >= _MIN_CONFIDENCE else None
 
 
 @cache
+def identifier(languages: frozenset[str]) -> LanguageIdentifier:
+    """Return an identifier for some of the languages of the model, which is loaded once."""
+    limited = copy(_identifier())
+    limited.set_languages([name for name in limited.labels if name in languages])
+    return limited
+
+
+@cache
 def _identifier() -> LanguageIdentifier:
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    identifier.set_languages([name for name in identifier.labels if name in _LANGUAGES])
-    return identifier
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -89,16 +89,16 @@ class Part:
 
     def text(self, diagnostics: Diagnostics) -> str:
         """Return its content as text, with transfer encoding and charset decoded."""
-        content = self.content(diagnostics)
+        content, is_damaged = decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)
         charset = self.headers.charset
         if charset is None and self.content_type == "text/html" and not is_utf8(content):
             meta = _META_CHARSET.search(content, 0, _META_BYTES)
             charset = meta[1].decode("ascii") if meta else None
-        return decode(content, charset, diagnostics)
+        return decode(content, charset, diagnostics, is_damaged)
 
     def content(self, diagnostics: Diagnostics) -> bytes:
         """Return its content, with the transfer encoding decoded."""
-        return decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)
+        return decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)[0]
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,9 @@ def _nested_message(
 ) -> _PendingPart:
     """Return the message inside a message part. Some programs encode it, against the standard."""
     if headers.transfer_encoding in {"base64", "quotedprintable"}:
-        content = decode_transfer_encoding(part.data[body : part.end], headers.transfer_encoding, diagnostics)
+        content, _ = decode_transfer_encoding(
+            part.data[body : part.end], headers.transfer_encoding, diagnostics
+        )
         data = b"\n" + normalize_newlines(content)
         return _PendingPart(data, 1, len(data), part.depth + 1, forwarded=True)
     blank = part.data.startswith(b"\n", body, part.end)  # some programs insert an empty line

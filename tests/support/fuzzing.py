@@ -100,7 +100,10 @@ MAIL = (
 )
 
 
-@schemathesis.serializer("message/rfc822")
+MESSAGE_TYPES = ("message/rfc822", "message/global")
+
+
+@schemathesis.serializer(*MESSAGE_TYPES)
 def _serialize_message(context: schemathesis.SerializationContext, value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
@@ -363,7 +366,7 @@ class Fuzz:
                     "datasets_upload_content": LINES,
                     "models_import_version": self.artifact,
                     # Schemathesis knows bytes as binary for octet-stream only.
-                    "routers_route_message": mail.decode() if case.media_type == "message/rfc822" else mail,
+                    "routers_route_message": mail.decode() if case.media_type in MESSAGE_TYPES else mail,
                 }[name]
             return
         if not isinstance(case.body, dict):

@@ -62,7 +62,10 @@ TOKENS = [
     *(b"\xf0\x9f", b"\x1a", b"@data\n", b"@attribute x {0,1}\n", b"hierarchical", b"1/2/3", b"{0 1, 0 2}"),
     *(b"[" * 3000, b"{" * 3000, b"From \n", b"X-Gmail-Labels: a,b\n", b"--b--", b"=?utf-8?b?", b"?="),
     *(b"Content-Type: multipart/mixed; boundary=b\n\n--b\n", b"Content-Transfer-Encoding: base64\n"),
-    *(b"<!--", b"<p><ul><li>", b"PK\x05\x06"),
+    *(b"<!--", b"<p><ul><li>", b"PK\x05\x06", b"<!-->", b"--!>", b"<p style='font-size:0;display:none'>"),
+    *(b"Subject : ", b">From \n", b"\r\r\n", b"117\n", b"\n--c\nContent-Type: text/html\n\n", b"= \n"),
+    *(b"QQ==QUI=", b"\x1b$B-!", b"\x1b(I", b"=?utf-8*en?b?!?=", b"begin 644 a\n#0V%T\n`\nend\n", b"xn--99"),
+    *(b"charset=x-sjis", b"charset=utf-16"),
 ]  # fmt: skip
 
 

@@ -442,7 +442,7 @@ def test_bodies_of_bytes_have_the_format_binary() -> None:
     assert octets == {"datasets_upload_content", "models_import_version", "routers_route_message"}
     assert all(content[name]["application/octet-stream"] == binary for name in octets)
     route = content["routers_route_message"]
-    assert route["message/rfc822"] == binary
+    assert route["message/rfc822"] == route["message/global"] == binary
     assert route["application/json"] == {"schema": {"$ref": "#/components/schemas/MessageJson"}}
     _, download = next(p for p in operations() if p[1]["operationId"] == "models_download_artifact")
     assert response(download, "200")["content"] == {"application/octet-stream": binary}

@@ -225,6 +225,18 @@ def test_a_message_gets_the_same_response_from_both_routes(
     assert ("explanation" in decision) == (query in {"?explain=true", "?explain=yes"})
 
 
+def test_an_internationalized_message_is_routed(client: InProcessApi) -> None:
+    router = {"model": "m", "version": "live", "fallback": "desk@example.org"}
+    client.send("PUT", "/v1/routers/r", json=router).raise_for_status()
+    message = "Subject: Größe\r\n\r\nmy invoice is wrong\r\n".encode()
+    for kind in ("message/global", "message/rfc822"):
+        response = client.send(
+            "POST", "/v1/routers/r/messages", content=message, headers={"Content-Type": kind}
+        )
+        assert response.status_code == 200
+        assert response.json()["message"]["subject"] == "Größe"
+
+
 def test_requests_of_both_routes_have_the_same_operation_in_metrics(
     client: InProcessApi, by_fastapi: Callable[[], None]
 ) -> None:

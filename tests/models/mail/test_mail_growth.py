@@ -63,6 +63,48 @@ STRUCTURES: dict[str, Callable[[int], bytes]] = {
         quopri.encodestring(b"\xff" * (n // 3)), "Content-Transfer-Encoding: quoted-printable"
     ),
     "soft line breaks": lambda n: message("=\n" * (n // 2), "Content-Transfer-Encoding: quoted-printable"),
+    "bad base64": lambda n: message("QUJ!" * (n // 4), "Content-Transfer-Encoding: base64"),
+    "short pieces of base64": lambda n: message("QQ==\n" * (n // 5), "Content-Transfer-Encoding: base64"),
+    "base64 with errors": lambda n: message(
+        ("QUJD" * 19 + "\n" + "QUJD" * 18 + "QU!\n") * (n // 153), "Content-Transfer-Encoding: base64"
+    ),
+    "soft line breaks with spaces": lambda n: message(
+        "= \n" * (n // 6) + "=" + " " * (n // 2), "Content-Transfer-Encoding: quoted-printable"
+    ),
+    "bad encoded words": lambda n: (
+        b"Subject: " + b"=?a?b?Q!A?= " * (n // 12) + b"=?a?b?" * (n // 6) + b"\n\nx"
+    ),
+    "odd header lines": lambda n: b"From: a@b\n" + b"odd\nX: y\n" * (n // 9) + b"\nx",
+    "headers that are odd": lambda n: b"Subject : x\nno field\n" * (n // 21) + b"\nx",
+    "carriage returns": lambda n: b"Subject: x\n\n" + b"\r" * n + b"x" + b"\r\r\n" * (n // 3),
+    "undeclared boundaries": lambda n: multipart("--c\n" * (n // 8) + "--c d\nContent-A:\n" * (n // 34)),
+    "different boundaries": lambda n: message(
+        "".join(f"--b{i}\nContent-Type: multipart/mixed\n\n" for i in range(n // 40)), "MIME-Version: 1"
+    ),
+    "uuencoded files": lambda n: message("begin 644 a\n#0V%T\n`\nend\n" * (n // 24)),
+    "beginnings of files": lambda n: message("begin 644 begin 644 b\n" * (n // 22)),
+    "a file without an end": lambda n: message("begin 644 a\n" + "#0V%T\n" * (n // 6)),
+    "calendars": lambda n: message(
+        'BEGIN:VEVENT\nSUMMARY;A="b:":c\nDESCRIPTION;"a' + '"b"' * (n // 6) + "\n d" * (n // 6),
+        "Content-Type: text/calendar",
+    ),
+    "IDN labels": lambda n: b"From: a@" + b"xn--" + b"a" * 59 + b".xn--99" * (n // 8) + b"\n\nx",
+    "raw file names": lambda n: multipart(
+        '--b\nContent-Disposition: attachment; filename="\xe4"\n\nx\n' * (n // 55)
+    ),
+    "Latin letters without a charset": lambda n: message("d\xe9ja vu \xfcber ".encode("latin-1") * (n // 14)),
+    "Cyrillic without a charset": lambda n: message("Не могу войти ".encode("koi8-r") * (n // 14)),
+    "Japanese without a charset": lambda n: message("返金を".encode("cp932") * (n // 6)),
+    "Japanese escapes": lambda n: message(b"\x1b$B\x2d\x21\x1b(I6\n" * (n // 11)),
+    "EUC-JP with row 13": lambda n: message(
+        b"\xad\xa1a" * (n // 3), "Content-Type: text/plain; charset=euc-jp"
+    ),
+    "styles that hide": lambda n: html('<p style="font-size:0;overflow:hidden;height:0%">x' * (n // 50)),
+    "zeros": lambda n: html(f'<p style="font-size:{"0" * n}x;opacity:.{"0" * n}y">x'),
+    "nested sizes": lambda n: html('<a style="font-size:0"><a style="font-size:1px">' * (n // 47)),
+    "comments that end": lambda n: html("<!--><!--->--!>" * (n // 15)),
+    "raw text": lambda n: html("<style></style" * (n // 14)),
+    "HTML in plain text": lambda n: message("<p>" * (n // 3)),
     "open elements": lambda n: html("<div>" * (n // 5)),
     "formatting elements": lambda n: html("<b><p>" * (n // 6)),
     "tables": lambda n: html("<table><tr><td>" * (n // 15)),
