@@ -32,6 +32,7 @@ from models import catalog
 from models.artifact import load, save
 from models.data.examples import Examples
 from models.data.ingestion.ingest import ingest
+from models.data.ingestion.label_changes import LabelChanges
 from models.data.limits import IngestLimits
 from models.data.readers.registry import FormatOptions
 from models.data.store import StoredExamples
@@ -137,6 +138,7 @@ def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) ->
     )
     target = folder / "set.parquet"
     max_bad_records = rng.choice([0, 5, 1000])
+    changes = LabelChanges({"x": "y"}, {"l2"}, merge_similar=True) if rng.random() < 0.3 else None
     progress = [0]
     try:
         report = ingest(
@@ -146,6 +148,7 @@ def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) ->
             options=options,
             limits=LIMITS,
             max_bad_records=max_bad_records,
+            changes=changes,
             progress=progress.append,
         )
     except BadDataError as error:
@@ -430,11 +433,26 @@ def _jsonl() -> list[bytes]:
     ]
 
 
+LABEL_CELLS = b"""text;labels
+one;['a', 'b']
+two;["a", "b"]
+three;[a, b]
+four;{'a', "it's"}
+five;array(['a' 'b'], dtype=object)
+six;{"choices": ["a", {"b": null}]}
+seven;<a><b>
+eight;'a','b'
+nine;\"""a, b"",c"
+ten;{"a": 1, "b": 0.5}
+"""
+
+
 def _csv() -> list[bytes]:
     return [
         b'text,labels,id,split\n"an ""invoice""",x;y,1,train\nparcel,"x",2,test\n',
         b"subject;from;text;labels\r\nHello;a@b.example;hi;x|y\r\n",
         "text\tlabels\nübel\tx\n".encode("latin-1"),
+        LABEL_CELLS,
     ]
 
 
