@@ -236,6 +236,8 @@ class LearnerDescription(BaseModel):
     """The decision that is used with the default parameters if the request has no decision."""
     decisions: list[DecisionDescription]
     """The valid decisions. The first item whose `when` matches the parameters applies."""
+    accepts_unknown_labels: bool
+    """Whether it accepts examples with unknown labels, with its default parameters."""
 
 
 def describe() -> list[LearnerDescription]:
@@ -374,4 +376,5 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
             DecisionDescription(when=dict(r.when), default=r.default, kinds=list(r.decisions))
             for r in entry.interpretations
         ],
+        accepts_unknown_labels=entry.learner.algorithm in _SEPARATE_LEARNERS,
     )

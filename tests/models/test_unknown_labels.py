@@ -6,6 +6,7 @@ The reference is always the same computation for one label on the examples for w
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from models import catalog
+from models import artifact, catalog
 from models.arrays import AnyArray, Bools, Floats
 from models.base import Context, Learner, ValidationSet
 from models.base.validation import as_label_matrix
@@ -53,6 +54,11 @@ TOGETHER: list[dict[str, Any]] = [
 
 def create(parameters: dict[str, Any]) -> Learner:
     return catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(parameters))
+
+
+def test_the_catalog_lists_the_learners_that_accept_unknown_labels() -> None:
+    accepting = {entry.algorithm for entry in catalog.describe() if entry.accepts_unknown_labels}
+    assert accepting == {parameters["algorithm"] for parameters in SEPARATE}
 
 
 def example_data(seed: int, n: int = 40, r: int = 6, k: int = 3) -> tuple[AnyArray, AnyArray, Bools]:
@@ -297,6 +303,18 @@ def test_a_pipeline_does_not_learn_that_an_unknown_label_does_not_apply(decision
     assert evaluation.measures["f1_macro"] == 1
     assert evaluation.measures["accuracy"] == 1
     assert model.summary_.facts["unknown_labels"] == sum(map(len, examples.unknown))
+
+
+@pytest.mark.parametrize("parameters", SEPARATE, ids=lambda p: p["algorithm"])
+def test_a_model_of_examples_with_unknown_labels_can_be_saved(
+    parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    examples = texts()
+    model = pipeline(parameters["algorithm"]).fit(examples)
+    artifact.save(model, tmp_path / "model.covey")
+    artifact.check_saved(tmp_path / "model.covey", model, examples)
+    loaded = artifact.load(tmp_path / "model.covey")
+    np.testing.assert_array_equal(loaded.scores(examples), model.scores(examples))
 
 
 def test_a_pipeline_refuses_unknown_labels_before_it_reads_the_documents() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import in_process
 import pytest
+from typer.testing import CliRunner
 
+from app.cli.main import cli
 from app.context import AppContext
 from app.datasets import examples
 from app.datasets import service as datasets
@@ -119,3 +122,13 @@ def test_an_experiment_leaves_unknown_labels_out(ctx: AppContext, dataset: str) 
     cells = experiments.get(ctx.db, created.id).cells
     assert cells is not None
     assert [cell.state for cell in cells] == ["succeeded", "succeeded"]
+
+
+def test_the_command_shows_for_how_many_examples_a_label_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(
+        '{"text": "x", "labels": ["a"], "unknown_labels": ["b"]}\n{"text": "y", "labels": ["b"]}\n'
+    )
+    result = CliRunner().invoke(cli, ["data", "inspect", str(path)])
+    assert "1 examples with unknown labels" in result.stdout
+    assert ["b", "1", "1"] in [line.split() for line in result.stdout.splitlines()]
