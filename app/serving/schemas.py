@@ -25,8 +25,8 @@ class Instance(RequestModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        documents = (self.text, self.features, self.email, self.raw_email)
-        if documents.count(None) != len(documents) - 1:
+        missing = (self.text is None) + (self.features is None) + (self.email is None)
+        if missing + (self.raw_email is None) != 3:
             raise ValueError("set exactly one of text, features, email and raw_email")
         return self
 
