@@ -22,20 +22,17 @@ from models.data.record import RecordError, check_name, json_pointer, json_type,
 
 __all__ = ["SPLIT_WORDS", "ParsedLabels", "parse_id", "parse_labels", "parse_split", "split_words"]
 
-SPLIT_WORDS: Final[Mapping[str, Split]] = cast(
-    "Mapping[str, Split]",
-    {
-        "train": "train",
-        "training": "train",
-        "validation": "validation",
-        "valid": "validation",
-        "val": "validation",
-        "dev": "validation",
-        "development": "validation",
-        "test": "test",
-        "testing": "test",
-    },
-)
+SPLIT_WORDS: Final[Mapping[str, Split]] = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "development": "validation",
+    "test": "test",
+    "testing": "test",
+}
 """The split that each word stands for."""
 
 
@@ -53,6 +50,8 @@ def parse_id(value: object, field: str, limits: IngestLimits) -> str | None:
     if type(value) is str:
         return check_name(value, "the id", field, limits.name_length) if value.strip() else None
     value = _plain(value)
+    if type(value) is str:
+        return parse_id(value, field, limits)
     if _is_missing(value):
         return None
     number = whole_number(value)
@@ -67,7 +66,7 @@ def parse_split(value: object, field: str, words: Mapping[str, Split] | None = N
     Args:
         value: the value.
         field: the field or column that an error names.
-        words: further words by the result of :func:`split_words`; they replace the default words.
+        words: words of the user, by the result of :func:`split_words`; they precede the default words.
 
     Raises:
         RecordError: the value is no word for a split.
@@ -133,6 +132,8 @@ def parse_labels(value: object, field: str, separator: str, limits: IngestLimits
         parsed = parse_cell(value, separator, field)
     else:
         value = _plain(value)
+        if type(value) is str:
+            return parse_labels(value, field, separator, limits)
         if _is_missing(value):
             return ParsedLabels([], [])
         if isinstance(value, (list, tuple, Mapping)):

@@ -21,7 +21,7 @@ def test_a_missing_value_is_no_id_no_split_and_no_label(value: object) -> None:
     assert parse_labels(value, "labels", ",", LIMITS) == ([], [])
 
 
-@pytest.mark.parametrize("value", [5, 5.0, np.int64(5), np.float32(5), "5"])
+@pytest.mark.parametrize("value", [5, 5.0, np.int64(5), np.float32(5), "5", np.str_("5")])
 def test_whole_numbers_are_ids_and_labels(value: object) -> None:
     assert parse_id(value, "id", LIMITS) == "5"
     assert parse_labels(value, "labels", ",", LIMITS).labels == ["5"]
