@@ -174,10 +174,11 @@ def test_without_a_configuration_only_the_media_types_of_messages_and_results_ar
     tmp_path: Path,
 ) -> None:
     generator_output = generate(tmp_path)
-    assert generator_output.count("WARNING") == 3, generator_output
+    assert generator_output.count("WARNING") == 4, generator_output
     results = "Unsupported content_type application/x-ndjson, application/vnd.apache.parquet"
     assert generator_output.count(results) == 2, "one for a whole result, one for a range"
-    assert "Unsupported content type message/rfc822" in generator_output
+    for media_type in ("message/rfc822", "message/global"):
+        assert f"Unsupported content type {media_type}" in generator_output
     source = (tmp_path / "covey_client/api/routers/routers_route_message.py").read_text()
     assert 'headers["Content-Type"] = "application/octet-stream"' in source
 
