@@ -27,6 +27,7 @@ from models.mail.limits import (
     MAX_DOMAINS,
     MAX_FIELD_CHARS,
 )
+from models.mail.mail_systems import is_mail_system
 from models.mail.transfer_encoding import repair_base64
 
 _FIELDS_WITH_PARAMETERS = ("content-type", "content-disposition")
@@ -175,6 +176,7 @@ class Headers:
             or "x-autoreply" in self
             or "x-autorespond" in self
             or self._field("return-path").strip() == "<>"
+            or is_mail_system(self.text("from"))
         )
 
     @property

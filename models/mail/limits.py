@@ -51,11 +51,8 @@ MAX_HTML_DEPTH: Final = 250
 MAX_TEXT_CHARS: Final = 200_000
 """Characters of new text, and of quoted text, that a document contains."""
 
-MAX_QUOTE_LINES: Final = 200
-"""Lines that are matched as the introduction of a quotation ("On … wrote:"). The patterns are quadratic."""
-
 MAX_QUOTE_LINE_CHARS: Final = 200
-"""Characters of such a line. Longer lines do not introduce a quotation."""
+"""Characters of a line that introduces a quotation ("On … wrote:"). Longer lines do not."""
 
 MAX_DEFECTS: Final = 30
 """Distinct defects that are listed."""

@@ -1,89 +1,71 @@
 """Separates the new text and the quoted text of a reply or a forward, line by line.
 
-Two libraries recognize the line with which a mail program introduces a quotation: mail-parser-reply ("On …
-wrote:" and blocks of "From: … Sent: …" in fourteen languages) and quotequail ("----- Original Message -----"
-and similar). Their patterns take quadratic time, so they receive only a few short lines at a time. This
-module handles the other lines: a reply below or between quoted lines is new text.
+Quoted text is what follows an introduction (see :mod:`models.mail.introductions`), and lines with quotation
+marks. A reply below or between quoted lines is new text. The signature after a line ``-- `` (RFC 3676,
+section 4.3) is not about the topic either, and counts as quoted text.
 """
 
 from __future__ import annotations
 
 import re
 
-from mailparser_reply.constants import (  # type: ignore[import-untyped]
-    GENERIC_MAIL_SEPARATOR,
-    MAIL_LANGUAGES,
-)
-from quotequail._patterns import COMPILED_PATTERNS  # type: ignore[import-untyped]
+from models.mail.armor import remove_armor
+from models.mail.introductions import find_introduction, possible_introductions
+from models.mail.limits import MAX_QUOTE_LINE_CHARS
 
-from models.mail.limits import MAX_QUOTE_LINE_CHARS, MAX_QUOTE_LINES
-
-_HEADER_BLOCK_LINES = 6
-_WRAPPED_INTRO_LINES = 3
-_FIELD = re.compile(r"[* ]*[^\W\d_][\w -]{0,20}:")
 _QUOTED = (">", " >")
-_RULE = re.compile(r"\n[^\S\n]*+(?:--|__)")
 _MARKS = re.compile(r"(?: ?>)+ ?")
 _BLANK_LINES = re.compile(r"\n\n\n+")
-
-
-def _pattern_of_languages(key: str, *others: str) -> re.Pattern[str]:
-    alternatives = [str(language[key]) for language in MAIL_LANGUAGES.values() if key in language]
-    return re.compile("|".join([*alternatives, *others]), re.MULTILINE | re.IGNORECASE)
-
-
-_SENTENCE = _pattern_of_languages("wrote_header")
-_SENTENCE_START = re.compile(
-    r"(?:> ?)*(?:(?:On|Am|Dne|El|Le|Il|Op|Dnia)(?:\s|\Z)"
-    r"|Den|Man|Tir|Ons|Tor|Fre|Lør|Søn|Mån|Tis|Lör|Sön|\d)",
-    re.IGNORECASE,
-)
-"""How the first line of a match of ``_SENTENCE`` begins."""
-_HEADER_BLOCK = _pattern_of_languages("from_header", GENERIC_MAIL_SEPARATOR)
-_HEADER_BLOCK_START = re.compile(r"-{5}|[* ]*+(?:보낸|받는|[^:]{0,20}:)| *(?:> ?)*\[?Original", re.IGNORECASE)
-"""How the first line of a match of ``_HEADER_BLOCK`` begins."""
-_LINE = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in COMPILED_PATTERNS))
-_LINE_ENDS = (":", ">", "-", "_")
-"""How a match of ``_LINE`` ends."""
+_SIGNATURE = "-- "
+_SIGNATURE_LINES = 25
+"""Lines of a signature. If more follow a line ``-- ``, it separates parts of the text."""
 
 
 def split_quoted_text(text: str) -> tuple[str, str]:
-    r"""Return the new text and the quoted text, without quotation marks (``>``).
+    r"""Return the new text and the quoted text, without quotation marks (``>``) and armor.
 
     >>> split_quoted_text("Yes!\n\nOn Monday, Ann wrote:\n> Shall we?\n> Ann\nBest, Bob")
     ('Yes!\n\nBest, Bob', 'On Monday, Ann wrote:\nShall we?\nAnn')
     """
+    text = remove_armor(text)
     lines = text.split("\n")
     new: list[str] = []
     quoted: list[str] = []
     has_marks = text.startswith(_QUOTED) or "\n>" in text or "\n >" in text
-    n_left = MAX_QUOTE_LINES
+    has_signature = f"\n{_SIGNATURE}\n" in text or text.endswith(f"\n{_SIGNATURE}")
     end = 0  # number of lines that are in one of the lists
-    for number in _candidates(text, lines):
-        line = lines[number].strip()
-        if number < end or not line or len(line) > MAX_QUOTE_LINE_CHARS or is_quoted(lines[number]):
+    for number in possible_introductions(text, lines):
+        line = lines[number]
+        if number < end or len(line) > MAX_QUOTE_LINE_CHARS or is_quoted(line):
             continue
-        if not n_left:
-            break
-        n_left -= 1
-        length = _introduction_length(line, lines, number)
-        if not length:
+        introduction = find_introduction(lines, number)
+        if introduction is None:
             continue
-        _separate(lines[end:number], new, quoted, has_marks=has_marks)
-        end = number + length
+        start_of_text = number + introduction.length
+        marks_follow = _next_is_quoted(lines, start_of_text)
+        if not introduction.certain and not marks_follow:
+            continue
+        _separate(lines[end:number], new, quoted, has_marks=has_marks, has_signature=has_signature)
+        end = start_of_text
         quoted += lines[number:end]
-        following = next((lines[n] for n in range(end, len(lines)) if lines[n].strip()), "")
-        if not is_quoted(following):  # no marks: everything that follows is quoted
+        if not marks_follow:  # no marks: everything that follows is quoted
             quoted += [_without_marks(line) if is_quoted(line) else line for line in lines[end:]]
             end = len(lines)
             break
-    _separate(lines[end:], new, quoted, has_marks=has_marks)
+    _separate(lines[end:], new, quoted, has_marks=has_marks, has_signature=has_signature)
     return tidy(new), tidy(quoted)
 
 
 def is_quoted(line: str) -> bool:
     """Return whether a line begins with a quotation mark (``>``)."""
     return line.startswith(_QUOTED)
+
+
+def _next_is_quoted(lines: list[str], number: int) -> bool:
+    """Return whether the first line with text, from this one, is quoted."""
+    while number < len(lines) and not lines[number].strip():
+        number += 1
+    return number < len(lines) and is_quoted(lines[number])
 
 
 def tidy(lines: list[str]) -> str:
@@ -101,71 +83,41 @@ def _without_marks(line: str) -> str:
     return _MARKS.sub("", line, count=1)
 
 
-def _separate(lines: list[str], new: list[str], quoted: list[str], *, has_marks: bool) -> None:
-    """Add lines to the new or the quoted lines, by their quotation marks, if the text has any."""
-    if not has_marks:
-        new += lines
-        return
-    for line in lines:
-        if line.startswith(_QUOTED):
-            quoted.append(_without_marks(line))
-        else:
-            new.append(line)
-
-
-def _candidates(text: str, lines: list[str]) -> list[int]:
-    """Return the numbers of the lines that can introduce a quotation.
-
-    Such a line is a horizontal rule or a header field, or it or one of the next two lines ends with a colon.
-    Only these lines are matched with the patterns of the libraries, which are much slower.
-    """
-    numbers: set[int] = set()
-    with_colon = [number for number, line in enumerate(lines) if ":" in line] if ":" in text else []
-    for number in with_colon:
-        line = lines[number].strip()
-        if line.endswith(":"):
-            numbers.update(range(max(0, number - _WRAPPED_INTRO_LINES + 1), number + 1))
-        elif _FIELD.match(line):
-            numbers.add(number)
-    if "--" not in text and "__" not in text:  # most texts
-        return sorted(numbers)
-    text = "\n" + text
-    number = position = 0
-    for rule in _RULE.finditer(text):
-        number += text.count("\n", position, rule.start())
-        position = rule.start()
-        numbers.add(number)
-    return sorted(numbers)
-
-
-def _introduction_length(line: str, lines: list[str], number: int) -> int:
-    """Return how many lines from this one introduce a quotation; 0 if none do.
+def _separate(
+    lines: list[str], new: list[str], quoted: list[str], *, has_marks: bool, has_signature: bool
+) -> None:
+    """Add lines to the new or the quoted lines, by their quotation marks and the signature.
 
     Args:
-        line: the line without white space around it.
-        lines: all lines.
-        number: number of the line.
+        lines: lines without introductions.
+        new: receives the new lines.
+        quoted: receives the quoted lines.
+        has_marks: whether any line of the text has quotation marks.
+        has_signature: whether the text has a signature.
     """
-    patterns = []
-    if _SENTENCE_START.match(line):
-        patterns.append(_SENTENCE)
-    if _HEADER_BLOCK_START.match(line):
-        patterns.append(_HEADER_BLOCK)
-    if patterns:
-        window = "\n".join(
-            [line.strip()[:MAX_QUOTE_LINE_CHARS] for line in lines[number : number + _HEADER_BLOCK_LINES]]
-        )
-        for pattern in patterns:
-            match = pattern.match(window)
-            if match:
-                return match[0].strip("\n").count("\n") + 1
-    return 1 if _introduces_alone(line) else 0
+    if not has_marks:
+        unquoted = lines
+    else:
+        unquoted = [] if has_signature else new
+        for line in lines:
+            if not line.startswith(_QUOTED):
+                unquoted.append(line)
+                continue
+            if has_signature and unquoted:
+                _separate_signature(unquoted, new, quoted)
+                unquoted = []
+            quoted.append(_without_marks(line))
+    if unquoted is not new:
+        _separate_signature(unquoted, new, quoted)
 
 
-def _introduces_alone(line: str) -> bool:
-    """Return whether quotequail recognizes a line. Its function ``quote`` takes ten times longer."""
-    if not line.endswith(_LINE_ENDS):
-        return False
-    if line.startswith(">"):
-        line = line[1:].strip()
-    return _LINE.match(line) is not None
+def _separate_signature(lines: list[str], new: list[str], quoted: list[str]) -> None:
+    """Add adjacent lines without marks to the new lines, except for a short signature after new text."""
+    if _SIGNATURE not in lines:
+        new += lines
+        return
+    start = len(lines) - 1 - lines[::-1].index(_SIGNATURE)
+    if len(lines) - start > _SIGNATURE_LINES or not any(map(str.strip, [*new, *lines[:start]])):
+        start = len(lines)
+    new += lines[:start]
+    quoted += lines[start + 1 :]

@@ -96,6 +96,33 @@ def test_messages_from_people_are_not_flagged(field: str) -> None:
     assert not read_message(f"Subject: x\n{field}\n\nbody".encode()).automated
 
 
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "Mail Delivery System <MAILER-DAEMON@example.org>",
+        "MAILER-DAEMON",
+        "<mailer-daemon>",
+        "MAILER-DAEMON (Mail Delivery System)",
+        "postmaster@example.org",
+        '"Mail Delivery Subsystem" <noreply@example.org>',
+        "Mail Delivery <bounce@example.org>",
+        "=?utf-8?q?Syst=C3=A8me_de_distribution?= <x@example.org>",
+        "MicrosoftExchange329e71ec88ae4615bbc36ab6ce41109e@example.org",
+    ],
+)
+def test_messages_from_mail_servers_are_flagged(sender: str) -> None:
+    assert read_message(f"From: {sender}\nSubject: Undelivered\n\nUser unknown".encode()).automated
+
+
+@pytest.mark.parametrize(
+    "sender",
+    ["Ann Lee <ann@example.org>", "Royal Mail Delivery <parcels@example.org>", "Ann Postmaster <ann@b.c>",
+     "postmasters@example.org", "the-postmaster@example.org", ""],
+)  # fmt: skip
+def test_messages_from_other_senders_are_not_flagged(sender: str) -> None:
+    assert not read_message(f"From: {sender}\nSubject: Undelivered\n\nMy parcel".encode()).automated
+
+
 def test_fields_that_crash_other_parsers_are_read() -> None:
     mail = read("broken_fields")
     assert mail.message_id == "[x]@y"

@@ -47,7 +47,11 @@ def test_lines_that_lost_their_indentation_belong_to_their_field() -> None:
 @pytest.mark.parametrize(
     ("raw", "subject", "text"),
     [
-        (b"Subject: x\nPlease help.\nFrom: Berlin\nTo: Hamburg\n", "x", "Please help."),
+        (
+            b"Subject: x\nPlease help.\nFrom: Berlin\nTo: Hamburg\n",
+            "x",
+            "Please help.\nFrom: Berlin\nTo: Hamburg",
+        ),
         (b"Subject: x\nHelp: me\nPlease help.\nSubject: y\n", "x", "Please help.\nSubject: y"),
         (b"Subject: x\nPlease help.\nNote : z\n", "x", "Please help.\nNote : z"),
         (b"Hello,\nSubject: x\nis what I wrote\n", "", "Hello,\nSubject: x\nis what I wrote"),

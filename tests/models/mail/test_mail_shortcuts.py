@@ -11,31 +11,18 @@ from email.parser import BytesParser
 from email.utils import collapse_rfc2231_value
 
 import pytest
-import quotequail  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mailparser_reply.constants import MAIL_LANGUAGES  # type: ignore[import-untyped]
-from mailparser_reply.parser import EmailMessage  # type: ignore[import-untyped]
-from quotequail._patterns import COMPILED_PATTERNS  # type: ignore[import-untyped]
 
 from models.mail import mime, read_message
 from models.mail.charsets import _ASCII_SUPERSETS, clean, find_codec
 from models.mail.diagnostics import Diagnostics
 from models.mail.headers import Headers, _parse_malformed_headers, decode_encoded_words, parse_headers
 from models.mail.html_text import html_to_text
-from models.mail.limits import MAX_QUOTE_LINE_CHARS, MAX_QUOTE_LINES
+from models.mail.introductions import find_introduction
+from models.mail.limits import MAX_QUOTE_LINE_CHARS
 from models.mail.mime import _boundary_lines, normalize_newlines
-from models.mail.quoting import (
-    _FIELD,
-    _HEADER_BLOCK,
-    _HEADER_BLOCK_START,
-    _MARKS,
-    _SENTENCE,
-    _SENTENCE_START,
-    _introduces_alone,
-    is_quoted,
-    split_quoted_text,
-)
+from models.mail.quoting import is_quoted, split_quoted_text
 
 few = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -219,44 +206,39 @@ def test_boundaries_are_the_lines_with_only_a_boundary(data: bytes) -> None:
 
 
 def literal_split(text: str) -> tuple[str, str]:
-    """Return the new and the quoted text, with every pattern of the libraries at every line."""
-    introductions = EmailMessage(text="", languages=list(MAIL_LANGUAGES)).HEADER_REGEX
-    new: list[str] = []
-    quoted: list[str] = []
+    """Return the new and the quoted text, with an attempt to find an introduction at every line."""
     lines = text.split("\n")
-    n_left = MAX_QUOTE_LINES
+    owners = ["new"] * len(lines)
     number = 0
     while number < len(lines):
-        line, stripped = lines[number], lines[number].strip()
-        if is_quoted(line):
-            quoted.append(_MARKS.sub("", line, count=1))
+        if is_quoted(lines[number]):
+            owners[number] = "quoted"
             number += 1
             continue
-        length = 0
-        if n_left and 0 < len(stripped) <= MAX_QUOTE_LINE_CHARS and may_introduce(lines, number):
-            n_left -= 1
-            match = introductions.match("\n".join(near.strip() for near in lines[number : number + 6]))
-            alone = not quotequail.quote(stripped, quote_intro_line=True)[0][1]
-            length = match[0].strip("\n").count("\n") + 1 if match else int(alone)
-        if not length:
-            new.append(line)
-            number += 1
-            continue
-        quoted += lines[number : number + length]
-        number += length
-        if not is_quoted(next((near for near in lines[number:] if near.strip()), "")):
-            quoted += [_MARKS.sub("", near, count=1) if is_quoted(near) else near for near in lines[number:]]
-            break
+        found = find_introduction(lines, number) if len(lines[number]) <= MAX_QUOTE_LINE_CHARS else None
+        after = number + (found.length if found else 1)
+        marks_follow = is_quoted(next((line for line in lines[after:] if line.strip()), ""))
+        if found and (found.certain or marks_follow):
+            owners[number:after] = ["introduction"] * found.length
+            if not marks_follow:
+                owners[after:] = ["quoted"] * (len(lines) - after)
+                break
+        number = after if owners[number] == "introduction" else number + 1
+    for number in range(len(lines) - 1, 0, -1):
+        stretch = next((n for n in range(number, len(lines)) if owners[n] != "new"), len(lines))
+        after_text = any(
+            line.strip() and owner == "new" for line, owner in zip(lines[:number], owners, strict=False)
+        )
+        if lines[number] == "-- " and owners[number] == "new" and stretch - number <= 25 and after_text:
+            owners[number] = ""
+            owners[number + 1 : stretch] = ["introduction"] * (stretch - number - 1)
+    new = [line for line, owner in zip(lines, owners, strict=True) if owner == "new"]
+    quoted = [
+        re.sub(r"^(?: ?>)+ ?", "", line) if owner == "quoted" and is_quoted(line) else line
+        for line, owner in zip(lines, owners, strict=True)
+        if owner in ("quoted", "introduction")
+    ]
     return tidied(new), tidied(quoted)
-
-
-def may_introduce(lines: list[str], number: int) -> bool:
-    line = lines[number].strip()
-    return (
-        line.startswith(("--", "__"))
-        or _FIELD.match(line) is not None
-        or any(near.rstrip().endswith(":") for near in lines[number : number + 3])
-    )
 
 
 def tidied(lines: list[str]) -> str:
@@ -265,94 +247,23 @@ def tidied(lines: list[str]) -> str:
 
 LINES = [
     "text", "", " \t", "a\u3000", "> q", " > q", ">> q", "> > q", ">q", "  > q", "> ", ">",
-    "On Monday, Ann wrote:", "On Monday", "Ann <a@b.c>", "wrote:", "On", "Am 3. Juni schrieb Ann:",
-    "   > On Monday, Ann wrote:", "El lun  escribió:", "Le lundi Ann a écrit :", "2024/06/03 Ann <a@b.c>",
-    "2024年1月2日 写道：", "Den 3. juni skrev Ann:", "3 jun", "skrev Ann:", "Begin forwarded message:",
-    "From: Ann", "*Sent:* Monday", "Von: Ann", "Gesendet: b", "Do: x", "보낸", "사람: a", "받는사람: b",
-    "  :", "*  :",
+    "On Monday, Ann wrote:", "On 3 June 2024", "Ann <a@b.c>", "wrote:", "On", "Am 3. Juni 2024 schrieb Ann:",
+    "   > On Monday, Ann wrote:", "El 3/6/2024 escribió:", "2024/06/03 10:00 Ann <a@b.c>:", "schrieb Ann:",
+    "2024年1月2日 10:00 Ann <a@b.c> 写道：", "3 jun 2024 10:00", "skrev Ann <a@b.c>:",
+    "Begin forwarded message:",
+    "From: Ann", "*Sent:* Monday", "Von: Ann <a@b.c>", "Gesendet: b", "Do: x", "보낸 사람: a",
+    "보낸 날짜： b",
+    "  :", "*  :", "\u202bmאת <a@b.c> 10:00 2024:\u202c", "： x",
     "Name: Bob", "http://example.org", "Hello all:", "ends with a colon: ", "-- ", "--", "__", "_" * 32,
     "-----Original Message-----", "  --- Forwarded message ---", "-----Oprindelig meddelelse-----", "Fra: a",
-    "[Original Message processed by david", "An b", "Von c", "x" * 201 + ":", "y" * 200,
+    "x" * 201 + ":", "y" * 200,
 ]  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(LINES), max_size=12).map("\n".join))
-def test_text_is_separated_as_if_every_line_was_matched_with_every_pattern(text: str) -> None:
+def test_text_is_separated_as_if_every_line_was_looked_at(text: str) -> None:
     assert split_quoted_text(text) == literal_split(text)
-
-
-def test_only_the_first_lines_are_matched_with_the_patterns() -> None:
-    for count in (MAX_QUOTE_LINES - 1, MAX_QUOTE_LINES):
-        text = "Name: x\n" * count + "-----Original Message-----\nold"
-        assert split_quoted_text(text) == literal_split(text)
-        assert bool(split_quoted_text(text)[1]) is (count < MAX_QUOTE_LINES)
-
-
-def test_the_patterns_are_those_of_the_library() -> None:
-    whole = EmailMessage(text="", languages=list(MAIL_LANGUAGES)).HEADER_REGEX
-    separator = _HEADER_BLOCK.pattern.rpartition("|")
-    assert whole.pattern == f"{_SENTENCE.pattern}|{separator[0]}|({separator[2]})"
-    assert whole.flags == _SENTENCE.flags == _HEADER_BLOCK.flags
-
-
-@pytest.mark.parametrize(
-    ("key", "start"), [("wrote_header", _SENTENCE_START), ("from_header", _HEADER_BLOCK_START)], ids=str
-)
-@pytest.mark.parametrize("language", MAIL_LANGUAGES)
-def test_every_match_of_a_pattern_begins_as_expected(language: str, key: str, start: re.Pattern[str]) -> None:
-    pattern = MAIL_LANGUAGES[language].get(key, "On |Von:")
-    without_lookahead = re.compile(
-        re.sub(r"^\^\(\?!.*?\)\(\(\?:> ", "^((?:> ", pattern), re.MULTILINE | re.IGNORECASE
-    )
-
-    @settings(max_examples=8, deadline=None, derandomize=True)
-    @given(st.from_regex(without_lookahead))
-    def check(text: str) -> None:
-        window = "\n".join(line.strip() for line in text.lstrip().split("\n"))
-        if without_lookahead.match(window):
-            assert start.match(window.partition("\n")[0])
-
-    check()
-
-
-SENTENCES = [
-    "On x wrote:", "On\nx wrote:", "> on x wrote:", "Am x schrieb yz:", "Dne x napsal(a):",
-    "> El x  escribió:", "Le x a écrit:", "Il x ha scritto:", "Op x schreef:", "Dnia x napisał(a):",
-    "2024年1月2日(月) 10:00 x <y>:", "3 jan skrev yz:",
-    *(f"{day} x skrev yz:" for day in
-      ("Den", "man", "Tir", "Ons", "Tor", "Fre", "Lør", "Søn", "3.", "Mån", "tis", "LÖR", "Sön")),
-]  # fmt: skip
-HEADERS = [
-    "From: a\nTo: b", "** Organización: a\nDe: b", "  :\nCc : b", "Do:", "보낸\n사람: a\n제목: b",
-    "받는\n사람: a\n제목: b", "-----Oprindelig meddelelse-----\nFra: a\nSendt: b",
-    "[Original Message processed by david 4\nVon a\nAn b", "> original message processed by david 4\nVon\nAn",
-    "-----Original Message-----",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("pattern", "start", "windows"),
-    [(_SENTENCE, _SENTENCE_START, SENTENCES), (_HEADER_BLOCK, _HEADER_BLOCK_START, HEADERS)],
-    ids=["sentences", "headers"],
-)
-def test_a_match_begins_as_expected_in_every_language(
-    pattern: re.Pattern[str], start: re.Pattern[str], windows: list[str]
-) -> None:
-    assert [window for window in windows if not pattern.match(window)] == []
-    assert [window for window in windows if not start.match(window.partition("\n")[0])] == []
-
-
-@pytest.mark.parametrize("pattern", COMPILED_PATTERNS, ids=lambda pattern: pattern.pattern)
-def test_a_line_introduces_a_quotation_if_quotequail_recognizes_it(pattern: re.Pattern[str]) -> None:
-    @settings(max_examples=4, deadline=None, derandomize=True)
-    @given(st.from_regex(pattern), st.sampled_from(["", "> ", "x"]))
-    def check(text: str, before: str) -> None:
-        line = f"{before}{text}".replace("\n", " ").strip()
-        if line:
-            assert _introduces_alone(line) is not bool(quotequail.quote(line, quote_intro_line=True)[0][1])
-
-    check()
 
 
 # HTML
