@@ -23,7 +23,9 @@ def describe_split(report: ExperimentReport) -> str:
         case "folds":
             return f"{report.folds} stratified folds"
         case "random":
-            return f"{report.split['test_fraction']:.0%} held out at random"
+            validation = report.split.get("validation_fraction", 0)
+            more = f", {validation:.0%} for validation" if validation else ""
+            return f"{report.split['test_fraction']:.0%} held out at random{more}"
         case _:
             return "the data set's own split"
 

@@ -13,6 +13,8 @@ from app.context import AppContext
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments
+from app.experiments.report import service as reports
+from app.experiments.report.formatting import describe_split
 from app.experiments.schemas import ExperimentCreate
 from app.http.errors import Invalid
 from app.registry import service as versions
@@ -98,11 +100,19 @@ def test_the_fractions_of_a_random_split_leave_training_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    "split",
-    [None, {"kind": "random", "test_fraction": 0.2, "validation_fraction": 0.3}],
+    ("split", "described"),
+    [
+        (None, "the data set's own split"),
+        (
+            {"kind": "random", "test_fraction": 0.2, "validation_fraction": 0.3},
+            "20% held out at random, 30% for validation",
+        ),
+    ],
     ids=["given", "random"],
 )
-def test_an_experiment_uses_validation_examples(ctx: AppContext, split: dict[str, Any] | None) -> None:
+def test_an_experiment_uses_validation_examples(
+    ctx: AppContext, split: dict[str, Any] | None, described: str
+) -> None:
     dataset = in_process.dataset(ctx, rows(["train"] * 20 + ["validation"] * 12 + ["test"] * 8))
     body = ExperimentCreate.model_validate(
         {"dataset_id": dataset, "configurations": [{"learner": {"algorithm": "svm"}, **TUNED}]}
@@ -115,3 +125,4 @@ def test_an_experiment_uses_validation_examples(ctx: AppContext, split: dict[str
     (cell,) = cells
     assert cell.error is None
     assert sizes(cell.metrics) == (20, 8)
+    assert describe_split(reports.get(ctx, created.id)) == described
