@@ -19,6 +19,7 @@ from models.errors import BadDataError, BadRecord
 _MAX_INDEX = 2**31 - 1
 _TOKEN = re.compile(rb"\S+")
 _HEAD = re.compile(rb"\s*(\d{1,12})\s+\d{1,12}\s+\d{1,12}\s*")
+_MATRIX_HEAD = re.compile(rb"\s*\d{1,12}\s+\d{1,12}\s*")
 _DECIMAL = re.compile(rb"[+-]?\d{1,15}\.\d{0,40}(?:[eE][+-]?\d{1,2})?")
 _QUERY = b"qid:"
 
@@ -44,6 +45,9 @@ def read_svmlight(file: InputFile, options: SVMLightOptions, limits: IngestLimit
     line of a document without a label begins with white space or with its first feature. A query (``qid:7``)
     is ignored. The first line may state the numbers of examples, features and labels, as in the files of the
     extreme classification repository.
+
+    Raises:
+        BadDataError: the file is a matrix of features or of labels alone.
     """
     reader = _LineReader(options, limits)
     yield Declarations(labels=options.label_names or (), features=options.feature_names or ())
@@ -63,6 +67,11 @@ def read_svmlight(file: InputFile, options: SVMLightOptions, limits: IngestLimit
         if n_lines == 1 and (head := _HEAD.fullmatch(line)):
             n_announced = int(head[1])
             continue
+        if n_lines == 1 and _MATRIX_HEAD.fullmatch(line):
+            raise BadDataError(
+                f"line {number}: this is the head line of a matrix without labels; begin each line with the "
+                "labels of the example, such as 0,2, and delete the head line"
+            )
         try:
             yield reader.record(line, tokens, number)
         except RecordError as error:

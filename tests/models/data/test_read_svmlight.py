@@ -135,6 +135,8 @@ def test_the_first_line_can_announce_the_numbers_of_examples_features_and_labels
     report, examples, _ = read(b"# c\n3 5 3\n0,1 0:0.5\n 1:1\n", tmp_path)
     assert list(examples.labels) == [("0", "1"), ()]
     assert report.warnings[0].startswith("the first line announces 3 examples, but the file has 2 lines")
+    with pytest.raises(BadDataError, match="line 1: this is the head line of a matrix without labels"):
+        read(b"2 5\n0:0.5 4:1\n1:1\n", tmp_path)
     with pytest.raises(BadDataError, match="line 2: column 3: '5': a feature needs a colon"):
         read(b"0,1 0:0.5\n2 5 3\n", tmp_path)
 
