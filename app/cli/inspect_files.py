@@ -15,6 +15,7 @@ from models.data.ingestion.inspect import inspect
 from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.report import DatasetReport
 from models.data.readers.label_tree import read_label_tree
+from models.data.readers.lines import as_utf8
 from models.data.readers.options import FormatOptionsBase
 from models.data.readers.registry import FormatOptions
 from models.errors import BadDataError, BadRecord, CoveyError
@@ -101,7 +102,7 @@ def _describe_record(record: BadRecord) -> str:
 
 def _read_tree(path: Path) -> LabelTree:
     with path.open("rb") as stream:
-        return read_label_tree(stream)
+        return read_label_tree(as_utf8(stream))
 
 
 def _print_report(out: Console, report: DatasetReport) -> None:

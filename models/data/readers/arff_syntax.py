@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 
+from models.data.readers.cells import parse_number
 from models.data.readers.lines import decode_utf8
-from models.data.readers.table import parse_number
 from models.data.record import RecordError, quoted
 from models.errors import BadDataError, BadRecord
 

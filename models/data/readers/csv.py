@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from typing import Literal
+import re
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
 
 from models.data.limits import IngestLimits
+from models.data.readers.csv_rows import RowReader
 from models.data.readers.input_file import InputFile
-from models.data.readers.lines import BOM, reject_utf16
-from models.data.readers.options import TableOptions
-from models.data.readers.table import RowReader, assign_columns
+from models.data.readers.lines import BOM, as_utf8, guess_utf16
+from models.data.readers.options import Name, TableOptions
+from models.data.readers.row_numbers import is_row_number
+from models.data.readers.table import assign_columns
 from models.data.record import Items, RecordError
 from models.errors import BadDataError, BadRecord
 
 _DELIMITERS: tuple[str, ...] = (",", ";", "\t", "|")
+_SEPARATOR_LINE = re.compile(r'"?sep=([\t !#-~])"?\r?\n?', re.IGNORECASE)
+
+Delimiter = Literal[",", ";", "\t", "|"]
 
 
 class CSVOptions(TableOptions):
     """Options of a CSV file."""
 
     format: Literal["csv"]
-    delimiter: Literal[",", ";", "\t", "|"] | None = None
-    """The delimiter between cells. By default, the delimiter that occurs most often in the header row."""
-    encoding: Literal["utf-8", "cp1252", "latin-1"] = "utf-8"
-    """The character encoding. Older spreadsheet exports use ``cp1252``."""
+    columns: Annotated[list[Name | None], Field(min_length=1)] | None = None
+    """The names of the columns of a file without a header row, in their order; null for a column to omit."""
+    delimiter: Delimiter | None = None
+    """The delimiter between cells. By default, the delimiter in the line ``sep=``, which Excel writes, or
+    else the delimiter that occurs most often in the header row."""
+    decimal: Literal[".", ","] = "."
+    """The decimal mark of numbers."""
+    encoding: Literal["utf-8", "utf-16", "cp1252", "latin-1"] = "utf-8"
+    """The character encoding, unless the file has a byte order mark. Older spreadsheets use ``cp1252``."""
 
 
 def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Items:
@@ -32,22 +46,30 @@ def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Item
     # The csv module has one field limit for the process, 128 KiB by default. _Lines limits the records.
     csv.field_size_limit(max(csv.field_size_limit(), limits.record_bytes))
     lines = _Lines(file, options.encoding, limits.record_bytes)
-    header = lines.read_header()
-    delimiter: str = options.delimiter or max(_DELIMITERS, key=header.count)
-    table = csv.reader(lines.with_header(header), delimiter=delimiter, strict=True)
-    try:
-        names = [name.strip() for name in next(table)]
-    except (csv.Error, StopIteration) as error:
-        raise BadDataError(f"the header row cannot be read: {error}") from error
-    columns = assign_columns(names, options, limits)
-    yield columns.declarations()
-    rows = RowReader(columns, options.label_separator, limits)
+    first = lines.read_first()
+    delimiter: str | None = options.delimiter
+    if separator := _SEPARATOR_LINE.fullmatch(first):
+        delimiter = delimiter or separator[1]
+        first = lines.read_first()
+    delimiter = delimiter or _find_delimiter(first, options.columns)
+    lines.push_back(first)
+    table = csv.reader(lines, delimiter=delimiter, strict=True)
+    if options.columns is None:
+        names = _read_header(table)
+    else:
+        _reject_header(first, delimiter, options.columns)
+        names = [name or "" for name in options.columns]
+    columns = assign_columns(names, options, limits, is_row_number=is_row_number)
+    yield columns.declarations(options.ignore or ())
+    rows = RowReader(columns, names, options, options.decimal, limits)
     while True:
         line = lines.begin_record()
         try:
             cells = next(table)
             if cells:
-                yield rows.record(_by_column(cells, names, lines), line)
+                if lines.decoding_error is not None:
+                    raise RecordError(lines.decoding_error, _undecoded_column(names, cells))
+                yield rows.record(cells, line)
         except StopIteration:
             break
         except csv.Error as error:
@@ -57,20 +79,39 @@ def read_csv(file: InputFile, options: CSVOptions, limits: IngestLimits) -> Item
     yield rows.final_declarations()
 
 
-def _by_column(cells: list[str], names: list[str], lines: _Lines) -> dict[str, str]:
-    """Return the cells of a row by column name.
+def _find_delimiter(first: str, columns: Sequence[str | None] | None) -> str:
+    """Return the most frequent delimiter, or the one that cuts a row into the columns that the user names."""
+    if columns is not None:
+        for delimiter in _DELIMITERS:
+            if len(_cells(first, delimiter)) == len(columns):
+                return delimiter
+    return max(_DELIMITERS, key=first.count)
 
-    Raises:
-        RecordError: the row has too few or too many cells, or a cell cannot be decoded.
-    """
-    if len(cells) != len(names):
-        raise RecordError(f"the row has {len(cells)} cells, but the header row has {len(names)}")
-    if lines.decoding_error is not None:
-        raise RecordError(
-            lines.decoding_error,
-            next((n for n, c in zip(names, cells, strict=True) if not _is_text(c)), None),
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _read_header(table: Iterator[list[str]]) -> list[str]:
+    try:
+        return [name.strip() for name in next(table)]
+    except (csv.Error, StopIteration) as error:
+        raise BadDataError(f"the header row cannot be read: {error}") from error
+
+
+def _reject_header(first: str, delimiter: str, columns: Sequence[str | None]) -> None:
+    """Reject a header row in a file for which the user names the columns: it would be read as an example."""
+    cells = _cells(first, delimiter)
+    names = [(cell.strip(), name) for cell, name in zip(cells, columns, strict=False) if name is not None]
+    if names and all(cell.casefold() == name.casefold() for cell, name in names):
+        raise BadDataError(
+            "the first row contains the names in the option columns; omit this option, "
+            "which is for files without a header row"
         )
-    return dict(zip(names, cells, strict=True))
+
+
+def _undecoded_column(names: Sequence[str], cells: Sequence[str]) -> str | None:
+    return next((name for name, cell in zip(names, cells, strict=False) if not _is_text(cell)), None)
 
 
 def _is_text(cell: str) -> bool:
@@ -88,33 +129,47 @@ class _Lines:
     def __init__(self, file: InputFile, encoding: str, max_bytes: int) -> None:
         self._stream = file.stream
         self._encoding = encoding
+        if encoding == "utf-16":
+            start = cast("BufferedReader", file.stream).peek(2**16)
+            self._encoding = "utf-8"
+            if not start.startswith(BOM):
+                self._stream = as_utf8(file.stream, guess_utf16(start))
         self._max_bytes = max_bytes
         self._number = 0
         self._n_bytes = 0
         self._first_line = 1
+        self._pushed_back = ""
         self.decoding_error: str | None = None
 
-    def read_header(self) -> str:
-        """Read the first line.
+    def read_first(self) -> str:
+        """Read the next line before the first record.
 
         Raises:
             BadDataError: the file is empty, or the line cannot be decoded.
         """
         line = self._stream.readline(self._max_bytes)
-        reject_utf16(line)
         if not line:
             raise BadDataError("the file is empty; it needs a header row and at least one example")
+        self._number += 1
+        if line.startswith(BOM):
+            self._encoding = "utf-8"
+            line = line.removeprefix(BOM)
         try:
-            return line.removeprefix(BOM).decode(self._encoding)
+            return line.decode(self._encoding)
         except UnicodeDecodeError as error:
             raise BadDataError(
-                f"the header row is not valid {self._encoding}: {error}; set the option encoding"
+                f"the first line is not valid {self._encoding}: {error}; set the option encoding"
             ) from error
 
-    def with_header(self, header: str) -> Iterator[str]:
-        """Yield the header row, then all lines after it."""
-        self._number = 1
-        yield header
+    def push_back(self, line: str) -> None:
+        """Let the rows begin with a line that has been read."""
+        self._number -= 1
+        self._pushed_back = line
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all lines that are left."""
+        self._number += 1
+        yield self._pushed_back
         while line := self._stream.readline(self._max_bytes + 1):
             self._number += 1
             self._n_bytes += len(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from models.data.limits import IngestLimits
 from models.data.readers.containers import reject_foreign_content, reject_office_document
 from models.data.readers.fasttext import LABEL_PREFIX
 from models.data.readers.input_file import InputFile, open_input_file
-from models.data.readers.lines import BOM
+from models.data.readers.lines import BOM, find_wide_encoding
 from models.data.readers.registry import FORMATS
 from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
 from models.data.readers.zip_members import choose_members, suffix_of
@@ -91,8 +90,8 @@ def _detect(file: InputFile) -> str:
     reject_foreign_content(start, None)
     if start.startswith(b"PAR1"):
         return "parquet"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        start = start[: len(start) // 2 * 2].decode("utf-16", "replace").encode()
+    if encoding := find_wide_encoding(start):
+        start = start.decode(encoding, "ignore").removeprefix("\ufeff").encode()
     return _detect_text(start.removeprefix(BOM))
 
 

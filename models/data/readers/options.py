@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from models.data.examples import Split
+from models.data.readers.values import split_words as index_split_words
 
 
 class FormatOptionsBase(BaseModel):
@@ -47,17 +50,34 @@ class TableOptions(FormatOptionsBase):
     If there is no column ``text``, all columns without another role are numeric features.
     """
 
-    text: Name | None = None
-    """The column of the text."""
+    text: Name | Annotated[list[Name], Field(min_length=1)] | None = None
+    """The column of the text, or several columns whose texts are joined by a blank line in this order."""
     features: Annotated[list[Name], Field(min_length=1)] | None = None
     """The columns of the numeric features."""
     email: EmailColumns | None = None
     """The columns of the parts of an e-mail."""
     labels: Name | Annotated[list[Name], Field(min_length=1)] | None = None
-    """Either one column that contains all labels, or a list of label columns, each with 0 or 1."""
+    """Either one column that contains all labels, or a list of label columns, each with 1 for yes, 0 for no,
+    or -1 if nobody knows. By default, the column ``labels``, or else ``label``."""
     label_separator: Annotated[str, Field(min_length=1, max_length=10)] = ","
     """The separator between the labels in a cell. White space around labels is removed."""
+    label_names: Annotated[list[Name], Field(min_length=1)] | None = None
+    """The names of the labels, if the column of the labels contains their numbers, in the order of the
+    numbers."""
+    first_label: Literal[0, 1] = 0
+    """The number of the first name in ``label_names``."""
     id: Name | None = None
     """The column of the id."""
     split: Name | None = None
-    """The column with ``train`` or ``test``. An empty cell means neither."""
+    """The column with ``train``, ``validation`` or ``test``. An empty cell means none of them."""
+    split_words: dict[Split, list[Name]] | None = None
+    """Further words for the splits in the column of the split, for example ``{"train": ["Lernen"]}``."""
+    ignore: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Columns to omit, such as row numbers."""
+
+    @field_validator("split_words")
+    @classmethod
+    def _check_split_words(cls, words: dict[Split, list[str]] | None) -> dict[Split, list[str]] | None:
+        """Reject a word that stands for two splits."""
+        index_split_words(words or {})
+        return words

@@ -10,16 +10,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.data.limits import IngestLimits
+from models.data.readers.cells import LabelNumbers, build_email, join_texts, parse_flag
 from models.data.readers.input_file import DecompressionGuard, InputFile
 from models.data.readers.options import Name, TableOptions
-from models.data.readers.table import (
-    ColumnRoles,
-    assign_columns,
-    build_email,
-    parse_flag,
-    parse_split,
-    split_labels,
+from models.data.readers.parquet_schema import (
+    find_class_names,
+    find_index_columns,
+    is_bytes,
+    is_number,
+    value_type,
+    with_floats,
 )
+from models.data.readers.row_numbers import RowNumberFinder, is_row_number
+from models.data.readers.table import assign_columns
+from models.data.readers.values import parse_id, parse_labels, parse_split, split_words
 from models.data.record import (
     Declarations,
     Items,
@@ -49,8 +53,9 @@ class ParquetOptions(TableOptions):
 def read_parquet(file: InputFile, options: ParquetOptions, limits: IngestLimits) -> Items:
     """Yield the records of a Parquet file, numbered by row from 1.
 
-    Labels are a list of strings, a string with separators, or columns of 0 and 1. Features are all numeric
-    columns without another role, or a column ``features`` that maps names to numbers.
+    Labels are a list of strings or whole numbers, a map of labels to 1 or 0, a string with separators, or
+    columns of 0 and 1. Features are all numeric columns without another role, or a column ``features`` that
+    maps names to numbers.
     """
     with file.open_seekable() as seekable, _arrow_errors_as_bad_data():
         size = seekable.seek(0, 2)
@@ -58,11 +63,11 @@ def read_parquet(file: InputFile, options: ParquetOptions, limits: IngestLimits)
         with pq.ParquetFile(seekable, pre_buffer=False, buffer_size=2**20) as table:
             _reject_large_row_groups(table.metadata)
             rows = _RowReader(table.schema_arrow, options, limits)
-            yield rows.columns.declarations()
+            yield rows.declarations()
             number = 0
             for batch in table.iter_batches(batch_size=_BATCH_ROWS, columns=rows.needed, use_threads=False):
                 guard.count(batch.nbytes)
-                for cells in _rows_of(batch):
+                for cells in _rows_of(with_floats(batch)):
                     number += 1
                     if cells is None:
                         yield BadRecord(number, "a string in the row is not valid UTF-8")
@@ -111,29 +116,45 @@ class _RowReader:
     """Turns rows into records.
 
     Attributes:
-        columns: the roles of the columns.
         needed: names of the columns to read.
     """
 
     def __init__(self, schema: pa.Schema, options: ParquetOptions, limits: IngestLimits) -> None:
         self._limits = limits
         self._separator = options.label_separator
+        self._split_words = split_words(options.split_words or {})
+        self._ignored = options.ignore or ()
         self._n_missing = 0
-        types = {field.name: field.type for field in schema}
-        self._raw = _find_document_column(options.raw_email, "raw_email", types, _is_bytes)
+        self._n_missing_flags = 0
+        types = {field.name: value_type(field.type) for field in schema}
+        others = {name: type_ for name, type_ in types.items() if name not in self._ignored}
+        self._raw = _find_document_column(options.raw_email, "raw_email", others, is_bytes)
         name = options.features[0] if options.features and len(options.features) == 1 else None
-        self._map = None if self._raw else _find_document_column(name, "features", types, pa.types.is_map)
+        self._map = None if self._raw else _find_document_column(name, "features", others, pa.types.is_map)
         document_column = self._raw or self._map
         if document_column == self._map and document_column is not None:
             options = options.model_copy(update={"features": None})
-        self.columns: ColumnRoles = assign_columns(
+        index_columns = find_index_columns(schema)
+        columns = assign_columns(
             schema.names,
             options,
             limits,
+            is_row_number=lambda name: name in index_columns or is_row_number(name),
+            can_be_feature=lambda name: is_number(types[name]),
             document_column=document_column,
-            can_be_feature=lambda name: _is_number(types[name]),
+            types={name: str(type_) for name, type_ in types.items()},
         )
-        self.needed = [name for name in schema.names if name not in self.columns.unused]
+        if columns.labels is not None and columns.label_numbers is None:
+            class_names = find_class_names(schema, columns.labels, limits)
+            columns = replace(columns, label_numbers=LabelNumbers(class_names, 0) if class_names else None)
+        self._columns = columns
+        self._labels_are_map = columns.labels is not None and pa.types.is_map(types[columns.labels])
+        self._row_numbers = RowNumberFinder([] if options.features else columns.features)
+        self.needed = [name for name in schema.names if name not in columns.unused]
+
+    def declarations(self) -> Declarations:
+        """Return what the names of the columns declare."""
+        return self._columns.declarations(self._ignored)
 
     def record(self, row: Mapping[str, Any], number: int) -> Record:
         """Return the record of one row.
@@ -141,29 +162,34 @@ class _RowReader:
         Raises:
             RecordError: a cell is invalid (names the column), or the document is too long.
         """
-        columns, limits = self.columns, self._limits
-        record = Record(line=number, labels=self._labels(row))
+        columns, limits = self._columns, self._limits
+        record = Record(line=number, labels=())
+        if columns.labels is not None:
+            self._read_labels(row[columns.labels], columns.labels, record)
+        else:
+            self._read_flags(row, record)
         if columns.id is not None:
-            id_ = row[columns.id]
-            id_ = str(id_) if type(id_) is int else id_
-            record.id = check_name(id_, "the id", columns.id, limits.name_length)
+            record.id = parse_id(row[columns.id], columns.id, limits)
         if columns.split is not None:
-            record.split = parse_split(_text(row, columns.split), columns.split)
+            record.split = parse_split(row[columns.split], columns.split, self._split_words)
         if self._raw is not None:
             record.email = Email(raw=row[self._raw] or b"")
             size = len(row[self._raw] or b"")
         elif self._map is not None:
             record.features = self._map_features(row[self._map] or [], self._map)
             size = 16 * len(record.features)
-        elif columns.text is not None:
-            record.text = _text(row, columns.text)
+        elif columns.text:
+            texts = [_text(row, name) for name in columns.text]
+            record.text = texts[0] if len(texts) == 1 else join_texts(texts)
             size = len(record.text)
         elif columns.email:
             parts = {part: _text(row, name) for part, name in columns.email.items()}
             record.email = build_email(parts)
             size = sum(map(len, parts.values()))
         else:
-            record.features = {name: self._number(row[name], name) for name in columns.features}
+            record.features = features = {name: self._number(row[name], name) for name in columns.features}
+            if self._row_numbers.is_watching:
+                self._row_numbers.add(features)
             size = 0
         if size > limits.record_bytes:
             raise RecordError(f"the document is longer than the limit of {limits.record_bytes:,} bytes")
@@ -171,22 +197,41 @@ class _RowReader:
 
     def final_declarations(self) -> Declarations:
         """Return the warnings that are known only after the last row."""
-        if not self._n_missing:
-            return Declarations()
-        return Declarations(warnings=[f"missing feature values: {self._n_missing:,}; they were read as 0"])
-
-    def _labels(self, row: Mapping[str, Any]) -> list[str]:
-        column = self.columns.labels
-        if column is None:
-            return [name for name in self.columns.label_columns if parse_flag(str(row[name] or ""), name)]
-        labels = row[column]
-        if isinstance(labels, str):
-            return split_labels(labels, self._separator, column, self._limits)
-        if not isinstance(labels, list):
-            raise RecordError(
-                f"labels must be a list of strings or a string, not {json_type(labels)}", column
+        warnings = []
+        if self._n_missing:
+            warnings.append(f"missing feature values: {self._n_missing:,}; they were read as 0")
+        if self._n_missing_flags:
+            warnings.append(
+                f"missing values in label columns: {self._n_missing_flags:,}; they were read as no; "
+                "write -1 if nobody knows"
             )
-        return [check_name(name, "a label", column, self._limits.name_length) for name in labels]
+        return Declarations(warnings=[*warnings, *self._row_numbers.warnings()])
+
+    def _read_labels(self, value: Any, column: str, record: Record) -> None:
+        if self._labels_are_map and value is not None:
+            pairs, value = value, dict(value)
+            if len(value) < len(pairs):
+                raise RecordError("a label occurs twice in the map", column)
+        labels, unknown = parse_labels(value, column, self._separator, self._limits)
+        if (numbers := self._columns.label_numbers) is not None:
+            labels, unknown = numbers.name_all(labels, column), numbers.name_all(unknown, column)
+        record.labels = labels
+        record.unknown = unknown
+
+    def _read_flags(self, row: Mapping[str, Any], record: Record) -> None:
+        labels, unknown = [], []
+        for name in self._columns.label_columns:
+            value = row[name]
+            if value is None or value != value:  # noqa: PLR0124 - NaN differs from itself
+                self._n_missing_flags += 1
+                continue
+            flag = value if type(value) is bool else parse_flag(str(value), name)
+            if flag:
+                labels.append(name)
+            elif flag is None:
+                unknown.append(name)
+        record.labels = labels
+        record.unknown = unknown
 
     def _map_features(self, items: Any, column: str) -> dict[str, float]:
         features: dict[str, float] = {}
@@ -216,14 +261,11 @@ def _text(row: Mapping[str, Any], column: str) -> str:
     value = row[column]
     if value is None:
         return ""
+    if type(value) is bytes:
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise RecordError(f"byte 0x{value[error.start]:02x} is not valid UTF-8", column) from error
     if type(value) is not str:
         raise RecordError(f"must be a string, not {json_type(value)}", column)
     return value
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))

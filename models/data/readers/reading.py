@@ -1,4 +1,4 @@
-"""Reads a file of a known format, also if it is in a zip or its lines end in CR alone."""
+"""Reads a file of a known format, also in a zip, in UTF-16, or with lines that end in CR alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, cast
 from models.data.limits import IngestLimits
 from models.data.readers.containers import reject_foreign_content, reject_office_document
 from models.data.readers.input_file import InputFile, open_input_file
+from models.data.readers.lines import as_utf8
 from models.data.readers.options import FormatOptionsBase
 from models.data.readers.registry import FORMATS, Format
 from models.data.readers.zip_archive import is_zip, open_zip_archive
@@ -57,6 +58,9 @@ def _read_plain(
 ) -> Items:
     start = file.peek_start()
     reject_foreign_content(start, name)
+    if format_.is_text:
+        file = replace(file, stream=as_utf8(file.stream))
+        start = cast("io.BufferedReader", file.stream).peek(2**16)
     if format_.is_text and _has_only_carriage_returns(start):
         stream = io.BufferedReader(_LineFeedStream(file.stream), 2**18)
         file = replace(file, stream=cast("BinaryIO", stream))

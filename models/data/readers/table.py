@@ -1,21 +1,17 @@
-"""Shared by CSV and Parquet: assigns roles to named columns, and turns rows of text cells into records."""
+"""Shared by CSV and Parquet: assigns roles to named columns."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from models.data.examples import Split
 from models.data.limits import IngestLimits
+from models.data.readers.cells import LabelNumbers
 from models.data.readers.options import EmailColumns, TableOptions
-from models.data.record import Declarations, Record, RecordError, check_name, check_split, quoted
+from models.data.record import Declarations, RecordError, check_name, quoted
 from models.errors import BadDataError
-from models.mail.email import Email
 
-_TRUE = {"1", "true", "yes", "t", "y", "x", "1.0"}
-_FALSE = {"", "0", "false", "no", "f", "n", "0.0"}
 _MAX_LISTED = 20
 
 
@@ -24,31 +20,51 @@ class ColumnRoles:
     """The role of every column.
 
     Attributes:
-        text: the column of the text, or None.
+        text: the columns of the text, in their order in the text; may be empty.
         email: columns of the parts of an e-mail by attribute of ``Email``; may be empty.
         features: columns of numeric features.
         labels: the column of all labels, or None.
         label_columns: columns that are each a label.
+        label_numbers: the names of the numbers in the column of all labels, or None.
         id: the column of the ids, or None.
         split: the column of the splits, or None.
         unused: columns without a role.
+        row_numbers: the unused columns that are row numbers.
+        joined: number of columns of each name that occurs more than once in the text or the labels.
     """
 
-    text: str | None
+    text: Sequence[str]
     email: Mapping[str, str]
     features: Sequence[str]
     labels: str | None
     label_columns: Sequence[str]
+    label_numbers: LabelNumbers | None
     id: str | None
     split: str | None
     unused: Sequence[str]
+    row_numbers: Sequence[str]
+    joined: Mapping[str, int]
 
-    def declarations(self) -> Declarations:
-        """Return the labels and features that the header declares, with a warning about unused columns."""
+    def declarations(self, ignored: Sequence[str]) -> Declarations:
+        """Return the labels and features that the header declares, with warnings about unused columns.
+
+        Args:
+            ignored: unused columns about which no warning is needed.
+        """
         warnings = []
-        if self.unused:
-            warnings.append(f"unused columns: {_join_names(self.unused)}")
-        return Declarations(labels=self.label_columns, features=self.features, warnings=warnings)
+        silent = {"", *ignored, *self.row_numbers}
+        if unused := [name for name in self.unused if name not in silent]:
+            warnings.append(f"unused columns: {_join_names(unused)}")
+        if self.row_numbers:
+            warnings.append(
+                f"columns of row numbers: {_join_names(self.row_numbers)}; they are not read as features; "
+                "if you need them, list all features in the option features"
+            )
+        if self.joined:
+            counts = ", ".join(f"{quoted(name)} ({count} columns)" for name, count in self.joined.items())
+            warnings.append(f"columns with the same name: {counts}; their cells are joined")
+        names = self.label_numbers.names if self.label_numbers else ()
+        return Declarations(labels=[*self.label_columns, *names], features=self.features, warnings=warnings)
 
 
 def assign_columns(
@@ -56,8 +72,10 @@ def assign_columns(
     options: TableOptions,
     limits: IngestLimits,
     *,
-    document_column: str | None = None,
+    is_row_number: Callable[[str], bool],
     can_be_feature: Callable[[str], bool] = bool,
+    document_column: str | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> ColumnRoles:
     """Assign a role to every column.
 
@@ -65,198 +83,147 @@ def assign_columns(
         names: names of the columns.
         options: the roles that the user sets.
         limits: limits on names.
-        document_column: a column that contains the whole document, or None.
+        is_row_number: whether a column contains row numbers, which are no features by default.
         can_be_feature: whether a column can contain numbers; by default, every column with a name can.
+        document_column: a column that contains the whole document, or None.
+        types: names of the types of the columns; None for text cells, which can be joined.
 
     Raises:
-        BadDataError: two columns have the same name, a column is missing, no column contains labels, or the
-            options select more than one kind of document.
+        BadDataError: several columns have the same name where one is needed, a column is missing, no column
+            contains labels, or the options contradict each other.
     """
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise BadDataError(f"two columns have the name {quoted(repeated[0])}; rename one")
-
-    def find(name: str | None, default: str, option: str) -> str | None:
-        if name is None:
-            return default if default in names else None
-        if name not in names:
-            raise BadDataError(
-                f"the option {option} names the column {quoted(name)}, which does not exist; "
-                f"the columns are {_join_names(names)}"
-            )
-        return name
-
-    label_columns = options.labels if isinstance(options.labels, list) else []
-    labels = None if label_columns else find(_single_name(options.labels), "labels", "labels")
-    id_ = find(options.id, "id", "id")
-    split = find(options.split, "split", "split")
-    for name in label_columns:
-        find(name, name, "labels")
-    if labels is None and not label_columns:
+    find = _Finder(names, options.ignore or ())
+    label_columns, labels = [], None
+    if isinstance(options.labels, list):
+        label_columns = [find.named(name, "labels") for name in options.labels]
+    else:
+        labels = find.labels(options.labels)
+    if label_columns and options.label_names:
         raise BadDataError(
-            "there is no column 'labels'; set the option labels to the column that contains the labels, or "
-            f"to the list of label columns; the columns are {_join_names(names)}"
+            "the option label_names needs one column of labels; rename the label columns instead"
         )
+    id_ = find.named_or_default(options.id, "id")
+    split = find.named_or_default(options.split, "split")
     kinds = [option for option in ("text", "features", "email") if getattr(options, option) is not None]
     if len(kinds) > 1:
         raise BadDataError(f"the options set {' and '.join(kinds)}; set only one of them")
-    email = _email_columns(options.email or EmailColumns())
-    for part, name in email.items():
-        find(name, name, f"email.{part.rstrip('_')}")
-    text = None if options.features or options.email else find(options.text, "text", "text")
-    if document_column is not None and (kinds or email):
+    if document_column is not None and kinds:
         raise BadDataError(
             f"the column {quoted(document_column)} already contains the document; omit the option {kinds[0]}"
         )
-    text = None if document_column is not None else text
-    used = {document_column, labels, id_, split, text, *label_columns, *email.values()}
-    features = options.features or []
+    email = {
+        part: find.named(name, f"email.{part.rstrip('_')}")
+        for part, name in _email_columns(options.email or EmailColumns()).items()
+    }
+    features = [find.named(name, "features") for name in options.features or ()]
+    texts = [options.text] if isinstance(options.text, str) else options.text or ()
+    text = [find.named(name, "text") for name in texts]
+    if not kinds and document_column is None and (default := find.named_or_default(None, "text")) is not None:
+        text = [default]
+    roles = {name for name in (document_column, labels, id_, split) if name is not None}
+    roles.update(text, label_columns, email.values())
     for name in features:
-        find(name, name, "features")
-        if name in used:
+        if name in roles:
             raise BadDataError(f"the column {quoted(name)} is a feature and has another role; choose one")
-    if text is None and document_column is None and not email and not features:
-        features = [name for name in names if name not in used and can_be_feature(name)]
+        if not can_be_feature(name):
+            raise BadDataError(
+                f"the column {quoted(name)} has the type {(types or {}).get(name)}, which is not a number; "
+                "remove it from the option features"
+            )
+    row_numbers: list[str] = []
+    if not text and document_column is None and not email and not features:
+        others = [name for name in names if name not in roles and name not in find.ignored]
+        row_numbers = [name for name in others if is_row_number(name)]
+        features = [name for name in others if can_be_feature(name) and not is_row_number(name)]
         if not features:
             raise BadDataError(
                 "no column is left for the document; set the option text, features or email; "
-                f"the columns are {_join_names(names)}"
+                f"the columns are {_join_names(names, types)}"
             )
+    roles.update(features)
     for name in (*features, *label_columns):
         try:
             check_name(name, "a column name", name, limits.name_length)
         except RecordError as error:
             raise BadDataError(f"column {quoted(name)}: {error.reason}") from error
-    used.update(features)
+    if both := [name for name in roles if name in find.ignored]:
+        raise BadDataError(
+            f"the column {quoted(min(both))} is in the option ignore and has a role; choose one"
+        )
+    joinable = {labels, *(text if options.text is not None else ())} if types is None else set()
     return ColumnRoles(
         text=text,
         email=email,
         features=features,
         labels=labels,
         label_columns=label_columns,
+        label_numbers=LabelNumbers(options.label_names, options.first_label) if options.label_names else None,
         id=id_,
         split=split,
-        unused=[name for name in names if name not in used],
+        unused=[name for name in find.counts if name not in roles],
+        row_numbers=row_numbers,
+        joined=find.repeated(roles, joinable),
     )
 
 
-def _single_name(value: str | list[str] | None) -> str | None:
-    return value if isinstance(value, str) else None
+class _Finder:
+    """Finds columns by name.
+
+    Attributes:
+        counts: number of columns of each name.
+        ignored: columns that the user ignores.
+    """
+
+    def __init__(self, names: Sequence[str], ignored: Sequence[str]) -> None:
+        self.counts = Counter(names)
+        self._names = names
+        self.ignored = {self.named(name, "ignore") for name in ignored}
+
+    def named(self, name: str, option: str) -> str:
+        """Return the column that an option names."""
+        if name not in self.counts:
+            raise BadDataError(
+                f"the option {option} names the column {quoted(name)}, which does not exist; "
+                f"the columns are {_join_names(self._names)}"
+            )
+        return name
+
+    def named_or_default(self, name: str | None, option: str) -> str | None:
+        """Return the column that an option names, or else the column with the name of the option."""
+        if name is not None:
+            return self.named(name, option)
+        return option if option in self.counts and option not in self.ignored else None
+
+    def labels(self, name: str | None) -> str:
+        """Return the column of all labels."""
+        found = self.named_or_default(name, "labels") or self.named_or_default(None, "label")
+        if found is None:
+            raise BadDataError(
+                "there is no column 'labels'; set the option labels to the column that contains the labels, "
+                f"or to the list of label columns; the columns are {_join_names(self._names)}"
+            )
+        return found
+
+    def repeated(self, roles: Collection[str], joinable: Collection[str | None]) -> dict[str, int]:
+        """Return how many columns have each name that occurs more than once.
+
+        Exports repeat a column for each value of a field. They can be joined if they are the text or the
+        labels; in any other role, a second column would be lost.
+        """
+        repeated = {name: count for name, count in self.counts.items() if count > 1 and name in roles}
+        for name in repeated:
+            if name not in joinable:
+                raise BadDataError(
+                    f"two columns have the name {quoted(name)}; rename one, or list the name in the option "
+                    "ignore. To join columns of a text, set the option text"
+                )
+        return repeated
 
 
 def _email_columns(columns: EmailColumns) -> dict[str, str]:
     return {part: name for part in EmailColumns.model_fields if (name := getattr(columns, part)) is not None}
 
 
-def _join_names(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names[:_MAX_LISTED])) + (", ..." if len(names) > _MAX_LISTED else "")
-
-
-class RowReader:
-    """Turns rows of text cells into records.
-
-    Args:
-        columns: the roles of the columns.
-        separator: separator between the labels in a cell.
-        limits: limits on names.
-    """
-
-    def __init__(self, columns: ColumnRoles, separator: str, limits: IngestLimits) -> None:
-        self._columns = columns
-        self._separator = separator
-        self._limits = limits
-        self._n_missing = 0
-
-    def record(self, cells: Mapping[str, str], line: int) -> Record:
-        """Return the record of one row.
-
-        Raises:
-            RecordError: a cell is invalid; names the column.
-        """
-        columns = self._columns
-        record = Record(line=line, labels=self._labels(cells))
-        if columns.id is not None:
-            record.id = check_name(cells[columns.id], "the id", columns.id, self._limits.name_length)
-        if columns.split is not None:
-            record.split = parse_split(cells[columns.split], columns.split)
-        if columns.text is not None:
-            record.text = cells[columns.text]
-        elif columns.email:
-            record.email = build_email({part: cells[name] for part, name in columns.email.items()})
-        else:
-            record.features = {name: self._number(cells[name], name) for name in columns.features}
-        return record
-
-    def final_declarations(self) -> Declarations:
-        """Return the warnings that are known only after the last row."""
-        if not self._n_missing:
-            return Declarations()
-        return Declarations(warnings=[f"empty feature cells: {self._n_missing:,}; they were read as 0"])
-
-    def _labels(self, cells: Mapping[str, str]) -> list[str]:
-        column = self._columns.labels
-        if column is not None:
-            return split_labels(cells[column], self._separator, column, self._limits)
-        return [name for name in self._columns.label_columns if parse_flag(cells[name], name)]
-
-    def _number(self, cell: str, column: str) -> float:
-        if not cell or cell.isspace():
-            self._n_missing += 1
-            return 0.0
-        return parse_number(cell, column)
-
-
-def split_labels(cell: str, separator: str, column: str, limits: IngestLimits) -> list[str]:
-    """Split a cell into labels and remove the white space around them.
-
-    Raises:
-        RecordError: a label is invalid.
-    """
-    names = (part.strip() for part in cell.split(separator))
-    return [check_name(name, "a label", column, limits.name_length) for name in names if name]
-
-
-def build_email(parts: Mapping[str, str]) -> Email:
-    """Return an e-mail from its parts, which are keyed by attribute of ``Email``."""
-    return Email(
-        subject=parts.get("subject", ""),
-        from_=parts.get("from_", ""),
-        to=parts.get("to", ""),
-        text=parts.get("text", ""),
-        html=parts.get("html", ""),
-    )
-
-
-def parse_split(cell: str, column: str) -> Split | None:
-    """Return the split in a cell; None for an empty cell."""
-    cell = cell.strip()
-    return check_split(cell, column) if cell else None
-
-
-def parse_flag(cell: str, column: str) -> bool:
-    """Return whether a cell of a label column states that the label is relevant.
-
-    Raises:
-        RecordError: the cell is neither a yes nor a no.
-    """
-    word = cell.strip().lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise RecordError(f"a label column must contain 0 or 1, not {quoted(cell)}", column)
-
-
-def parse_number(cell: str, column: str) -> float:
-    """Return the finite number in a cell.
-
-    Raises:
-        RecordError: the cell is not a finite number.
-    """
-    try:
-        number = float(cell)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or "_" in cell:
-        raise RecordError(f"{quoted(cell)} is not a finite number such as -1.5 or 2e-3", column)
-    return number
+def _join_names(names: Sequence[str], types: Mapping[str, str] | None = None) -> str:
+    listed = [quoted(name) + (f" ({types[name]})" if types else "") for name in names[:_MAX_LISTED]]
+    return ", ".join(listed) + (", ..." if len(names) > _MAX_LISTED else "")

@@ -55,6 +55,10 @@ CONTENTS = [
     ("jsonl", zipped("a", b'{"text": "a", "labels": ["x"]}\n')),
     ("parquet", zipped("train-00000-of-00001.parquet", parquet())),
     ("csv", b"text,labels\ra,x\r"),
+    ("csv", "text,labels\na,x\n".encode("utf-16-be")),
+    ("jsonl", '{"text": "a", "labels": ["x"]}\n'.encode("utf-16")),
+    ("svmlight", "\ufeff1,2 3:0.5\r".encode("utf-32-be")),
+    ("arff", HIERARCHICAL.decode().encode("utf-16-le")),
     ("arff", HIERARCHICAL),
     ("arff", HIERARCHICAL.replace(b"@RELATION r", b"")),
     ("arff", zipped("folder/x.arff", HIERARCHICAL)),
@@ -82,7 +86,7 @@ def test_a_detected_format_gives_the_same_data_set_as_a_named_one(
     [
         (b"", "cannot be detected from the content; set format to one of jsonl, csv"),
         (b"some words\n", "cannot be detected from the content"),
-        ('{"text": "a"}'.encode("utf-16"), "UTF-16"),
+        ("some words\n".encode("utf-16"), "cannot be detected from the content"),
     ],
 )
 def test_unknown_content_is_rejected(content: bytes, reason: str, tmp_path: Path) -> None:

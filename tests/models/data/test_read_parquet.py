@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -105,22 +107,135 @@ def test_raw_and_parsed_mail(tmp_path: Path) -> None:
     assert list(cast("list[Email]", examples.documents)) == [Email(subject="hi", html="<p>")]
 
 
+def test_labels_can_be_numbers_lists_with_arrays_texts_and_maps(tmp_path: Path) -> None:
+    numbers = {"id": [5.0, None, 7.0], "text": ["a", "b", "c"]}
+    for labels in (
+        [[1, 2], [3], None],
+        pa.array([[1, 2], [3], []], pa.large_list(pa.int8())),
+        ["['1' '2']", '["3"]', None],
+        [{"1": 1, "2": 1, "3": 0}, {"1": 0, "2": 0, "3": 1}, {"1": 0, "2": 0, "3": 0}],
+        pa.array([[("1", 1.0), ("2", 1.0)], [("3", 1.0)], []], pa.map_(pa.string(), pa.float64())),
+    ):
+        _, examples = read(write_table({**numbers, "labels": labels}), tmp_path)
+        assert list(examples.labels) == [("1", "2"), ("3",), ()]
+        assert list(examples.ids) == ["5", "2", "7"]
+    report, _ = read(
+        write_table({"text": ["a", "b"], "labels": pa.array([3, 4]).dictionary_encode()}), tmp_path
+    )
+    assert report.label_counts == {"3": 1, "4": 1}
+    twice = pa.array([[("1", 1), ("1", 0)]], pa.map_(pa.string(), pa.int8()))
+    with pytest.raises(BadDataError, match="line 1, labels: a label occurs twice in the map"):
+        read(write_table({"text": ["a"], "labels": twice}), tmp_path)
+
+
+def test_label_columns_and_maps_can_have_unknown_labels(tmp_path: Path) -> None:
+    columns = {"text": ["a", "b"], "x": [1, -1], "y": pa.array([None, 1.0]), "z": [True, False]}
+    report, examples = read(write_table(columns), tmp_path, labels=["x", "y", "z"])
+    assert list(examples.labels) == [("x", "z"), ("y",)]
+    assert list(examples.unknown) == [(), ("x",)]
+    assert report.warnings[0].startswith("missing values in label columns: 1; they were read as no")
+    _, examples = read(write_table({"text": ["a"], "labels": [{"x": 1, "y": None, "z": -1}]}), tmp_path)
+    assert list(examples.labels) == [("x",)]
+    assert list(examples.unknown) == [("y", "z")]
+
+
+CLASSES = {"names": ["neg", "pos", "odd"], "_type": "ClassLabel"}
+
+
+@pytest.mark.parametrize(
+    ("feature", "labels"),
+    [
+        (CLASSES, [2, 0]),
+        ({"feature": CLASSES, "_type": "Sequence"}, [[2], [0]]),
+        ([CLASSES], [[2], [0]]),
+    ],
+)
+def test_names_of_classes_in_the_metadata_of_datasets_are_used(
+    feature: object, labels: list[Any], tmp_path: Path
+) -> None:
+    table = pa.table({"text": ["a", "b"], "label": labels})
+    metadata = {"huggingface": json.dumps({"info": {"features": {"label": feature}}})}
+    out = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(metadata), out)
+    report, _ = read(out.getvalue(), tmp_path)
+    assert report.label_counts == {"neg": 1, "odd": 1, "pos": 0}
+    report, _ = read(out.getvalue(), tmp_path, label_names=["A", "B", "C"])
+    assert report.label_counts == {"A": 1, "B": 0, "C": 1}
+
+
+def test_decimals_small_floats_and_dictionaries_are_features(tmp_path: Path) -> None:
+    content = write_table(
+        {
+            "a": pa.array([Decimal("1.50"), None], pa.decimal128(10, 2)),
+            "b": pa.array([2.5, 0.5], pa.float16()),
+            "c": pa.array([3, 4]).dictionary_encode(),
+            "labels": pa.array(["x", "y"]).dictionary_encode(),
+            "id": pa.array([Decimal(1), Decimal(2)], pa.decimal256(40, 0)),
+        }
+    )
+    report, examples = read(content, tmp_path)
+    np.testing.assert_array_equal(
+        cast("FeatureRows", examples.documents).matrix.toarray(), [[1.5, 2.5, 3], [0, 0.5, 4]]
+    )
+    assert list(examples.ids) == ["1", "2"]
+    assert report.label_counts == {"x": 1, "y": 1}
+
+
+def test_columns_of_other_types_are_named_in_the_error(tmp_path: Path) -> None:
+    when = pa.array([0], pa.date32())
+    content = write_table({"when": when, "tags": [["a"]], "labels": ["x"]})
+    with pytest.raises(BadDataError, match=r"no column is left .* 'when' \(date32\[day\]\), 'tags' \(list<"):
+        read(content, tmp_path)
+    with pytest.raises(BadDataError, match=r"'when' has the type date32\[day\], which is not a number"):
+        read(content, tmp_path, features=["when"])
+    report, _ = read(write_table({"a": [1.5], "when": when, "labels": ["x"]}), tmp_path)
+    assert report.warnings[0] == "unused columns: 'when'"
+
+
+def test_texts_can_be_joined_bytes_or_views(tmp_path: Path) -> None:
+    content = write_table(
+        {
+            "subject": [b"\xc3\xa4", b"\xff"],
+            "body": pa.array(["a", "b"], pa.string_view()),
+            "labels": ["x", "y"],
+        }
+    )
+    report, examples = read(content, tmp_path, text=["subject", "body"], max_bad_records=1)
+    assert list(cast("list[str]", examples.documents)) == ["ä\n\na"]
+    assert [(record.line, record.field) for record in report.bad_records] == [(2, "subject")]
+
+
+def test_repeated_columns_matter_only_with_a_role(tmp_path: Path) -> None:
+    def write(names: list[str]) -> bytes:
+        out = io.BytesIO()
+        pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * len(names), names=names), out)
+        return out.getvalue()
+
+    report, _ = read(write(["text", "labels", "more", "more"]), tmp_path)
+    assert report.warnings[0] == "unused columns: 'more'"
+    with pytest.raises(BadDataError, match="two columns have the name 'labels'"):
+        read(write(["text", "labels", "labels"]), tmp_path)
+
+
+def test_words_for_splits_can_be_added(tmp_path: Path) -> None:
+    content = write_table({"text": ["a", "b"], "labels": ["x", "x"], "split": ["Lernen", "VAL"]})
+    _, examples = read(content, tmp_path, split_words={"train": ["lernen"]})
+    assert examples.splits() == ["train", "validation"]
+
+
 BAD_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "nan": ({"a": [1.0, float("nan")], "labels": ["x", "x"]}, "line 2, a: a feature must be a finite number"),
     "infinity": ({"a": [1.0, float("inf")], "labels": ["x", "x"]}, "line 2, a: a feature must be a finite"),
-    "labels null": (
-        {"text": ["a"], "labels": pa.array([None], pa.string())},
-        "list of strings or a string, not null",
+    "labels booleans": ({"text": ["a"], "labels": [True]}, "list of strings, not a boolean"),
+    "labels fractions": ({"text": ["a"], "labels": [[0.5]]}, "line 1, labels: a label must be a string"),
+    "label null": (
+        {"text": ["a"], "labels": [["x", None]]},
+        "line 1, labels: a label must be .* missing value",
     ),
-    "labels numbers": ({"text": ["a"], "labels": [3]}, "list of strings or a string, not a number"),
-    "labels of numbers": ({"text": ["a"], "labels": [[3]]}, "line 1, labels: a label must be a string"),
     "label empty": ({"text": ["a"], "labels": [[""]]}, "a label must not be empty"),
     "text number": ({"text": [3], "labels": ["x"]}, "line 1, text: must be a string, not a number"),
-    "split": ({"text": ["a"], "labels": ["x"], "split": ["dev"]}, "line 1, split: .*'dev'"),
-    "id null": (
-        {"text": ["a"], "labels": ["x"], "id": pa.array([None], pa.string())},
-        "the id must be a string",
-    ),
+    "split": ({"text": ["a"], "labels": ["x"], "split": ["odd"]}, "line 1, split: .*'odd'"),
+    "id fraction": ({"text": ["a"], "labels": ["x"], "id": [1.5]}, "line 1, id: the id must be"),
     "not utf-8": (
         {"text": pa.array([b"a", b"\xff"], pa.binary()).view(pa.string()), "labels": ["x", "x"]},
         "line 2: a string in the row is not valid UTF-8",
