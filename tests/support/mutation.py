@@ -128,9 +128,11 @@ def check_reader(reader: str, seed: int, folder: Path) -> Outcome:
 
 
 def _read_data(reader: str, content: bytes, rng: random.Random, folder: Path) -> bool:
-    labels = {"labels": ["l1", "l2"]} if reader == "arff" and rng.random() < 0.6 else {}
+    labels: dict[str, Any] = {"labels": ["l1", "l2"]} if reader == "arff" and rng.random() < 0.6 else {}
     if reader == "arff" and rng.random() < 0.3:
         labels["ignore"] = ["sent", "bag"]
+    if reader == "csv":
+        labels = rng.choice(_CSV_OPTIONS)
     options: Any = (
         TypeAdapter[Any](FormatOptions).validate_python({"format": reader, **labels})
         if rng.random() < 0.9
@@ -191,6 +193,17 @@ def _read_artifact(reader: str, content: bytes, rng: random.Random, folder: Path
             model.predict(documents)
     return True
 
+
+_CSV_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {},
+    {"text": ["text", "id"], "ignore": ["split"]},
+    {"columns": ["text", "labels", None, "split"]},
+    {"columns": ["f", "labels"], "decimal": ","},
+    {"labels": ["l1", "l2"], "decimal": ","},
+    {"encoding": "utf-16"},
+    {"label_names": ["zero", "one", "two"]},
+]
 
 _READ: dict[str, Callable[[str, bytes, random.Random, Path], bool]] = {
     "mime": _read_mime,
@@ -330,6 +343,7 @@ _COLUMNS: list[Any] = [
     pa.array([[("a", "x")], [], None], pa.map_(pa.string(), pa.string())),
     pa.array(["x", "y", "x"]).dictionary_encode(),
     pa.array([0, 1, 2], pa.timestamp("us")),
+    pa.array([None, 1, 25], pa.decimal128(5, 2)),
     pa.array([None, None, None]),
     pa.array(["train", "test", "neither"]),
     pa.array([["x", None, "x"], ["\0"], [""]]),
@@ -453,6 +467,9 @@ def _csv() -> list[bytes]:
         b"subject;from;text;labels\r\nHello;a@b.example;hi;x|y\r\n",
         "text\tlabels\nübel\tx\n".encode("latin-1"),
         LABEL_CELLS,
+        'sep=;\r\ntext;labels;labels;\r\n"übel";x;y;\r\nz;x\r\n'.encode("utf-16"),
+        b"Unnamed: 0,f,ID,l1,l2\n0,1.5,7,1,-1\n1,2,9,0,?\n",
+        b'f;labels\n"1,5";1\n-2,0;"0,2"\n',
     ]
 
 
@@ -515,6 +532,7 @@ def _parquet() -> list[bytes]:
             "split": ["train", "test"] * 20,
         },
         {"a": [0.5, -1.0] * 20, "x": [0, 1] * 20, "labels": [["x"], ["y"]] * 20},
+        {"text": ["a"] * 4, "labels": [{"x": 1, "y": None}] * 4, "id": [1, None, 3, 4]},
     ]
     outs = [io.BytesIO() for _ in tables]
     for table, out in zip(tables, outs, strict=True):

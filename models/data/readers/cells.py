@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
+from models.data.readers.label_cells import ParsedLabels
 from models.data.record import RecordError, quoted
 from models.errors import BadDataError
 from models.mail.email import Email
@@ -111,17 +112,18 @@ class LabelNumbers:
             twice = next(name for name, count in Counter(names).items() if count > 1)
             raise BadDataError(f"label_names contains {quoted(twice)} twice")
 
-    def name_all(self, numbers: Iterable[str], column: str) -> list[str]:
+    def name_all(self, numbers: ParsedLabels, column: str) -> ParsedLabels:
         """Return the names of labels.
 
         Raises:
             RecordError: a label is not the number of a name.
         """
         try:
-            return [self._by_number[number.removesuffix(".0")] for number in numbers]
+            labels, unknown = ([self._by_number[n.removesuffix(".0")] for n in part] for part in numbers)
         except KeyError as error:
             raise RecordError(
                 f"the label {quoted(error.args[0])} is not a number from {self._first} to "
                 f"{self._first + len(self.names) - 1}, for which there are names",
                 column,
             ) from None
+        return ParsedLabels(labels, unknown)

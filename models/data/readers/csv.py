@@ -89,7 +89,10 @@ def _find_delimiter(first: str, columns: Sequence[str | None] | None) -> str:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # the reader of all rows reports the line
+        return []
 
 
 def _read_header(table: Iterator[list[str]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from models.data.limits import IngestLimits
@@ -10,7 +10,7 @@ from models.data.readers.cells import build_email, join_texts, parse_flag, parse
 from models.data.readers.options import TableOptions
 from models.data.readers.row_numbers import RowNumberFinder
 from models.data.readers.table import ColumnRoles
-from models.data.readers.values import parse_id, parse_labels, parse_split, split_words
+from models.data.readers.values import ParsedLabels, parse_id, parse_labels, parse_split, split_words
 from models.data.record import Declarations, Record, RecordError
 
 _MAX_LISTED = 10
@@ -61,9 +61,6 @@ class RowReader:
         self._row_numbers = RowNumberFinder([] if options.features else columns.features)
         self._n_empty_features = 0
         self._n_empty_flags = 0
-        self._read_labels: Callable[[list[str], Record], None] = (
-            self._read_flags if self._label_columns else self._read_label_cells
-        )
 
     def record(self, cells: list[str], line: int) -> Record:
         """Return the record of one row.
@@ -76,8 +73,8 @@ class RowReader:
         if self._unnamed:
             self._unnamed_with_content.update(j for j in self._unnamed if cells[j])
         columns = self._columns
-        record = Record(line=line, labels=())
-        self._read_labels(cells, record)
+        labels, unknown = self._parse_flags(cells) if self._label_columns else self._parse_labels(cells)
+        record = Record(line, labels, unknown=unknown)
         if self._id is not None:
             record.id = parse_id(cells[self._id], columns.id or "", self._limits)
         if self._split is not None:
@@ -122,18 +119,16 @@ class RowReader:
             )
         return (cells + [""] * (self._n_columns - len(cells)))[: self._n_columns]
 
-    def _read_label_cells(self, cells: list[str], record: Record) -> None:
+    def _parse_labels(self, cells: list[str]) -> ParsedLabels:
         column = self._columns.labels or ""
-        labels, unknown = parse_labels(cells[self._labels[0]], column, self._separator, self._limits)
+        parsed = parse_labels(cells[self._labels[0]], column, self._separator, self._limits)
         for j in self._labels[1:]:
             more = parse_labels(cells[j], column, self._separator, self._limits)
-            labels, unknown = labels + more.labels, unknown + more.unknown
-        if (numbers := self._columns.label_numbers) is not None:
-            labels, unknown = numbers.name_all(labels, column), numbers.name_all(unknown, column)
-        record.labels = labels
-        record.unknown = unknown
+            parsed = ParsedLabels(parsed.labels + more.labels, parsed.unknown + more.unknown)
+        numbers = self._columns.label_numbers
+        return parsed if numbers is None else numbers.name_all(parsed, column)
 
-    def _read_flags(self, cells: list[str], record: Record) -> None:
+    def _parse_flags(self, cells: list[str]) -> ParsedLabels:
         labels, unknown = [], []
         for j, name in self._label_columns:
             cell = cells[j]
@@ -146,8 +141,7 @@ class RowReader:
                 unknown.append(name)
             elif not cell or cell.isspace():
                 self._n_empty_flags += 1
-        record.labels = labels
-        record.unknown = unknown
+        return ParsedLabels(labels, unknown)
 
     def _number(self, cell: str, column: str) -> float:
         if not cell or cell.isspace():

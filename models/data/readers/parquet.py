@@ -23,7 +23,7 @@ from models.data.readers.parquet_schema import (
 )
 from models.data.readers.row_numbers import RowNumberFinder, is_row_number
 from models.data.readers.table import assign_columns
-from models.data.readers.values import parse_id, parse_labels, parse_split, split_words
+from models.data.readers.values import ParsedLabels, parse_id, parse_labels, parse_split, split_words
 from models.data.record import (
     Declarations,
     Items,
@@ -163,11 +163,11 @@ class _RowReader:
             RecordError: a cell is invalid (names the column), or the document is too long.
         """
         columns, limits = self._columns, self._limits
-        record = Record(line=number, labels=())
         if columns.labels is not None:
-            self._read_labels(row[columns.labels], columns.labels, record)
+            labels, unknown = self._parse_labels(row[columns.labels], columns.labels)
         else:
-            self._read_flags(row, record)
+            labels, unknown = self._parse_flags(row)
+        record = Record(number, labels, unknown=unknown)
         if columns.id is not None:
             record.id = parse_id(row[columns.id], columns.id, limits)
         if columns.split is not None:
@@ -179,8 +179,10 @@ class _RowReader:
             record.features = self._map_features(row[self._map] or [], self._map)
             size = 16 * len(record.features)
         elif columns.text:
-            texts = [_text(row, name) for name in columns.text]
-            record.text = texts[0] if len(texts) == 1 else join_texts(texts)
+            if len(columns.text) == 1:
+                record.text = _text(row, columns.text[0])
+            else:
+                record.text = join_texts(_text(row, name) for name in columns.text)
             size = len(record.text)
         elif columns.email:
             parts = {part: _text(row, name) for part, name in columns.email.items()}
@@ -207,18 +209,16 @@ class _RowReader:
             )
         return Declarations(warnings=[*warnings, *self._row_numbers.warnings()])
 
-    def _read_labels(self, value: Any, column: str, record: Record) -> None:
+    def _parse_labels(self, value: Any, column: str) -> ParsedLabels:
         if self._labels_are_map and value is not None:
             pairs, value = value, dict(value)
             if len(value) < len(pairs):
                 raise RecordError("a label occurs twice in the map", column)
-        labels, unknown = parse_labels(value, column, self._separator, self._limits)
-        if (numbers := self._columns.label_numbers) is not None:
-            labels, unknown = numbers.name_all(labels, column), numbers.name_all(unknown, column)
-        record.labels = labels
-        record.unknown = unknown
+        parsed = parse_labels(value, column, self._separator, self._limits)
+        numbers = self._columns.label_numbers
+        return parsed if numbers is None else numbers.name_all(parsed, column)
 
-    def _read_flags(self, row: Mapping[str, Any], record: Record) -> None:
+    def _parse_flags(self, row: Mapping[str, Any]) -> ParsedLabels:
         labels, unknown = [], []
         for name in self._columns.label_columns:
             value = row[name]
@@ -230,8 +230,7 @@ class _RowReader:
                 labels.append(name)
             elif flag is None:
                 unknown.append(name)
-        record.labels = labels
-        record.unknown = unknown
+        return ParsedLabels(labels, unknown)
 
     def _map_features(self, items: Any, column: str) -> dict[str, float]:
         features: dict[str, float] = {}

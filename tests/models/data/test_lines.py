@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import random
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -20,7 +20,7 @@ ENCODINGS = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 
 
 def converted(content: bytes) -> bytes:
-    return as_utf8(cast("io.BytesIO", io.BufferedReader(io.BytesIO(content)))).read()  # type: ignore[arg-type]
+    return as_utf8(cast("BinaryIO", io.BufferedReader(io.BytesIO(content)))).read()
 
 
 def documents(path: Path) -> list[str]:

@@ -125,13 +125,15 @@ def test_a_feature_that_counts_many_rows_gets_a_warning_whatever_its_name() -> N
 
 def test_the_finder_stops_when_nothing_is_left_to_watch() -> None:
     finder = RowNumberFinder(["id", "a"])
-    finder.add({"id": 7.0, "a": 5.0})
-    assert finder.is_watching
-    finder.add({"id": 7.0, "a": 6.0})
-    assert not finder.is_watching
+    watching = []
+    for value in (5.0, 6.0):
+        finder.add({"id": 7.0, "a": value})
+        watching.append(finder.is_watching)
+    assert watching == [True, False]
     finder = RowNumberFinder(["id"])
-    for j in range(20_000):
-        if finder.is_watching:
-            finder.add({"id": float(2 * j + 3)})
-    assert not finder.is_watching
+    n_rows = 0
+    while finder.is_watching:
+        finder.add({"id": 2.0 * n_rows + 3})
+        n_rows += 1
+    assert n_rows == 10_000
     assert len(finder.warnings()) == 1

@@ -168,8 +168,10 @@ def test_the_option_columns_is_rejected_if_the_file_has_the_header(tmp_path: Pat
 
 def test_a_bad_first_row_without_a_header_is_reported_in_its_line(tmp_path: Path) -> None:
     with pytest.raises(BadDataError) as caught:
-        read("a\nb,x\n", tmp_path, columns=["text", "labels"])
-    assert [record.line for record in caught.value.records] == [1]
+        read("a\nb\rc,x\n", tmp_path, columns=["text", "labels"])
+    assert [record.line for record in caught.value.records] == [1, 2]
+    with pytest.raises(BadDataError, match="line 1: invalid quotes"):
+        read("a\rb,x\n", tmp_path, columns=["text", "labels"])
 
 
 def test_numbers_with_a_decimal_comma_are_read(tmp_path: Path) -> None:
