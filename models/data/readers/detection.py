@@ -12,7 +12,7 @@ from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.lines import BOM, find_wide_encoding
 from models.data.readers.registry import FORMATS
 from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
-from models.data.readers.zip_members import choose_members, suffix_of
+from models.data.readers.zip_members import choose_members, split_of_name, suffix_of
 from models.errors import BadDataError
 
 _ARFF = re.compile(
@@ -68,6 +68,8 @@ def other_format_of(start: bytes, name: str) -> str | None:
 
 def _detect_in_zip(archive: ZipArchive, file: InputFile, limits: IngestLimits) -> str:
     reject_office_document(archive.names)
+    if _are_parts_of_a_mailbox(archive.names):
+        return "mbox"
     suffixes = {suffix_of(name) for name in archive.names}
     formats = [name for name, format_ in FORMATS.items() if not suffixes.isdisjoint(format_.suffixes)]
     if suffixes.isdisjoint(_MAIL_SUFFIXES):
@@ -77,6 +79,12 @@ def _detect_in_zip(archive: ZipArchive, file: InputFile, limits: IngestLimits) -
             )
         return formats[0] if formats else _detect_member(archive, file, limits)
     return "arff" if "arff" in formats else "eml_zip"
+
+
+def _are_parts_of_a_mailbox(names: Sequence[str]) -> bool:
+    """Return whether a zip contains mailboxes that are all named after their split, not after their label."""
+    splits = [split_of_name(name) for name in names if suffix_of(name) in FORMATS["mbox"].suffixes]
+    return None not in splits and len(set(splits)) > 1
 
 
 def _detect_member(archive: ZipArchive, file: InputFile, limits: IngestLimits) -> str:
