@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from models.data.examples import Split
 from models.data.readers.values import split_words as index_split_words
@@ -18,6 +18,26 @@ class FormatOptionsBase(BaseModel):
 
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 """The name of a column, an attribute or a header in the file."""
+
+
+def _check_split_words(words: dict[Split, list[str]]) -> dict[Split, list[str]]:
+    index_split_words(words)
+    return words
+
+
+_WORDS = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 1000}}
+SplitWords = Annotated[
+    dict[Split, list[Name]],
+    AfterValidator(_check_split_words),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": dict.fromkeys(get_args(Split), _WORDS),
+            "additionalProperties": False,
+        }
+    ),
+]
+"""Further words for each split; no word stands for two splits."""
 
 
 class EmailColumns(BaseModel):
@@ -70,14 +90,7 @@ class TableOptions(FormatOptionsBase):
     """The column of the id."""
     split: Name | None = None
     """The column with ``train``, ``validation`` or ``test``. An empty cell means none of them."""
-    split_words: dict[Split, list[Name]] | None = None
+    split_words: SplitWords | None = None
     """Further words for the splits in the column of the split, for example ``{"train": ["Lernen"]}``."""
     ignore: Annotated[list[Name], Field(min_length=1)] | None = None
     """Columns to omit, such as row numbers."""
-
-    @field_validator("split_words")
-    @classmethod
-    def _check_split_words(cls, words: dict[Split, list[str]] | None) -> dict[Split, list[str]] | None:
-        """Reject a word that stands for two splits."""
-        index_split_words(words or {})
-        return words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ from models.errors import BadDataError, BadRecord
 from models.mail.email import Email
 
 _BATCH_ROWS = 256
+_MAX_KNOWN = 20_000
 _MAX_GROUP_BYTES = 2**30
 _UNLIMITED_RATIO = 2**40  # a harmless column of equal values compresses by any ratio
 
@@ -126,6 +127,7 @@ class _RowReader:
         self._ignored = options.ignore or ()
         self._n_missing = 0
         self._n_missing_flags = 0
+        self._known: set[str] = set()
         types = {field.name: value_type(field.type) for field in schema}
         others = {name: type_ for name, type_ in types.items() if name not in self._ignored}
         self._raw = _find_document_column(options.raw_email, "raw_email", others, is_bytes)
@@ -163,8 +165,12 @@ class _RowReader:
             RecordError: a cell is invalid (names the column), or the document is too long.
         """
         columns, limits = self._columns, self._limits
+        labels: Sequence[str]
+        unknown: Sequence[str]
         if columns.labels is not None:
-            labels, unknown = self._parse_labels(row[columns.labels], columns.labels)
+            labels, unknown = row[columns.labels], ()
+            if not self._are_known(labels):
+                labels, unknown = self._parse_labels(labels, columns.labels)
         else:
             labels, unknown = self._parse_flags(row)
         record = Record(number, labels, unknown=unknown)
@@ -179,13 +185,11 @@ class _RowReader:
             record.features = self._map_features(row[self._map] or [], self._map)
             size = 16 * len(record.features)
         elif columns.text:
-            if len(columns.text) == 1:
-                record.text = _text(row, columns.text[0])
-            else:
-                record.text = join_texts(_text(row, name) for name in columns.text)
+            texts = [_text(row[name], name) for name in columns.text]
+            record.text = texts[0] if len(texts) == 1 else join_texts(texts)
             size = len(record.text)
         elif columns.email:
-            parts = {part: _text(row, name) for part, name in columns.email.items()}
+            parts = {part: _text(row[name], name) for part, name in columns.email.items()}
             record.email = build_email(parts)
             size = sum(map(len, parts.values()))
         else:
@@ -216,7 +220,18 @@ class _RowReader:
                 raise RecordError("a label occurs twice in the map", column)
         parsed = parse_labels(value, column, self._separator, self._limits)
         numbers = self._columns.label_numbers
-        return parsed if numbers is None else numbers.name_all(parsed, column)
+        if numbers is not None:
+            return numbers.name_all(parsed, column)
+        if parsed.labels is value and len(self._known) < _MAX_KNOWN:
+            self._known.update(parsed.labels)
+        return parsed
+
+    def _are_known(self, value: Any) -> bool:
+        """Return whether a value is a list of names that have been checked. Most lists are so."""
+        try:
+            return type(value) is list and self._known.issuperset(value)
+        except TypeError:  # a member is a list or an object
+            return False
 
     def _parse_flags(self, row: Mapping[str, Any]) -> ParsedLabels:
         labels, unknown = [], []
@@ -256,8 +271,9 @@ def _find_document_column(
     return name if name in types and has_type(types[name]) else None
 
 
-def _text(row: Mapping[str, Any], column: str) -> str:
-    value = row[column]
+def _text(value: object, column: str) -> str:
+    if type(value) is str:
+        return value
     if value is None:
         return ""
     if type(value) is bytes:
@@ -265,6 +281,4 @@ def _text(row: Mapping[str, Any], column: str) -> str:
             return value.decode()
         except UnicodeDecodeError as error:
             raise RecordError(f"byte 0x{value[error.start]:02x} is not valid UTF-8", column) from error
-    if type(value) is not str:
-        raise RecordError(f"must be a string, not {json_type(value)}", column)
-    return value
+    raise RecordError(f"must be a string, not {json_type(value)}", column)
