@@ -60,7 +60,7 @@ def _read_plain(
     reject_foreign_content(start, name)
     if format_.is_text:
         file = replace(file, stream=as_utf8(file.stream))
-        start = cast("io.BufferedReader", file.stream).peek(2**16)
+        start = file.peek_start()
     if format_.is_text and _has_only_carriage_returns(start):
         stream = io.BufferedReader(_LineFeedStream(file.stream), 2**18)
         file = replace(file, stream=cast("BinaryIO", stream))
