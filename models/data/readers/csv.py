@@ -21,6 +21,7 @@ from models.data.record import Items, RecordError
 from models.errors import BadDataError, BadRecord
 
 _DELIMITERS: tuple[str, ...] = (",", ";", "\t", "|")
+_QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR_LINE = re.compile(r'"?sep=([\t !#-~])"?\r?\n?', re.IGNORECASE)
 
 Delimiter = Literal[",", ";", "\t", "|"]
@@ -85,7 +86,7 @@ def _find_delimiter(first: str, columns: Sequence[str | None] | None) -> str:
         for delimiter in _DELIMITERS:
             if len(_cells(first, delimiter)) == len(columns):
                 return delimiter
-    return max(_DELIMITERS, key=first.count)
+    return max(_DELIMITERS, key=_QUOTED.sub("", first).count)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -43,22 +43,20 @@ class RowReader:
         self._decimal = decimal
         self._limits = limits
 
-        def indices(name: str | None) -> list[int]:
-            return [j for j, other in enumerate(names) if other == name]
-
-        def index(name: str | None) -> int | None:
-            return None if name is None else names.index(name)
-
-        self._id = index(columns.id)
-        self._split = index(columns.split)
-        self._texts = [j for name in columns.text for j in indices(name)]
-        self._email = {part: names.index(name) for part, name in columns.email.items()}
-        self._features = [(names.index(name), name) for name in columns.features]
-        self._labels = [] if columns.labels is None else indices(columns.labels)
-        self._label_columns = [(names.index(name), name) for name in columns.label_columns]
-        self._unnamed = indices("")
+        places: dict[str, list[int]] = {}
+        for j, name in enumerate(names):
+            places.setdefault(name, []).append(j)
+        self._id = None if columns.id is None else places[columns.id][0]
+        self._split = None if columns.split is None else places[columns.split][0]
+        self._texts = [j for name in columns.text for j in places[name]]
+        self._email = {part: places[name][0] for part, name in columns.email.items()}
+        self._features = [(places[name][0], name) for name in columns.features]
+        self._labels = [] if columns.labels is None else places[columns.labels]
+        self._label_columns = [(places[name][0], name) for name in columns.label_columns]
+        self._unnamed = places.get("", [])
         self._unnamed_with_content: set[int] = set()
         self._row_numbers = RowNumberFinder([] if options.features else columns.features)
+        self._may_be_other = not options.features
         self._n_empty_features = 0
         self._n_empty_flags = 0
 
@@ -147,4 +145,10 @@ class RowReader:
         if not cell or cell.isspace():
             self._n_empty_features += 1
             return 0.0
-        return parse_number(cell, column, self._decimal)
+        try:
+            return parse_number(cell, column, self._decimal)
+        except RecordError as error:
+            if self._may_be_other and not any(map(str.isdigit, cell)):
+                remedy = "if the column is not a feature, list it in the option ignore"
+                raise RecordError(f"{error.reason}; {remedy}", column) from error
+            raise

@@ -57,6 +57,8 @@ def other_format_of(start: bytes, name: str) -> str | None:
     Returns:
         None if the content does not look like another format.
     """
+    if b"\0" in start:  # not a text; formats of other files are recognized before they are read
+        return None
     try:
         other = _detect_text(start.removeprefix(BOM))
     except BadDataError:

@@ -152,7 +152,8 @@ class _RowReader:
         self._columns = columns
         self._labels_are_map = columns.labels is not None and pa.types.is_map(types[columns.labels])
         self._row_numbers = RowNumberFinder([] if options.features else columns.features)
-        self.needed = [name for name in schema.names if name not in columns.unused]
+        unused = set(columns.unused)
+        self.needed = [name for name in schema.names if name not in unused]
 
     def declarations(self) -> Declarations:
         """Return what the names of the columns declare."""

@@ -224,7 +224,10 @@ def test_words_for_splits_can_be_added(tmp_path: Path) -> None:
 
 
 BAD_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
-    "nan": ({"a": [1.0, float("nan")], "labels": ["x", "x"]}, "line 2, a: a feature must be a finite number"),
+    "nan": (
+        {"a": [1.0, float("nan")], "labels": ["x", "x"]},
+        r"line 2, a: a feature must be a finite number that fits in 64 bits$",
+    ),
     "infinity": ({"a": [1.0, float("inf")], "labels": ["x", "x"]}, "line 2, a: a feature must be a finite"),
     "labels booleans": ({"text": ["a"], "labels": [True]}, "list of strings, not a boolean"),
     "labels fractions": ({"text": ["a"], "labels": [[0.5]]}, "line 1, labels: a label must be a string"),

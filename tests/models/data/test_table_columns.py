@@ -89,6 +89,19 @@ def test_ignored_columns_are_not_features_and_may_be_repeated(tmp_path: Path) ->
         read("f,when,labels\n1,May,x\n", tmp_path, ignore=["f"], features=["f"])
 
 
+def test_the_error_for_a_column_of_words_states_how_to_ignore_it(tmp_path: Path) -> None:
+    content = "f,colour,labels\n1,red,x\n"
+    with pytest.raises(BadDataError, match=r"'red' is not .*; if the column is not a feature, .* ignore"):
+        read(content, tmp_path)
+    with pytest.raises(BadDataError, match=r"'red' is not a finite number such as -1\.5 or 2e-3$"):
+        read(content, tmp_path, features=["f", "colour"])
+
+
+def test_delimiters_in_quotes_do_not_count(tmp_path: Path) -> None:
+    _, examples = read('"a, ""b"", c";labels\n"x, y";l\n', tmp_path, text='a, "b", c')
+    assert texts(examples) == ["x, y"]
+
+
 def test_a_column_label_is_used_if_there_is_no_column_labels(tmp_path: Path) -> None:
     report, _ = read("text,label\na,x\n", tmp_path)
     assert report.label_counts == {"x": 1}
