@@ -238,14 +238,16 @@ class _RowReader:
         labels, unknown = [], []
         for name in self._columns.label_columns:
             value = row[name]
-            if value is None or value != value:  # noqa: PLR0124 - NaN differs from itself
-                self._n_missing_flags += 1
+            if value == 0:
                 continue
-            flag = value if type(value) is bool else parse_flag(str(value), name)
-            if flag:
+            if value == 1:
                 labels.append(name)
-            elif flag is None:
+            elif value is None or value != value:  # noqa: PLR0124 - NaN differs from itself
+                self._n_missing_flags += 1
+            elif (flag := parse_flag(str(value), name)) is None:
                 unknown.append(name)
+            elif flag:
+                labels.append(name)
         return ParsedLabels(labels, unknown)
 
     def _map_features(self, items: Any, column: str) -> dict[str, float]:
