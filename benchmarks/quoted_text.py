@@ -13,7 +13,6 @@ Learners: ``mp_boost`` has the features of the example in docs/mail.md, with bin
 TF-IDF of unit length. The treatments:
 
 - full, half: each quoted term counts 1, or 0.5. With binary weights, both mean that a quoted term is present.
-- value: like half, but the binary value of a term that is only quoted is 0.5.
 - none: quoted text is left out.
 - short N: quoted text counts half, and is left out if the new text has at least N words.
 - apart: a quoted term is another feature than the same term of the new text.
@@ -29,7 +28,7 @@ import argparse
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,10 @@ from typing import Any
 import numpy as np
 
 from models import catalog
-from models.arrays import Matrix, with_data
 from models.data.examples import Examples
-from models.features import TextFeatures
 from models.mail.quoting import split_quoted_text
 from models.pipeline import Pipeline
-from models.text import AnalyzerParameters, TextDocument
+from models.text import AnalyzerParameters
 from models.text.analyzer import WordAnalysis
 from models.text.tokens import words
 
@@ -60,10 +57,6 @@ LEARNERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "svm": (
         {"kind": "text", "weighting": "tfidf", "scaling": "unit", "analyzer": ANALYZER},
-        {"algorithm": "svm"},
-    ),
-    "svm, binary": (
-        {"kind": "text", "weighting": "binary", "scaling": "unit", "analyzer": ANALYZER},
         {"algorithm": "svm"},
     ),
 }
@@ -119,7 +112,6 @@ def apart(limit: int) -> Callable[[Message], Parts]:
 TREATMENTS: dict[str, Callable[[Message], Parts]] = {
     "full": weighted(1.0),
     "half": weighted(0.5),
-    "value": weighted(0.5),
     "none": weighted(0.0),
     "short 5": weighted(0.5, 5),
     "short 20": weighted(0.5, 20),
@@ -127,21 +119,6 @@ TREATMENTS: dict[str, Callable[[Message], Parts]] = {
     "apart 5": apart(5),
     "apart 20": apart(20),
 }
-
-
-class HalfValues(TextFeatures):
-    """Features whose binary values are 0.5 for terms that are only quoted."""
-
-    def fit_transform(self, batches: Iterable[Sequence[TextDocument]], *targets: Any) -> Matrix:
-        """Fit, and return the values."""
-        documents = [document for batch in batches for document in batch]
-        super().fit_transform([documents], *targets)
-        return self.transform(documents)
-
-    def transform(self, documents: Sequence[TextDocument]) -> Matrix:
-        """Return the values."""
-        counts = self._vocabulary.count(documents)[:, : len(self.names_)]
-        return self._scaled(with_data(counts, np.minimum(counts.data, 1.0)))
 
 
 def read(corpus: str) -> list[Message]:
@@ -185,9 +162,14 @@ def measure(messages: list[Message], treatment: str, learner: str, seed: int) ->
         catalog.FEATURES_PARAMETERS.validate_python(features),
         catalog.LEARNER_PARAMETERS.validate_python(parameters),
     )
-    if treatment == "value" and features["weighting"] == "binary":
-        pipeline.features = HalfValues(catalog.FEATURES_PARAMETERS.validate_python(features))  # type: ignore[arg-type]
-    treat = TREATMENTS[treatment]
+
+    def treat(message: Message) -> Parts:
+        document = TREATMENTS[treatment](message)
+        if features["weighting"] != "binary":
+            return document
+        # Weights below 1 would separate the terms, which is what the treatment "apart" compares.
+        return Parts(tuple((text, float(weight > 0)) for text, weight in document.parts))
+
     parts = [
         Examples("text", [treat(m) for m in part], [m.labels for m in part])  # type: ignore[arg-type]
         for part in (training, test)

@@ -48,7 +48,9 @@ class TextFeaturesParameters(BaseModel):
 
     weighting: Weighting = "tfidf"
     """Weight of a term in a document: 1 (`binary`), the number of its occurrences (`tf`), occurrences times
-    ln(g/df) (`tfidf`), or TF-IDF with pivoted length normalization (`pivoted`)."""
+    ln(g/df) (`tfidf`), or TF-IDF with pivoted length normalization (`pivoted`). Occurrences in quoted text of
+    an e-mail count half; with `binary`, the terms of quoted text are terms of their own, which begin with
+    `>`."""
 
     scaling: Literal["none", "unit"] = "none"
     """`unit` divides the weights of each document by their Euclidean length, after selection."""
@@ -86,6 +88,9 @@ class TextFeatures:
 
     def __init__(self, parameters: TextFeaturesParameters) -> None:
         self.parameters = parameters
+        # A binary weight cannot express that a term is less relevant. As terms of their own, quoted terms get
+        # weights from the learner.
+        self._marks_quoted = parameters.weighting == "binary"
 
     def fit_transform(
         self, batches: Iterable[Sequence[TextDocument]], Y: Labels, unknown: Labels | None = None
@@ -190,11 +195,11 @@ class TextFeatures:
         self.names_ = names
         self._idf = idf
         self._mean_distinct = mean_distinct
-        self._vocabulary = Vocabulary(self.parameters.analyzer, names)
+        self._vocabulary = Vocabulary(self.parameters.analyzer, names, mark_quoted=self._marks_quoted)
 
     def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
         """Return all terms in code point order, and their (g, terms) counts."""
-        analyzer = Analyzer(self.parameters.analyzer)
+        analyzer = Analyzer(self.parameters.analyzer, mark_quoted=self._marks_quoted)
         parts = [analyzer.count(small) for batch in batches for small in _batches(batch)]
         terms = analyzer.terms
         counts = stack_rows(parts, len(terms))

@@ -14,6 +14,9 @@ MAIL_VERSION: Final = 2
 QUOTED_WEIGHT: Final = 0.5
 """Weight of quoted text, which is less relevant to the topic of a message than new text."""
 
+MIN_NEW_CHARS: Final = 20
+"""Characters of new text. With fewer, as in a forward with "FYI", quoted text counts like new text."""
+
 
 @dataclass(frozen=True)
 class MailDocument:
@@ -54,15 +57,25 @@ class MailDocument:
             f"{self.subject}\n{self.new_text}\n{self.quoted_text}"
         )
 
+    @property
+    def quoted_weight(self) -> float:
+        """Weight of the quoted text."""
+        return QUOTED_WEIGHT if len(self.new_text) >= MIN_NEW_CHARS else 1.0
+
     def learning_parts(self) -> list[tuple[str, float]]:
         """Return the texts that a learner uses, each with the weight of its words.
 
         The names of attachments ("invoice-2291.pdf") are included. Addresses and domains are not: a learner
         would route by who wrote earlier messages instead of by the topic.
 
-        >>> MailDocument(subject="Invoice", quoted_text="Hello").learning_parts()
-        [('Invoice', 1.0), ('Hello', 0.5)]
+        >>> MailDocument(new_text="It is wrong, please help.", quoted_text="Hello").learning_parts()
+        [('It is wrong, please help.', 1.0), ('Hello', 0.5)]
         """
         names = " ".join(name for name, _ in self.attachments)
-        parts = [(self.subject, 1.0), (self.new_text, 1.0), (names, 1.0), (self.quoted_text, QUOTED_WEIGHT)]
+        parts = [
+            (self.subject, 1.0),
+            (self.new_text, 1.0),
+            (names, 1.0),
+            (self.quoted_text, self.quoted_weight),
+        ]
         return [(text, weight) for text, weight in parts if text]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.mail.document import QUOTED_WEIGHT, MailDocument
+from models.mail.document import MailDocument
 
 _MAX_CHARS = 4000
 
@@ -38,7 +38,7 @@ def describe(document: MailDocument) -> str:
     lines = [f"{name:<14}{value or '-'}" for name, value in fields if value or name in always]
     for title, text, weight in (
         ("new text", document.new_text, 1.0),
-        ("quoted text", document.quoted_text, QUOTED_WEIGHT),
+        ("quoted text", document.quoted_text, document.quoted_weight),
     ):
         if text:
             shown = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]} … ({len(text)} characters)"

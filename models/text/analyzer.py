@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Ints, Matrix
 from models.text.counting import count_terms, padded_ngrams
-from models.text.documents import TextDocument
+from models.text.documents import QUOTE_MARK, TextDocument
 from models.text.languages import stemmer, stop_list
 from models.text.parameters import AnalyzerParameters
 from models.text.unsegmented import begins_unsegmented
@@ -64,13 +64,15 @@ class Analyzer:
 
     Args:
         parameters: how a text is split into terms.
+        mark_quoted: whether the terms of fields with a weight below 1 begin with ``QUOTE_MARK``.
     """
 
-    def __init__(self, parameters: AnalyzerParameters) -> None:
+    def __init__(self, parameters: AnalyzerParameters, *, mark_quoted: bool = False) -> None:
         self.parameters = parameters
+        self.mark_quoted = mark_quoted
         self._strings: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._words: dict[str | None, tuple[WordAnalysis, dict[str, int]]] = {}
+        self._words: dict[tuple[str | None, bool], tuple[WordAnalysis, dict[str, int]]] = {}
         self._pairs: dict[int, int] = {}
         self._character_ngrams: dict[int, list[int]] = {}
 
@@ -97,12 +99,13 @@ class Analyzer:
         """Number of strings so far."""
         return len(self._strings)
 
-    def words(self, distinct: Sequence[str], language: str | None) -> NDArray[np.int32]:
+    def words(self, distinct: Sequence[str], language: str | None, *, marked: bool) -> NDArray[np.int32]:
         """Return the number of each word after analysis, or -1 if the word is dropped."""
-        if language not in self._words:
+        key = (language, marked)
+        if key not in self._words:
             analysis = WordAnalysis(self.parameters, language)
-            self._words[language] = (analysis, self._numbers if analysis.changes_nothing else {})
-        analysis, known = self._words[language]
+            self._words[key] = (analysis, self._numbers if analysis.changes_nothing and not marked else {})
+        analysis, known = self._words[key]
         missing = [word for word in distinct if word not in known]
         if known is self._numbers:
             known.update(zip(missing, range(len(known), len(known) + len(missing)), strict=True))
@@ -110,7 +113,7 @@ class Analyzer:
         else:
             for word in missing:
                 term = analysis(word)
-                known[word] = -1 if term is None else self._number(term)
+                known[word] = -1 if term is None else self._number(QUOTE_MARK + term if marked else term)
         return np.array([*map(known.__getitem__, distinct)], dtype=np.int32)
 
     def lengths(self, words: Sequence[int]) -> Ints:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from models.mail.language import detect_language
+
+QUOTE_MARK: Final = ">"
+"""Begins the terms of fields with a weight below 1, if these are terms of their own. No word contains it."""
 
 
 class FieldedDocument(Protocol):

@@ -14,8 +14,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from models.arrays import Labels, Matrix
+from models.boosting.mp_boost import MPBoostParameters
+from models.data.examples import Examples
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features import TextFeatures, TextFeaturesParameters
+from models.mail import Email, MailDocument, read_email
+from models.pipeline import Pipeline
 from models.serialization.strings import pack_strings, unpack_strings
 
 ENGLISH = {"drop_numbers": True, "stop_words": "english", "stemmer": "porter"}
@@ -186,3 +190,35 @@ def test_several_threads_give_the_same_result() -> None:
                     assert_same(result, alone)
     finally:
         sys.setswitchinterval(before)
+
+
+def test_quoted_terms_are_features_of_their_own_with_binary_weights() -> None:
+    new = MailDocument(new_text="the parcel is late, where is it", quoted_text="the invoice shows a payment")
+    other = MailDocument(new_text="the invoice shows a payment twice")
+    binary = features(weighting="binary")
+    X = binary.fit_transform([[new, other]], labels(2)).toarray()
+    values = dict(zip(binary.names_, X.T.tolist(), strict=True))
+    assert values["invoice"] == [0.0, 1.0]
+    assert values[">invoice"] == [1.0, 0.0]
+    assert_same(csr_array(X), binary.transform([new, other]))
+    for document, row in zip((new, other), X, strict=True):
+        vector = binary.vector(document)
+        assert vector is not None
+        assert vector.indices.tolist() == row.nonzero()[0].tolist()
+    counts = features(weighting="tf")
+    X = counts.fit_transform([[new, other]], labels(2)).toarray()
+    assert X[:, counts.names_.index("invoice")].tolist() == [0.5, 1.0]
+    assert not any(name.startswith(">") for name in counts.names_)
+
+
+def test_quoted_text_about_another_topic_does_not_decide() -> None:
+    texts = {"billing": "the invoice shows the payment twice", "shipping": "my parcel is late and lost"}
+    mails = [Email(text=f"{text} {n}") for n in range(6) for text in texts.values()]
+    pipeline = Pipeline.from_parameters(
+        TextFeaturesParameters(kind="text", weighting="binary"),
+        MPBoostParameters(algorithm="mp_boost", rounds=10),
+    ).fit(Examples("email", mails, [(label,) for _ in range(6) for label in texts]))
+    reply = f"{texts['shipping']}\n\nOn Mon, 5 Aug 2024, Help wrote:\n> {texts['billing']}"
+    quoted, alone = pipeline.scores([read_email(Email(text=text)) for text in (reply, texts["shipping"])])
+    assert quoted.tolist() == alone.tolist()
+    assert quoted[pipeline.labels_.index("shipping")] > quoted[pipeline.labels_.index("billing")]

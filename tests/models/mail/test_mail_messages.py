@@ -205,8 +205,13 @@ def test_learning_parts_contain_no_addresses() -> None:
     mail = MailDocument(
         subject="S",
         sender_domain="d.example",
-        new_text="n",
+        new_text="n" * 20,
         quoted_text="q",
         attachments=(("a b.pdf", "x/y"),),
     )
-    assert mail.learning_parts() == [("S", 1.0), ("n", 1.0), ("a b.pdf", 1.0), ("q", 0.5)]
+    assert mail.learning_parts() == [("S", 1.0), ("n" * 20, 1.0), ("a b.pdf", 1.0), ("q", 0.5)]
+
+
+def test_quoted_text_of_a_forward_with_hardly_any_new_text_counts_like_new_text() -> None:
+    mail = MailDocument(subject="Fwd: Invoice", new_text="FYI", quoted_text="The invoice is wrong.")
+    assert mail.learning_parts()[-1] == ("The invoice is wrong.", 1.0)

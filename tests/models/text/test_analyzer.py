@@ -190,8 +190,48 @@ def test_ngrams_do_not_cross_fields_or_documents() -> None:
 
 
 def test_quoted_text_of_a_mail_has_a_smaller_weight() -> None:
-    mail = MailDocument(subject="invoice", new_text="invoice wrong", quoted_text="wrong")
-    assert counted(AnalyzerParameters(), [mail]) == [{"invoice": 2.0, "wrong": 1.5}]
+    mail = MailDocument(subject="invoice", new_text="invoice wrong wrong wrong", quoted_text="wrong")
+    assert counted(AnalyzerParameters(), [mail]) == [{"invoice": 2.0, "wrong": 3.5}]
+
+
+MARKED_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"stemmer": "porter", "stop_words": "english"},
+    {"ngrams": (1, 2)},
+    {"unit": "character", "ngrams": (2, 3)},
+]
+
+
+@pytest.mark.parametrize("options", MARKED_OPTIONS)
+def test_terms_of_quoted_text_can_be_terms_of_their_own(options: dict[str, Any]) -> None:
+    parameters = AnalyzerParameters(**options)
+    documents: list[TextDocument] = [
+        Fields((("the invoices wrong", 1.0), ("the invoices wrong invoices", 0.5), ("häuser", 0.5))),
+        Fields((("wrong", 0.5),)),
+        "wrong invoices",
+    ]
+    separate = [
+        Fields(((text, 1.0),)) for text in ("the invoices wrong", "the invoices wrong invoices", "häuser")
+    ]
+    new, quoted, other = counted(parameters, list(separate))
+    analyzer = Analyzer(parameters, mark_quoted=True)
+    matrix = analyzer.count(documents).toarray()
+    terms = analyzer.terms
+    found = {term: x for term, x in zip(terms, matrix[0].tolist(), strict=True) if x}
+
+    def mark(term: str) -> str:
+        between = " " if parameters.unit == "word" else ""
+        return between.join(f">{part}" for part in term.split(between)) if between else f">{term}"
+
+    assert found == new | {mark(term): count / 2 for term, count in (quoted | other).items()}
+    vocabulary = Vocabulary(parameters, terms, mark_quoted=True)
+    for document, row in zip(documents, matrix.tolist(), strict=True):
+        assert vocabulary.count([document]).toarray()[0, : len(terms)].tolist() == row
+        for unknown in (False, True):
+            one = vocabulary.count_one(document, unknown=unknown)
+            assert one is not None
+            counts = dict(zip(one.terms.tolist(), one.counts.tolist(), strict=True))
+            assert counts == {number: count for number, count in enumerate(row) if count}
 
 
 def test_each_document_is_analyzed_in_its_language() -> None:
@@ -324,7 +364,7 @@ def test_a_stemmer_runs_while_another_thread_stems() -> None:
             other.join(300)
             return super().__hash__()
 
-    vocabulary.analyzed([Word("rechnungen")], None)
+    vocabulary.analyzed([Word("rechnungen")], None, marked=False)
     assert counts
     assert counts[0] == [[1.0]]
 
