@@ -82,8 +82,8 @@ class Term(ResponseModel):
     """A term of a document and its contribution to the score of a label."""
 
     term: str
-    """The term as the analyzer returns it, for example stemmed. With binary weights, a term of quoted text begins
-    with `>`."""
+    """The term as the analyzer returns it, for example stemmed. With binary weights, a term of quoted text
+    begins with `>`."""
     weight: float
     """Contribution to the score. It is negative if the term is evidence against the label."""
 
