@@ -31,6 +31,8 @@ _HEADER_SEARCH_FACTOR = 32
 """How many times the limit of header bytes is searched for long fields."""
 _CHUNK_BYTES = 2**16
 _EMLX_COUNT = re.compile(rb"([0-9]{1,12})[ \t]*\r?\n")
+_LINE_END_BYTES = 4096
+"""Bytes in which a program that converts line ends twice shows itself."""
 _REPEATED_CR = re.compile(rb"(?<!\r)\r{2,}+\n")
 """A line end that was converted to ``\r\n`` twice or more often."""
 
@@ -310,7 +312,7 @@ def remove_emlx_frame(raw: bytes) -> bytes:
 def normalize_newlines(raw: bytes) -> bytes:
     r"""Return a message with ``\n`` line ends, without a byte order mark or blank lines at the start."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
-    if b"\r\r\n" in raw:
+    if raw.find(b"\r\r\n", 0, _LINE_END_BYTES) >= 0:
         raw = _REPEATED_CR.sub(b"\n", raw)
     if b"\r" in raw:
         # Splitting is twice as fast as replacing. Chunks bound the memory for the lines.
