@@ -24,6 +24,11 @@ _NAMES: Final = (
 )  # fmt: skip
 """Parts of the names of such senders, in lower case."""
 
+_HINTS: Final = (
+    "daemon", "master", "deliver", "exchange", "system", "zustell", "entrega", "consegna", "bezorg", "remise"
+)  # fmt: skip
+"""What each pattern and name without other letters than those of ASCII contains."""
+
 
 def is_mail_system(sender: str) -> bool:
     """Return whether the field From, decoded, names a mail server.
@@ -32,6 +37,8 @@ def is_mail_system(sender: str) -> bool:
     (True, False)
     """
     sender = sender.casefold()
+    if sender.isascii() and not any(map(sender.__contains__, _HINTS)):  # most senders
+        return False
     if _MAILBOX.search(sender):
         return True
     name = sender.partition("<")[0].strip(' "')

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.mail import Email, MailDocument, read_email, read_message
+from models.mail.mail_systems import _NAMES
 
 MESSAGES = Path(__file__).parent / "messages"
 
@@ -106,6 +107,7 @@ def test_messages_from_people_are_not_flagged(field: str) -> None:
         "postmaster@example.org",
         '"Mail Delivery Subsystem" <noreply@example.org>',
         "Mail Delivery <bounce@example.org>",
+        *(f"{name} <x@example.org>" for name in _NAMES if name.isascii()),
         "=?utf-8?q?Syst=C3=A8me_de_distribution?= <x@example.org>",
         "MicrosoftExchange329e71ec88ae4615bbc36ab6ce41109e@example.org",
     ],
