@@ -77,6 +77,9 @@ _SAMPLE_HIGH_BYTES: Final = 300
 _CONTEXT_CHARS: Final = 1000
 _MIN_SCORE: Final = 0.2
 """Average score of a byte outside ASCII, of at most 1, below which the result is no better than a guess."""
+_CONTROLS: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\x1b"))
+_MAX_CONTROL_RATE: Final = 20
+"""Content with more than one control character in this many bytes is not text."""
 _MIN_FOREIGN_BYTES: Final = 32
 _CERTAIN_SCORE: Final = 0.7
 _CERTAIN_BYTES: Final = 60
@@ -118,6 +121,8 @@ def detect_codec(content: bytes, context: str = "") -> str:
     ('cp1252', 'iso8859_2')
     """
     sample = _sample(content)
+    if (len(sample) - len(sample.translate(None, _CONTROLS))) * _MAX_CONTROL_RATE > len(sample):
+        return "cp1252"  # not text
     n_high = len(_NOT_ASCII.findall(sample))
     n_ascii = len(_ASCII_LETTER.findall(sample))
     candidates = [_best_east_asian(sample)]
@@ -132,7 +137,7 @@ def detect_codec(content: bytes, context: str = "") -> str:
         return codec
     if n_high < _MIN_FOREIGN_BYTES:
         return "cp1252"
-    best = charset_normalizer.from_bytes(content[: 8 * _SAMPLE_BYTES]).best()
+    best = charset_normalizer.from_bytes(content[: 2 * _SAMPLE_BYTES]).best()
     return best.encoding if best is not None else "cp1252"
 
 
