@@ -16,7 +16,7 @@ def extract_inline_files(text: str) -> tuple[str, list[str]]:
     >>> extract_inline_files("Photo:\nbegin 644 a.jpg\n#0V%T\n`\nend\nBye")
     ('Photo:\nBye', ['a.jpg'])
     """
-    if "begin" not in text:
+    if "\nbegin" not in text and not text.startswith("begin"):
         return text, []
     names: list[str] = []
     kept: list[str] = []
