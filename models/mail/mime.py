@@ -31,7 +31,7 @@ _HEADER_SEARCH_FACTOR = 32
 """How many times the limit of header bytes is searched for long fields."""
 _CHUNK_BYTES = 2**16
 _EMLX_COUNT = re.compile(rb"([0-9]{1,12})[ \t]*\r?\n")
-_LINE_END_BYTES = 4096
+_LINE_END_BYTES = 512
 """Bytes in which a program that converts line ends twice shows itself."""
 _REPEATED_CR = re.compile(rb"(?<!\r)\r{2,}+\n")
 """A line end that was converted to ``\r\n`` twice or more often."""

@@ -35,9 +35,11 @@ def decode_transfer_encoding(body: bytes, encoding: str, diagnostics: Diagnostic
     if encoding == "base64":
         return _decode_base64_body(body, diagnostics)
     if encoding == "quotedprintable":
-        if b"= " in body or b"=\t" in body:
-            body = _SOFT_BREAK.sub(b"=", body)  # RFC 2045, section 6.7: white space at line ends is deleted
-        return binascii.a2b_qp(body), False
+        content = binascii.a2b_qp(body)
+        if b"=" in content and _SOFT_BREAK.search(body):
+            # RFC 2045, section 6.7: white space at line ends is deleted.
+            content = binascii.a2b_qp(_SOFT_BREAK.sub(b"=", body))
+        return content, False
     if encoding and not encoding.startswith(("7bit", "8bit", "binary")):
         diagnostics.add_defect(f"unknown transfer encoding {encoding[:40]!r}")
     return body, False
