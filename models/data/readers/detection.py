@@ -10,6 +10,7 @@ from models.data.readers.containers import reject_foreign_content, reject_office
 from models.data.readers.fasttext import LABEL_PREFIX
 from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.lines import BOM, find_wide_encoding
+from models.data.readers.mail_folders import is_mail_store
 from models.data.readers.registry import FORMATS
 from models.data.readers.zip_archive import ZipArchive, is_zip, open_zip_archive
 from models.data.readers.zip_members import choose_members, split_of_name, suffix_of
@@ -25,7 +26,6 @@ _SVMLIGHT = re.compile(
 _EXTREME_CLASSIFICATION_HEAD = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
 _FASTTEXT = re.compile(rb"^" + LABEL_PREFIX.encode() + rb"[^\s,;|]+(?:[ \t]|\r?$)", re.MULTILINE)
 _CSV_DELIMITERS = (b",", b";", b"\t", b"|")
-_MAIL_SUFFIXES = (".eml",)
 
 
 def detect_format(file: InputFile, limits: IngestLimits) -> str:
@@ -74,7 +74,7 @@ def _detect_in_zip(archive: ZipArchive, file: InputFile, limits: IngestLimits) -
         return "mbox"
     suffixes = {suffix_of(name) for name in archive.names}
     formats = [name for name, format_ in FORMATS.items() if not suffixes.isdisjoint(format_.suffixes)]
-    if suffixes.isdisjoint(_MAIL_SUFFIXES):
+    if not is_mail_store(archive.names):
         if len(formats) > 1:
             raise BadDataError(
                 f"the file is a zip archive with files of several formats: {', '.join(formats)}; set format"
