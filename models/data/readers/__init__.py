@@ -11,6 +11,7 @@ Shared by the formats:
 - ``values``: ids, splits and labels. ``label_cells`` and ``label_syntax``: labels in one cell.
 - ``mailbox_file``: messages of an mbox file. ``mail_store``: a store of mail, with ``mail_copies`` of one
   message. ``mail_labels``: labels in header fields.
+- ``mail_folders``: what each file in a folder of mail is. ``zip_names``: names of the members of a zip.
 - ``options``: base classes of the options of a format.
 - ``zip_members``: which members of a zip are data. ``containers``: files that no reader can use.
 - ``arff_syntax``, ``arff_labels`` and ``mulan_xml``: the parts of an ARFF data set.

@@ -238,7 +238,13 @@ def test_folders_are_labels(tmp_path: Path) -> None:
         b"three": ("billing/Ärger, 🚀",),
         b"four": (),
     }
-    assert report.warnings[:1] == ["files in the zip that do not end in .eml: 1; they were skipped"]
+    assert report.warnings[:1] == [
+        (
+            "files in the zip that were not read: 3; files of the operating system: 1; files that are not "
+            "messages: 1, such as 'notes.txt'; hidden files or files in hidden folders: 1, such as "
+            "'sales/.hidden.eml'"
+        )
+    ]
     assert report.label_tree == {}
 
 
@@ -270,8 +276,12 @@ def test_an_outer_folder_can_be_removed_with_root(tmp_path: Path) -> None:
 
 
 def test_unusable_zips_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(BadDataError, match=r"contains no \.eml file"):
+    with pytest.raises(
+        BadDataError, match=r"contains no messages; it contains empty files: 1, such as 'a\.txt'"
+    ):
         read(make_zip(("a.txt", b"")), "eml_zip", tmp_path)
+    with pytest.raises(BadDataError, match="in the folder 'b'; check the option root"):
+        read(make_zip(("a/1.eml", b"")), "eml_zip", tmp_path, root="b")
     with pytest.raises(BadDataError, match="the zip is truncated"):
         read(b"PK\x03\x04", "eml_zip", tmp_path)
     content = make_zip(("a/1.eml", b"x"), ("a/2.eml", b"y" * 2000), ("a\x01b/3.eml", b"z"))
