@@ -165,7 +165,7 @@ def test_mh_folders_and_files_without_a_known_suffix(tmp_path: Path) -> None:
         "4": ("spam",),
     }
     assert "files that are not messages: 2, such as 'spam/readme.txt'" in report.warnings[0]
-    assert [email.raw[:5] for email in examples.documents] == [b"From:"] * 4  # type: ignore[union-attr]
+    assert [email.raw[:5] for email in examples.documents] == [b"From:"] * 4  # type: ignore[union-attr,index]
 
 
 def test_thunderbird_mailboxes(tmp_path: Path) -> None:
