@@ -449,9 +449,20 @@ def _jsonl() -> list[bytes]:
         [{"email": {"subject": "s", "from": "a@b.example", "text": "hello", "html": "<p>hello"}}],
         [{"raw_email": "U3ViamVjdDogaGkKCmhlbGxv"}, {"raw_email": ""}],
     ]
+    choices = {"value": {"choices": ["x", "y"]}, "from_name": "topic", "type": "choices"}
+    exports: list[Any] = [
+        [{"text": "an invoice", "label": ["x"]}, {"text": None, "cats": {"x": 1, "y": None}, "meta": {}}],
+        [{"id": 5, "data": {"text": "a"}, "annotations": [{"result": [choices]}, {"result": []}]}],
+        [["an invoice", {"cats": {"x": 1.0}}], {"paragraphs": [{"raw": "a", "cats": []}]}],
+        [{"text": "a", "accept": ["x"], "answer": "accept"}, {"text": "b", "accept": [], "answer": "ignore"}],
+    ]
     return [
-        "".join(json.dumps({**example, "labels": ["x", "y, z"]}) + "\n" for example in kind).encode()
-        for kind in kinds
+        *(
+            "".join(json.dumps({**e, "labels": ["x", "y, z"]}) + "\n" for e in kind).encode()
+            for kind in kinds
+        ),
+        *(json.dumps(export, indent=indent).encode() for export in exports for indent in (None, 1)),
+        json.dumps(exports[1][0], indent=2).encode(),
     ]
 
 
