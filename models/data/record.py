@@ -126,21 +126,6 @@ def check_number(value: object, what: str, field: str) -> float:
     return number
 
 
-def check_split(value: object, field: str) -> Split:
-    """Return the split if it is ``"train"``, ``"validation"`` or ``"test"``.
-
-    Raises:
-        RecordError: the value is anything else.
-    """
-    if value == "train":
-        return "train"
-    if value == "test":
-        return "test"
-    if value == "validation":
-        return "validation"
-    raise RecordError(f'the split must be "train", "validation" or "test", not {quoted(value)}', field)
-
-
 def json_type(value: object) -> str:
     """Return the JSON type of a value with its article, for error texts.
 
