@@ -568,12 +568,33 @@ def _mime() -> list[bytes]:
 
 def _mbox() -> list[bytes]:
     separator = b"From me Thu Jan 01 00:00:00 1970\nX-Gmail-Labels: a,b\n"
-    return [separator + b"\nbody\n\n" + separator + message + b"\n" for message in _mime()[:4]]
+    copy = b"From - \nX-Mozilla-Status: 0001\nMessage-ID: <1@b.example>\n\n>From now on\n"
+    return [
+        *(separator + b"\nbody\n\n" + separator + message + b"\n" for message in _mime()[:4]),
+        separator + b"Message-ID: <1@b.example>\n\nFrom now on\n\n" + copy + copy,
+    ]
 
 
 def _eml_zip() -> list[bytes]:
     messages = _mime()
-    return [_zip({f"top/a{i}/{i}.eml": message for i, message in enumerate(messages[:3])})]
+    with_id = b"Message-ID: <1@b.example>\nSubject: s\n\nbody\n"
+    mailbox = b"From me Thu Jan 01 00:00:00 1970\nX-Gmail-Labels: a\n" + with_id
+    layouts = {
+        "a/cur/1.host:2,S": with_id,
+        ".B.C/new/2": messages[0],
+        "d/1": with_id,
+        "Inbox": mailbox,
+        "Inbox.msf": b"x",
+        "Inbox.sbd/e": mailbox + b"\n" + mailbox,
+        "f.mbox/Messages/1.emlx": b"%d\n" % len(with_id) + with_id + b"<?xml version='1.0'?>",
+        "g\\1.eml": with_id,
+        "h/1.msg": with_id,
+    }
+    return [
+        _zip({f"top/a{i}/{i}.eml": message for i, message in enumerate(messages[:3])}),
+        _zip(layouts),
+        _zip({"Takeout/Mail/All.mbox": mailbox + b"\n" + mailbox}),
+    ]
 
 
 def _zip(members: dict[str, bytes]) -> bytes:
