@@ -154,6 +154,7 @@ class FieldReader:
             raise BadDataError("the option label_names needs one field of labels; name it in labels")
         for named in (self._features, self._flags):
             self._check_names(named)
+        self._has_defaults = self._is_strict and not self._ignored and self._label_numbers is None
         self._n_empty_features = self._n_empty_flags = 0
         self._unused: dict[str, None] = {}
         self._first_fields: Sequence[str] | None = None
@@ -204,6 +205,12 @@ class FieldReader:
         Raises:
             RecordError: a field is invalid; names it by its JSON pointer.
         """
+        if (
+            labels is None
+            and self._has_defaults
+            and (ordinary := self._ordinary_record(value, line)) is not None
+        ):
+            return ordinary
         if self._first_fields is None:
             self._first_fields = list(value)
         is_plain = self._is_strict and value.keys() <= FIELD_SET
@@ -229,6 +236,28 @@ class FieldReader:
             self._read_named_document(value, record)
         else:
             self._read_document(value, record)
+        return record
+
+    def _ordinary_record(self, value: Mapping[str, Any], line: int) -> Record | None:
+        """Return the record of an example with labels, a text or features, and perhaps an id; else None.
+
+        Most examples are so, and reading them field by field would take longer.
+        """
+        names = value.get("labels")
+        if type(names) is not list or not self._pass_fast_label_check(names):
+            return None
+        id_ = value.get("id")
+        if len(value) - ("id" in value) != 2:
+            return None
+        text, features = value.get("text"), value.get("features")
+        if type(text) is str:
+            record = Record(line, names, text=text)
+        elif type(features) is dict and _pass_fast_check(features, self._limits):
+            record = Record(line, names, features=features)
+        else:
+            return None
+        if id_ is not None:
+            record.id = parse_id(id_, "/id", self._limits)
         return record
 
     def _check_fields(self, value: Mapping[str, Any]) -> None:
