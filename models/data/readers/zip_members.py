@@ -30,7 +30,7 @@ class Member:
 
     Attributes:
         index: its position in the zip.
-        split: the split of its examples; None if its name states none.
+        split: the split of its examples; None if its name states none, or if it is the only file.
     """
 
     index: int
@@ -58,8 +58,8 @@ def choose_members(
         )
     members = [Member(index, split_of_name(archive.names[index])) for index in candidates]
     with_split = [member for member in members if member.split is not None]
-    if len(members) == 1:
-        return members
+    if len(members) == 1:  # alone, it has no counterpart, and examples for tests must come from it
+        return [Member(members[0].index, None)]
     if len(with_split) == len(members) or len({member.split for member in with_split}) > 1:
         return sorted(with_split, key=lambda m: (_ORDER.index(m.split or "train"), archive.names[m.index]))
     suffix = PurePosixPath(archive.names[members[0].index]).suffix

@@ -121,7 +121,7 @@ def test_mulan_as_arff(tmp_path: Path) -> None:
     assert counts(medical) == (978, 1449, 45)
     assert round(medical.label_cardinality, 3) == 1.245
     genbase = ingest(make_zip("genbase-train.arff", "genbase.xml"), None, tmp_path / "set.parquet")
-    assert genbase.splits["train"] == 463
+    assert genbase.n_examples == genbase.splits["none"] == 463
     assert genbase.n_labels == 27
 
 
