@@ -185,3 +185,13 @@ def test_any_bytes_are_read_or_rejected(tmp_path_factory: pytest.TempPathFactory
             read(whole, folder)
         except BadDataError as error:
             assert str(error)  # noqa: PT017 - both outcomes are valid
+
+
+def test_lists_in_label_cells_are_labels_and_half_a_list_is_rejected_by_line(tmp_path: Path) -> None:
+    content = (
+        """text,labels\none,"['a', 'b']"\ntwo,"[""b""]"\nthree,[]\nfour,"{""choices"":[""a"",""b""]}"\n"""
+    )
+    _, examples = read(content, tmp_path)
+    assert list(examples.labels) == [("a", "b"), ("b",), (), ("a", "b")]
+    with pytest.raises(BadDataError, match="line 6, labels: the cell contains a list that is not complete"):
+        read(content + "five,\"['a',\"\n", tmp_path)
