@@ -23,6 +23,7 @@ _HTML_FRAGMENT: Final = re.compile(
     r"|span|strong|style|table|tbody|td|title|tr|u|ul)[\s/>])",
     re.IGNORECASE,
 )
+_TAG_AT_START: Final = re.compile(r"\s*+<")
 _TAG_AT_END: Final = re.compile(r"<(?:/?[a-z][a-z0-9]*+\s*+/?|!--[^>]*+--)>\s*+\Z", re.IGNORECASE)
 _END_CHARS: Final = 200
 _MAX_STUB_CHARS: Final = 600
@@ -36,6 +37,7 @@ _TNEF_WITH_TEXT: Final = "the text is in winmail.dat, which is not read"
 _TNEF_WITH_FILES: Final = "attachments can be in winmail.dat, which is not read"
 _SAMPLE_CHARS: Final = 1000
 _WORD: Final = re.compile(r"\w+")
+_ALPHANUMERIC: Final = re.compile(r"[^\W_]")
 _STUB: Final = re.compile(
     r"\bhtml\b|\bmime\b|browser|navigateur|navegador|prohlížeč|przegląd|браузер|ブラウザ|浏览器|瀏覽器",
     re.IGNORECASE,
@@ -141,6 +143,8 @@ def looks_like_html(text: str) -> bool:
     >>> looks_like_html("<p> is a tag"), looks_like_html("<ann@example.org> wrote")
     (False, False)
     """
+    if _TAG_AT_START.match(text) is None:  # most text
+        return False
     if _HTML_DOCUMENT.match(text):
         return True
     return _HTML_FRAGMENT.match(text) is not None and _TAG_AT_END.search(text[-_END_CHARS:]) is not None
@@ -175,12 +179,14 @@ def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
     forwarded: list[str] = []
     attachments: list[tuple[str, str]] = []
     for number, part in enumerate(parts):
-        into = forwarded if part.forwarded else direct
+        into = direct
         if part.forwarded:
+            into = forwarded
             into.append(part.headers.text("subject"))
-        if number in texts and texts[number].is_read:
-            into.append(texts[number].text)
-            attachments += [(name, _FILE_TYPE) for name in texts[number].files]
+        text = texts.get(number)
+        if text is not None and text.is_read:
+            into.append(text.text)
+            attachments += [(name, _FILE_TYPE) for name in text.files]
         if part.is_attachment:
             attachments.append((part.headers.filename, part.content_type))
     is_blank = not any(map(has_words, (*direct, *forwarded)))
@@ -212,7 +218,7 @@ def _best_alternatives(texts: list[_Text]) -> list[_Text]:
         return texts
     if not any(has_words(text.text) for text in plain):
         return [text for text in declared if has_words(text.text)] or html
-    return declared if declared and _stands_for("\n".join(text.text for text in plain), declared) else plain
+    return declared if declared and _stands_for("\n".join([text.text for text in plain]), declared) else plain
 
 
 def _stands_for(plain: str, html: list[_Text]) -> bool:
@@ -240,7 +246,7 @@ def _n_letters(text: str) -> int:
 
 
 def _join(texts: list[str]) -> str:
-    return "\n\n".join(text.strip() for text in texts if text.strip())
+    return "\n\n".join([stripped for text in texts if (stripped := text.strip())])
 
 
 def _truncate(text: str, diagnostics: Diagnostics) -> str:
@@ -255,4 +261,4 @@ def _truncate(text: str, diagnostics: Diagnostics) -> str:
 
 def has_words(text: str) -> bool:
     """Return whether a text contains a letter or a digit."""
-    return any(character.isalnum() for character in text)
+    return _ALPHANUMERIC.search(text) is not None

@@ -82,9 +82,6 @@ class Headers:
         self._default_type = default_type
         self._texts: dict[str, str] = {}
         self.decode_raw: Callable[[bytes], str] = decode_raw_bytes
-        for name in _FIELDS_WITH_PARAMETERS:
-            if len(self._field(name)) > MAX_FIELD_CHARS:
-                diagnostics.add_truncation(_too_long(name))
         self._type = self._simple_parameters("content-type", default_type)
         self._disposition = self._simple_parameters("content-disposition", "")
 
@@ -93,7 +90,10 @@ class Headers:
         if name not in self._fields:
             return default, {}
         field = self._field(name)
-        match = _SIMPLE_PARAMETERS.fullmatch(field) if len(field) <= MAX_FIELD_CHARS else None
+        if len(field) > MAX_FIELD_CHARS:
+            self._diagnostics.add_truncation(_too_long(name))
+            return None
+        match = _SIMPLE_PARAMETERS.fullmatch(field)
         if match is None:
             return None
         word = match[1].lower()
@@ -200,7 +200,8 @@ class Headers:
     @property
     def transfer_encoding(self) -> str:
         """The Content-Transfer-Encoding, reduced to lower-case letters and digits."""
-        return _NOT_ALPHANUMERIC.sub("", self.token("content-transfer-encoding"))
+        token = self.token("content-transfer-encoding")
+        return token if token.isalnum() and token.isascii() else _NOT_ALPHANUMERIC.sub("", token)
 
     @property
     def boundary(self) -> bytes | None:
@@ -217,7 +218,10 @@ class Headers:
     @property
     def filename(self) -> str:
         """The file name of an attachment without folders; empty if it has none."""
-        raw_name = self._diagnostics.guard("attachment name", self._raw_filename, "")
+        if self._disposition is not None and self._type is not None:  # most parts
+            raw_name = self._disposition[1].get("filename") or self._type[1].get("name", "")
+        else:
+            raw_name = self._diagnostics.guard("attachment name", self._raw_filename, "")
         if not raw_name:
             return ""
         decoded = decode_encoded_words(
@@ -365,6 +369,8 @@ def find_domains(addresses: str) -> tuple[str, ...]:
     """
     if '"' in addresses or "(" in addresses:
         addresses = _QUOTED_OR_COMMENT.sub(" ", addresses)
+    if addresses.isascii() and "xn--" not in (lower := addresses.lower()):  # most addresses
+        return tuple(dict.fromkeys(_DOMAIN.findall(lower)))[:MAX_DOMAINS]
     domains = _DOMAIN.findall(addresses)
     if "xn--" in addresses.lower():
         domains = [".".join(map(_decode_label, domain.split("."))) for domain in domains]

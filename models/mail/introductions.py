@@ -7,7 +7,7 @@ Only a few lines of a text can be an introduction, and each is compared with the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from models.mail.limits import MAX_QUOTE_LINE_CHARS
@@ -237,18 +237,27 @@ def _find_attribution(lines: Sequence[str], number: int) -> Introduction | None:
             break
     else:
         return None
-    whole, *ends = [" ".join(texts[start:])[:-1].rstrip().casefold() for start in range(len(texts))]
+    whole = _without_colon(texts)
     if _opens_attribution(whole):
         # Of several possible beginnings, the last is right: the lines before it are new text.
-        return None if any(map(_opens_attribution, ends)) else Introduction(len(texts), certain=True)
-    if not ends:
+        return None if _any_end(_opens_attribution, texts) else Introduction(len(texts), certain=True)
+    if len(texts) == 1:
         if _is_attribution(whole):
             return Introduction(1, certain=True)
         return Introduction(1, certain=False) if _has_verb(whole) else None
     begins = _DIGIT.search(texts[0][:_EARLY_CHARS]) or _ADDRESS.search(texts[0])
-    if begins and _is_attribution(whole) and not any(map(_is_attribution, ends)):
+    if begins and _is_attribution(whole) and not _any_end(_is_attribution, texts):
         return Introduction(len(texts), certain=True)
     return None
+
+
+def _without_colon(texts: list[str]) -> str:
+    return " ".join(texts)[:-1].rstrip().casefold()
+
+
+def _any_end(condition: Callable[[str], bool], texts: list[str]) -> bool:
+    """Return whether a condition is true for the texts without the first one, or the first two, and so on."""
+    return any(condition(_without_colon(texts[start:])) for start in range(1, len(texts)))
 
 
 def _may_attribute(text: str) -> bool:

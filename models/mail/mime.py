@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from models.mail.charsets import decode, is_utf8
 from models.mail.diagnostics import Diagnostics
@@ -58,8 +58,7 @@ CALENDAR = "text/calendar"
 _NESTED_MESSAGES = frozenset({"message/rfc822", "message/global"})
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a message.
 
     Attributes:
@@ -103,8 +102,7 @@ class Part:
         return decode_transfer_encoding(self.body, self.headers.transfer_encoding, diagnostics)[0]
 
 
-@dataclass(frozen=True)
-class _PendingPart:
+class _PendingPart(NamedTuple):
     """A part that is not yet parsed: bytes ``start`` to ``end`` of ``data``, including its headers."""
 
     data: bytes
@@ -136,7 +134,7 @@ def walk_parts(data: bytes, diagnostics: Diagnostics) -> Iterator[Part]:
         part = pending.pop()
         headers, body = _split_headers(part, diagnostics)
         content_type = headers.content_type
-        if _lacks_content_type(part, headers, body):
+        if "content-type" not in headers and _is_undeclared_multipart(part, headers, body):
             content_type = "multipart/mixed"
         is_container = content_type.startswith("multipart/") or content_type in _NESTED_MESSAGES
         if is_container and part.depth == MAX_DEPTH:
@@ -165,12 +163,12 @@ def walk_parts(data: bytes, diagnostics: Diagnostics) -> Iterator[Part]:
         )
 
 
-def _lacks_content_type(part: _PendingPart, headers: Headers, body: int) -> bool:
+def _is_undeclared_multipart(part: _PendingPart, headers: Headers, body: int) -> bool:
     """Whether a body without a declared type is a multipart whose header field is missing.
 
     Such a body begins with a boundary, or it has a preamble and the headers state the version of MIME.
     """
-    if "content-type" in headers or part.default_type != "text/plain":
+    if part.default_type != "text/plain":
         return False
     if "mime-version" not in headers:
         return (
