@@ -142,7 +142,7 @@ class Headers:
     def domains(self, *names: str) -> tuple[str, ...]:
         """Return the distinct domains of the addresses in these fields, in lower case and in order."""
         fields = [field for name in names for field in self._fields.get(name, [])]
-        if any(len(field) > MAX_ADDRESSES_CHARS for field in fields):
+        if fields and max(map(len, fields)) > MAX_ADDRESSES_CHARS:
             self._diagnostics.add_truncation(
                 f"an address header is longer than {MAX_ADDRESSES_CHARS:,} characters; the rest was not read"
             )
@@ -272,9 +272,10 @@ def parse_headers(
         default_type: the content type if none is declared.
     """
     fields: dict[str, list[str]] = {}
-    for name, value, rest in _FIELDS.findall(block.decode("ascii", "surrogateescape")):
-        if rest:
-            return _parse_malformed_headers(block, diagnostics, default_type)
+    found = _FIELDS.findall(block.decode("ascii", "surrogateescape"))
+    if found and found[-1][2]:  # the rest of the header block
+        return _parse_malformed_headers(block, diagnostics, default_type)
+    for name, value, _ in found:
         fields.setdefault(name.lower(), []).append(value)
     return Headers(fields, diagnostics, default_type), 0
 

@@ -86,24 +86,23 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
     open_elements: dict[str, int] = {}
     limit = MAX_HTML_CHARS
     depth = end = tags = 0
-    while (tag := _TAG.search(html, end)) and tag.start() < limit:
+    attributes_read: dict[tuple[str, bool], list[str]] = {}  # most attributes occur many times
+    while (tag := _TAG.search(html, end)) and (start := tag.start()) < limit:
         slash, name, rest = tag.groups()
         if name is None:
-            pieces.append(html[end : tag.start()])
+            pieces.append(html[end:start])
             end = _comment_end(html, tag.end())
-            limit += end - tag.start()
+            limit += end - start
             continue
         name = name.lower()
-        read_attributes = _READ_ATTRIBUTES
+        is_font = name == "font"
         if name not in _KNOWN:
-            if name == "font":
-                read_attributes = _READ_FONT_ATTRIBUTES
             name = "span"
         elif name in _RAW_TEXT_ENDS and not slash:
-            pieces.append(html[end : tag.start()])
+            pieces.append(html[end:start])
             close = _RAW_TEXT_ENDS[name].search(html, tag.end())
             end = _read_attributes(html, close.end(), _READ_ATTRIBUTES)[1] if close else len(html)
-            limit += end - tag.start()
+            limit += end - start
             continue
         if name not in _VOID and name not in _CLOSED_IMPLICITLY:
             if not slash:
@@ -117,16 +116,22 @@ def _simplify(html: str, diagnostics: Diagnostics) -> str:
                 f"the HTML has more than {MAX_HTML_TAGS:,} tags or {MAX_HTML_DEPTH} open elements; "
                 "the rest was not read"
             )
-            return "".join([*pieces, html[end : tag.start()]])
-        pieces += (html[end : tag.start()], "<", slash, name)
+            return "".join([*pieces, html[end:start]])
+        pieces += (html[end:start], "<", slash, name)
         tags += 1
         end = tag.end()
         if rest == ">":
             pieces.append(rest)
         elif rest is not None:
-            pieces += _read_quoted_attributes(rest, read_attributes)
+            known = attributes_read.get((rest, is_font))
+            if known is None:
+                known = _read_quoted_attributes(rest, _READ_FONT_ATTRIBUTES if is_font else _READ_ATTRIBUTES)
+                attributes_read[rest, is_font] = known
+            pieces += known
         else:
-            attributes, end = _read_attributes(html, end, read_attributes)
+            attributes, end = _read_attributes(
+                html, end, _READ_FONT_ATTRIBUTES if is_font else _READ_ATTRIBUTES
+            )
             pieces += attributes
     if len(html) > limit:
         diagnostics.add_truncation(
@@ -192,6 +197,7 @@ class _Lines:
     def read(self, root: LexborNode) -> str:
         """Return the lines of a tree, joined by newlines."""
         stack: list[tuple[LexborNode, tuple[bool, Visibility] | None]] = [(root, None)]
+        add_to_line = self._line.append
         while stack:
             node, outside = stack.pop()  # None: enter the node; otherwise leave it
             tag = node.tag or ""
@@ -199,7 +205,11 @@ class _Lines:
                 quotation, self._visibility = outside
                 self._leave(tag, quotation)
             elif tag == "-text":
-                self._add(node.text_content or "")
+                text = node.text_content or ""
+                if self._visibility is VISIBLE and not self._preformatted:  # most text
+                    add_to_line(text)
+                else:
+                    self._add(text)
             elif tag == "br":
                 self._break()
             elif tag not in _DROPPED:
@@ -226,6 +236,8 @@ class _Lines:
     def _read_visibility(self, attributes: dict[str, str | None]) -> Visibility | None:
         """Return the visibility of the text in an element; None if the element and all in it are hidden."""
         text = attributes.get("style") or ""
+        if not text and "hidden" not in attributes and "size" not in attributes:
+            return self._visibility
         style = self._styles.get(text)
         if style is None:
             style = self._styles[text] = parse_style(text)

@@ -16,6 +16,7 @@ from models.mail.mime import normalize_newlines, remove_emlx_frame, walk_parts
 
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
 _IDENTITY = ("from", "date", "subject")
+_to_json = json.JSONEncoder().encode
 _PIECE_BYTES = 2047
 """Bytes up to which hashlib keeps the interpreter's lock."""
 _SMALL_BYTES = 2**15
@@ -80,7 +81,7 @@ def read_email(email: Email) -> MailDocument:
         new_text=body.new,
         quoted_text=body.quoted,
         attachments=body.attachments,
-        body_digest=hashlib.sha256(json.dumps(fields).encode()).hexdigest(),
+        body_digest=hashlib.sha256(_to_json(fields).encode()).hexdigest(),
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
     )
@@ -98,7 +99,7 @@ def _digest(headers: Headers, data: bytes, body: int, rest: bytes) -> str:
 
     Mail servers add headers and can change the end of the body in transit; the digest ignores both.
     """
-    digest = hashlib.sha256(json.dumps([headers.text(name) for name in _IDENTITY]).encode())
+    digest = hashlib.sha256(_to_json([headers.text(name) for name in _IDENTITY]).encode())
     content = data[body:].rstrip()
     if len(content) <= _SMALL_BYTES:
         for start in range(0, len(content), _PIECE_BYTES):
