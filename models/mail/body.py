@@ -183,10 +183,9 @@ def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
         if part.forwarded:
             into = forwarded
             into.append(part.headers.text("subject"))
-        text = texts.get(number)
-        if text is not None and text.is_read:
-            into.append(text.text)
-            attachments += [(name, _FILE_TYPE) for name in text.files]
+        if number in texts and (shown := texts[number]).is_read:
+            into.append(shown.text)
+            attachments += [(name, _FILE_TYPE) for name in shown.files]
         if part.is_attachment:
             attachments.append((part.headers.filename, part.content_type))
     is_blank = not any(map(has_words, (*direct, *forwarded)))
