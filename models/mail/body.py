@@ -119,11 +119,14 @@ class _Text:
         self.is_html = is_html
         self.is_declared = is_declared
         self._diagnostics = diagnostics
+        self._text = None if is_html else self._source
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The text that a reader sees."""
-        return clean(html_to_text(self._source, self._diagnostics)) if self.is_html else self._source
+        if self._text is None:
+            self._text = clean(html_to_text(self._source, self._diagnostics))
+        return self._text
 
 
 def _read_text(content: str, content_type: str, diagnostics: Diagnostics) -> _Text:
@@ -188,7 +191,7 @@ def combine(parts: list[Part], diagnostics: Diagnostics) -> Body:
             attachments += [(name, _FILE_TYPE) for name in shown.files]
         if part.is_attachment:
             attachments.append((part.headers.filename, part.content_type))
-    is_blank = not any(map(has_words, (*direct, *forwarded)))
+    is_blank = not (any(map(has_words, direct)) or any(map(has_words, forwarded)))
     if is_blank:
         direct += [
             clean(calendar_to_text(clean(part.text(diagnostics))))
@@ -210,11 +213,11 @@ def _best_alternatives(texts: list[_Text]) -> list[_Text]:
 
     A short plain text that only stands for the HTML ("Your program does not show HTML") is not read.
     """
-    plain = [text for text in texts if not text.is_html]
     html = [text for text in texts if text.is_html]
-    declared = [text for text in html if text.is_declared]
     if not html:
         return texts
+    plain = [text for text in texts if not text.is_html]
+    declared = [text for text in html if text.is_declared]
     if not any(has_words(text.text) for text in plain):
         return [text for text in declared if has_words(text.text)] or html
     return declared if declared and _stands_for("\n".join([text.text for text in plain]), declared) else plain

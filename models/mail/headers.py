@@ -54,6 +54,14 @@ _UNCLOSED_WORD = re.compile(r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\??\Z")
 _MAX_LABEL_CHARS = 63
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
 _NOT_ALPHANUMERIC = re.compile("[^a-z0-9]")
+_TRANSFER_ENCODINGS = {
+    "": "",
+    "7bit": "7bit",
+    "8bit": "8bit",
+    "base64": "base64",
+    "quoted-printable": "quotedprintable",
+}
+"""The usual spellings of Content-Transfer-Encoding."""
 _FOLDER = re.compile(r"[/\\]")
 
 
@@ -81,6 +89,7 @@ class Headers:
         self._fields = fields
         self._default_type = default_type
         self._texts: dict[str, str] = {}
+        self._parsed: Message | None = None
         self.decode_raw: Callable[[bytes], str] = decode_raw_bytes
         self._type = self._simple_parameters("content-type", default_type)
         self._disposition = self._simple_parameters("content-disposition", "")
@@ -107,12 +116,14 @@ class Headers:
 
         The library replaces the surrogates for 8-bit bytes, so these are replaced by private characters.
         """
-        message = Message()
-        message.set_default_type(self._default_type)
-        for name in _FIELDS_WITH_PARAMETERS:
-            if name in self._fields:
-                message.set_raw(name, self._field(name)[:MAX_FIELD_CHARS].translate(_SURROGATES_TO_PRIVATE))
-        return message
+        if self._parsed is None:
+            self._parsed = Message()
+            self._parsed.set_default_type(self._default_type)
+            for name in _FIELDS_WITH_PARAMETERS:
+                if name in self._fields:
+                    field = self._field(name)[:MAX_FIELD_CHARS]
+                    self._parsed.set_raw(name, field.translate(_SURROGATES_TO_PRIVATE))
+        return self._parsed
 
     def __contains__(self, name: str) -> bool:
         return name in self._fields
@@ -200,8 +211,10 @@ class Headers:
     @property
     def transfer_encoding(self) -> str:
         """The Content-Transfer-Encoding, reduced to lower-case letters and digits."""
-        token = self.token("content-transfer-encoding")
-        return token if token.isalnum() and token.isascii() else _NOT_ALPHANUMERIC.sub("", token)
+        common = _TRANSFER_ENCODINGS.get(self._field("content-transfer-encoding"))
+        if common is not None:
+            return common
+        return _NOT_ALPHANUMERIC.sub("", self.token("content-transfer-encoding"))
 
     @property
     def boundary(self) -> bytes | None:
@@ -237,6 +250,8 @@ class Headers:
     def _parameter(self, field: str, simple: tuple[str, dict[str, str]] | None, name: str) -> str:
         if simple is not None:
             return simple[1].get(name, "")
+        if name not in self._field(field).lower():  # most fields
+            return ""
         value = self._message().get_param(name, None, field)
         if isinstance(value, tuple):  # RFC 2231: charset, language and text, with its bytes as characters
             charset, _, text = value
