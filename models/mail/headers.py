@@ -51,6 +51,7 @@ _BASE64_WORD = re.compile(
 )
 """An encoded word in base64 with errors other than missing padding."""
 _UNCLOSED_WORD = re.compile(r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\??\Z")
+_AUTOMATED_PRECEDENCES = frozenset({"bulk", "junk", "list", "auto_reply"})
 _MAX_LABEL_CHARS = 63
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
 _NOT_ALPHANUMERIC = re.compile("[^a-z0-9]")
@@ -152,8 +153,10 @@ class Headers:
 
     def domains(self, *names: str) -> tuple[str, ...]:
         """Return the distinct domains of the addresses in these fields, in lower case and in order."""
-        fields = [field for name in names for field in self._fields.get(name, [])]
-        if fields and max(map(len, fields)) > MAX_ADDRESSES_CHARS:
+        fields = [field for name in names for field in self._fields.get(name, ())]
+        if not fields:
+            return ()
+        if max(map(len, fields)) > MAX_ADDRESSES_CHARS:
             self._diagnostics.add_truncation(
                 f"an address header is longer than {MAX_ADDRESSES_CHARS:,} characters; the rest was not read"
             )
@@ -174,6 +177,8 @@ class Headers:
     @property
     def mailing_list(self) -> str | None:
         """The mailing list in List-Id (RFC 2919), or None."""
+        if "list-id" not in self._fields:
+            return None
         field = self.text("list-id")
         match = _LIST_ID.search(field)
         return (match[1] if match else field)[:250] or None
@@ -182,10 +187,10 @@ class Headers:
     def automated(self) -> bool:
         """Whether the fields state that a program sent the message or that nobody should reply to it."""
         return (
-            self.token("auto-submitted") not in {"", "no"}
-            or self.token("precedence") in {"bulk", "junk", "list", "auto_reply"}
-            or "x-autoreply" in self
-            or "x-autorespond" in self
+            ("auto-submitted" in self._fields and self.token("auto-submitted") not in {"", "no"})
+            or ("precedence" in self._fields and self.token("precedence") in _AUTOMATED_PRECEDENCES)
+            or "x-autoreply" in self._fields
+            or "x-autorespond" in self._fields
             or self._field("return-path").strip() == "<>"
             or is_mail_system(self.text("from"))
         )
@@ -363,7 +368,8 @@ def _split_encoded_words(
     """Return the text and the decoded words of a field, with their charsets, and whether a word was bad."""
     if _UNCLOSED_WORD.match(field, field.rfind("=?")):
         field = field.removesuffix("?") + "?="
-    repaired = _BASE64_WORD.sub(_repair_word, field)
+    is_base64 = "?b?" in field or "?B?" in field
+    repaired = _BASE64_WORD.sub(_repair_word, field) if is_base64 else field
     unread: list[tuple[str | bytes, str | None]] = [(field, None)]
     words = diagnostics.guard(f"header {name}", lambda: list(decode_header(repaired)), unread)
     return words, repaired != field

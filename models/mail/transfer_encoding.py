@@ -36,7 +36,7 @@ def decode_transfer_encoding(body: bytes, encoding: str, diagnostics: Diagnostic
         return _decode_base64_body(body, diagnostics)
     if encoding == "quotedprintable":
         content = binascii.a2b_qp(body)
-        if b"=" in content and _SOFT_BREAK.search(body):
+        if b"=" in content and (b"= " in body or b"=\t" in body) and _SOFT_BREAK.search(body):
             # RFC 2045, section 6.7: white space at line ends is deleted.
             content = binascii.a2b_qp(_SOFT_BREAK.sub(b"=", body))
         return content, False
