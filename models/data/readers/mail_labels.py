@@ -24,6 +24,8 @@ GMAIL_LABELS = "X-Gmail-Labels"
 # Matches whole lines: matching byte by byte would store a backtracking state for every byte.
 _VALUE = re.compile(rb"[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)")
 _FOLD = re.compile(r"\r*\n[ \t]+")
+_MAX_REMEMBERED = 10_000
+_MAX_REMEMBERED_BYTES = 1000
 
 
 class HeaderLabels:
@@ -46,6 +48,7 @@ class HeaderLabels:
         self._separator = separator
         self._ignore = frozenset(ignore)
         self._limits = limits
+        self._remembered: dict[tuple[str, bytes], list[str]] = {}
 
     def of(self, raw: bytes) -> list[str]:
         """Return the labels of a message; none if it has none of the fields.
@@ -60,12 +63,21 @@ class HeaderLabels:
             start = lowered.find(key)
             while start >= 0:
                 if field := _VALUE.match(headers, start + len(key) - 1):
-                    labels += [
-                        check_name(label, "a label", name, self._limits.name_length)
-                        for label in split_labels(_decode(field[1], name), self._separator, name)
-                        if label not in self._ignore
-                    ]
+                    value = field[1]
+                    names = self._remembered.get((name, value))
+                    labels += self._labels_of(value, name) if names is None else names
                 start = lowered.find(key, start + 1)
+        return labels
+
+    def _labels_of(self, value: bytes, name: str) -> list[str]:
+        """Return the labels in a field, and remember them, because many messages have the same value."""
+        labels = [
+            check_name(label, "a label", name, self._limits.name_length)
+            for label in split_labels(_decode(value, name), self._separator, name)
+            if label not in self._ignore
+        ]
+        if len(value) <= _MAX_REMEMBERED_BYTES and len(self._remembered) < _MAX_REMEMBERED:
+            self._remembered[name, value] = labels
         return labels
 
 

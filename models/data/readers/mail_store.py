@@ -16,7 +16,7 @@ import numpy as np
 from models.arrays import Bools
 from models.data.limits import IngestLimits
 from models.data.readers.mail_copies import CopyFinder, identity_key, message_key
-from models.data.readers.mailbox_file import MailboxMessage, Oddities, is_expunged, split_mailbox
+from models.data.readers.mailbox_file import MailboxMessage, Oddities, Places, is_expunged, split_mailbox
 from models.data.record import Declarations, Items, Record, RecordError
 from models.errors import BadRecord
 from models.mail.email import Email
@@ -90,27 +90,35 @@ class Mailbox:
         self.labels = labels
         self.oddities = Oddities()
         self._open = open_
+        self._places = Places()
         self._max_bytes = limits.record_bytes
 
     def keys(self) -> Iterator[int | None]:
         """Yield the key of each message."""
         self.oddities = Oddities()
-        for _, raw in self._split(self.oddities):
-            yield None if raw is None else message_key(raw)
+        self._places = Places()
+        read = self._open().read
+        for line, raw in split_mailbox(read, self._max_bytes, self.oddities, self._places):
+            if raw is not None and is_expunged(raw):
+                self.oddities.expunged.add(line)
+                self._places.remove_last()
+            else:
+                yield None if raw is None else message_key(raw)
 
     def messages(self) -> Iterator[StoredMessage]:
-        """Yield the messages."""
-        for line, raw in self._split(Oddities()):
+        """Yield the messages, after :meth:`keys` has found them."""
+        for line, raw in self._found():
             if raw is None:
                 yield StoredMessage(line, b"", too_long(self._max_bytes))
             else:
                 yield StoredMessage(line, raw)
 
-    def _split(self, oddities: Oddities) -> Iterator[MailboxMessage]:
-        for message in split_mailbox(self._open().read, self._max_bytes, oddities):
-            if message.raw is not None and is_expunged(message.raw):
-                oddities.expunged.add(message.line)
-            else:
+    def _found(self) -> Iterator[MailboxMessage]:
+        if not self._places.must_split:
+            yield from self._places.messages(self._open().read)
+            return
+        for message in split_mailbox(self._open().read, self._max_bytes):
+            if message.raw is None or not is_expunged(message.raw):
                 yield message
 
     def place(self, message: StoredMessage, position: int) -> tuple[int, str | None]:

@@ -10,6 +10,7 @@ because programs that change a message do not always correct it.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -56,6 +57,44 @@ class MailboxMessage(NamedTuple):
 
     line: int
     raw: bytes | None
+
+
+class Places:
+    """Where the messages of a mailbox file are, in 24 bytes for each message.
+
+    Attributes:
+        must_split: whether the messages cannot be read from their places, because lines end with CR alone.
+    """
+
+    def __init__(self) -> None:
+        self.must_split = False
+        self._numbers = array("q")
+
+    def add(self, line: int, start: int, n_bytes: int) -> None:
+        """Add a message: its line, the offset of its first byte, and its size, -1 if it is too long."""
+        self._numbers.extend((line, start, n_bytes))
+
+    def remove_last(self) -> None:
+        """Remove the message that was added last."""
+        del self._numbers[-3:]
+
+    def messages(self, read: Callable[[int], bytes]) -> Iterator[MailboxMessage]:
+        """Yield the messages as :func:`split_mailbox` does, but faster.
+
+        Args:
+            read: returns so many bytes of the same file, from its beginning.
+        """
+        position = 0
+        numbers = iter(self._numbers)
+        for line, start, n_bytes in zip(numbers, numbers, numbers, strict=True):
+            if n_bytes < 0:
+                yield MailboxMessage(line, None)
+                continue
+            while start - position > _CHUNK_BYTES:
+                position += len(read(_CHUNK_BYTES))
+            raw = read(start - position + n_bytes)[start - position :]
+            position = start + n_bytes
+            yield MailboxMessage(line, _undo_quoting(raw))
 
 
 class LineNumbers:
@@ -123,7 +162,10 @@ class Oddities:
 
 
 def split_mailbox(
-    read: Callable[[int], bytes], max_bytes: int, oddities: Oddities | None = None
+    read: Callable[[int], bytes],
+    max_bytes: int,
+    oddities: Oddities | None = None,
+    places: Places | None = None,
 ) -> Iterator[MailboxMessage]:
     r"""Yield the messages of a mailbox file in order. An empty file has none.
 
@@ -134,6 +176,7 @@ def split_mailbox(
         read: returns up to so many bytes of the file, or no bytes at its end.
         max_bytes: maximum number of bytes of a message.
         oddities: receives the lines that are odd.
+        places: receives the place of each message before it is yielded.
 
     Raises:
         BadDataError: the first line with text does not begin with ``From ``.
@@ -143,7 +186,7 @@ def split_mailbox(
     >>> list(split_mailbox(file.read, 100))
     [MailboxMessage(line=1, raw=b'Subject: x\n\nFrom now on\n')]
     """
-    return _Splitter(read, max_bytes, oddities or Oddities()).messages()
+    return _Splitter(read, max_bytes, oddities or Oddities(), places or Places()).messages()
 
 
 def header_block(raw: bytes) -> bytes:
@@ -179,11 +222,15 @@ class _Splitter:
     message. A ``\n`` before the first line makes every line that begins with ``From `` follow a ``\n``.
     """
 
-    def __init__(self, read: Callable[[int], bytes], max_bytes: int, oddities: Oddities) -> None:
+    def __init__(
+        self, read: Callable[[int], bytes], max_bytes: int, oddities: Oddities, places: Places
+    ) -> None:
         self._read = read
         self._max_bytes = max_bytes
         self._oddities = oddities
+        self._places = places
         self._buffer = bytearray(b"\n")
+        self._offset = -1  # offset in the file of the first byte of the buffer
         self._at_end = False
         self._has_cr_only: bool | None = None
         self._start = 0
@@ -201,7 +248,7 @@ class _Splitter:
             while (end := self._find_separator()) is None:
                 self._drop_excess()
                 self._fill()
-            yield MailboxMessage(line, self._message(end))
+            yield MailboxMessage(line, self._message(line, end))
             self._start = end
 
     def _fill(self) -> None:
@@ -212,13 +259,17 @@ class _Splitter:
         self._at_end = not chunk
         if self._has_cr_only is None and chunk:
             self._has_cr_only = b"\r" in chunk and b"\n" not in chunk
-            chunk = chunk.removeprefix(_BOM)
+            self._places.must_split = self._has_cr_only
+            if chunk.startswith(_BOM):
+                chunk = chunk.removeprefix(_BOM)
+                self._offset += len(_BOM)
         self._buffer += chunk.replace(b"\r", b"\n") if self._has_cr_only else chunk
 
     def _drop(self, n_bytes: int) -> None:
         if n_bytes > self._counted:
             self._line_at(n_bytes)
         del self._buffer[:n_bytes]
+        self._offset += n_bytes
         self._counted -= n_bytes
         self._searched = max(self._searched - n_bytes, 0)
         self._start = max(self._start - n_bytes, 0)
@@ -301,11 +352,12 @@ class _Splitter:
             self._n_dropped += n_bytes - self._start
             self._start = n_bytes
 
-    def _message(self, end: int) -> bytes | None:
-        """Return the message before a separator or the end of the file."""
+    def _message(self, line: int, end: int) -> bytes | None:
+        """Return the message before a separator or the end of the file, and note its place."""
         buffer, start = self._buffer, self._start + 1
         end = min(end + 1, len(buffer))
         if self._n_dropped + end - start > self._max_bytes:
+            self._places.add(line, 0, -1)
             return None
         if buffer.endswith(b"\n", start, end):
             before = end - 1
@@ -313,6 +365,7 @@ class _Splitter:
                 before -= 1
             if before == start or buffer[before - 1] == 10:
                 end = before  # the last line is blank
+        self._places.add(line, self._offset + start, end - start)
         return _undo_quoting(bytes(memoryview(buffer)[start:end]))
 
 

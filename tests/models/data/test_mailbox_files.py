@@ -8,8 +8,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from models.data.readers.mailbox_file import Oddities, split_mailbox
+from models.data.readers.mailbox_file import Oddities, Places, split_mailbox
 from models.errors import BadDataError
 
 DATED = "From ann@example.org Thu Jan  1 00:00:00 2026\n"
@@ -166,3 +168,24 @@ def test_the_standard_library_reads_the_same_messages_where_it_applies_the_same_
     box.close()
     assert messages == [text.replace(">From ", "From ") for text in expected]
     assert warnings == []
+
+
+PIECES = [
+    *("From a@example.org Mon Jun 10 09:14:00 2024\n", "From \n", "Subject: x\n", "X-Mozilla-Status: 0008\n"),
+    *("\n", "\r\n", "text\n", ">From now on\n", ">>From\n", "From here\n", "long " * 20 + "\n", "\ufeff"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.integers(3, 100))
+def test_messages_are_read_again_from_their_places(pieces: list[str], step: int) -> None:
+    content = ("From a@example.org Mon Jun 10 09:14:00 2024\nSubject: first\n\n" + "".join(pieces)).encode()
+    for raw in (content, b"\xef\xbb\xbf\n" + content):
+        file, places = io.BytesIO(raw), Places()
+
+        def read(n_bytes: int, file: io.BytesIO = file) -> bytes:
+            return file.read(min(n_bytes, step))
+
+        messages = list(split_mailbox(read, 60, places=places))
+        assert list(places.messages(io.BytesIO(raw).read)) == messages
+        places.remove_last()
+        assert list(places.messages(io.BytesIO(raw).read)) == messages[:-1]
