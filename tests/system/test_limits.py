@@ -225,7 +225,7 @@ def test_deleting_a_data_set_deletes_its_files(own_stack: Stack) -> None:
         {**example, "text": f"{example['text']} xylograph{i}"} for i, example in enumerate(departments(40))
     ]
     dataset = stack.dataset(examples)
-    failed = stack.upload(b'{"text": "xylograph", "labels": 7}\n')
+    failed = stack.upload(b'{"text": "xylograph", "labels": 7.5}\n')
     assert failed["state"] == "failed"
 
     def files() -> list[Path]:
@@ -253,7 +253,7 @@ def test_logs_and_metrics_contain_no_text_of_messages(client: Stack) -> None:
     examples = [{**example, "text": f"{example['text']} {words['text']}"} for example in departments(80)]
     dataset = client.dataset(examples)
     assert client.finished(client.train(dataset["id"], model="quiet")["id"])["state"] == "succeeded"
-    assert client.upload(b'{"text": "quokkabad", "labels": [7]}\n')["state"] == "failed"
+    assert client.upload(b'{"text": "quokkabad", "labels": [7.5]}\n')["state"] == "failed"
     assert client.upload(b"quokkabad\xff\x00 not json\n" * 3)["state"] == "failed"
 
     router = {"model": "quiet", "fallback": "front@example.org", "explain": True}

@@ -47,6 +47,8 @@ def test_a_lost_artifact_returns_503_and_its_mail_goes_to_the_fallback(
     destroy, problem = DAMAGE[damage]
     service.train(service.dataset())
     service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk"})
+    # This request uses the new router. Afterwards nothing loads the version again by itself.
+    service.call("POST", "/v1/models/m/predict", 200, json=PREDICT)
     path = next((service.storage.root / "artifacts").iterdir())
     content = path.read_bytes()
     service.forget_versions()

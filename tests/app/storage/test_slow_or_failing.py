@@ -172,6 +172,8 @@ def test_an_absent_folder_returns_503_repeats_jobs_and_stays_absent(service: InP
     service.train(dataset)
     router = {"model": "m", "fallback": "desk"}
     service.call("PUT", "/v1/routers/r", 200, json=router)
+    # This request uses the new router. Afterwards nothing loads the version again by itself.
+    service.call("POST", "/v1/models/m/predict", 200, json=PREDICT)
     service.forget_versions()
     body = {"dataset_id": dataset, "model": "later", "learner": {"algorithm": "naive_bayes"}}
     service.call("POST", "/v1/training-jobs", 202, json=body)
