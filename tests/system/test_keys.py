@@ -99,6 +99,8 @@ def test_every_request_needs_a_key_if_a_key_exists(secured_stack: tuple[Stack, s
         "upper and lower case swapped": bearer(admin.swapcase()),
         "letters beyond ASCII": {"Authorization": "Bearer cov_\xe9"},
     }
+    # The process sees the key, which a command has created, when it looks for changes.
+    wait_for(lambda: stack.http.get("/v1/datasets").status_code == 401, what="the first key")
     for method, path, _ in operations():
         response = stack.http.request(method, path)
         problem_of(response, 401, "unauthorized")

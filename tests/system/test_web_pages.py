@@ -13,6 +13,7 @@ import pytest
 from commands import covey
 from contract import DOCUMENT, problem_of
 from stack import Stack
+from waiting import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
@@ -133,6 +134,8 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, htt
         stack.http.get("/v1/models", headers={"Origin": "https://console.test.evil"}), 403, "foreign_origin"
     )
     created = covey("keys", "create", "--name", "first", "--scope", "admin", "--data", str(stack.data))
+    # Another process sees the new key when it looks for changes.
+    wait_for(lambda: stack.http.get("/v1/models").status_code == 401, what="the first key")
     yield stack, httpx.Headers({"Authorization": f"Bearer {created.stdout.strip()}"})
     stack.stop()
 
