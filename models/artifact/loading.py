@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
+from models.arrays import Floats
 from models.artifact.header import read_header
 from models.artifact.manifest import DTYPES, Manifest
 from models.base import State, TrainingSummary
 from models.catalog import check_features, resolve_decision
+from models.decisions import LabelSetRule, untuned_rule
 from models.errors import ArtifactError
 from models.labels import LabelTree
 from models.mail import MAIL_VERSION
@@ -78,10 +80,12 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
         pipeline.kind_, pipeline.labels_ = manifest.kind, manifest.labels
         pipeline.tree_ = LabelTree(manifest.label_tree) if manifest.label_tree is not None else None
         pipeline.mail_version_, pipeline.decision_ = manifest.mail_version, manifest.decision
+        pipeline.decision_report_, pipeline.calibration_ = manifest.decision_report, None
         pipeline.summary_, pipeline.timings_ = TrainingSummary(manifest.warnings, manifest.facts), {}
         sizes = (len(pipeline.thresholds_), pipeline.learner.n_labels_, pipeline.learner.n_features_in_)
         if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features.names_)):
             raise ArtifactError("the sizes of the arrays do not match the labels and features")
+        pipeline.rule_ = _restore_rule(manifest, pipeline.tree_, pipeline.thresholds_)
         if verify:
             _check_usable(pipeline, state)
     except ArtifactError:
@@ -89,6 +93,18 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
         raise ArtifactError(f"the arrays are not valid for {manifest.learner.algorithm}: {error}") from error
     return pipeline
+
+
+def _restore_rule(manifest: Manifest, tree: LabelTree | None, thresholds: Floats) -> LabelSetRule:
+    stored = manifest.rule
+    if stored is None:
+        return untuned_rule(manifest.decision, thresholds)
+    parents = None
+    if stored.adds_ancestors:
+        if tree is None:
+            raise ArtifactError("the decision adds ancestors of labels, but the model has no label tree")
+        parents = tree.parent_indices(manifest.labels)
+    return LabelSetRule(thresholds, stored.at_least, stored.at_most, parents)
 
 
 def _check_usable(pipeline: Pipeline, state: State) -> None:

@@ -39,7 +39,7 @@ MAX_NAME_LENGTH = 512
 """Maximum number of characters of a label."""
 
 MAX_NOTES_BYTES = 2**20
-"""Maximum size of the warnings and facts together, as JSON."""
+"""Maximum size of the warnings, the facts and the decision report together, as JSON."""
 
 
 def _check_label(label: str) -> str:
@@ -70,6 +70,15 @@ class ArrayEntry(_Part):
         return math.prod(self.shape, start=DTYPES[self.dtype].itemsize)
 
 
+class RuleEntry(_Part):
+    """How the fitted decision of a model turns scores into label sets, besides its thresholds."""
+
+    at_least: int = Field(ge=0)
+    at_most: int | None = Field(ge=1)
+    adds_ancestors: bool
+    """Whether the ancestors of predicted labels in the label tree are predicted, too."""
+
+
 class Manifest(_Part):
     """The description of a saved model."""
 
@@ -84,6 +93,10 @@ class Manifest(_Part):
     features: FeaturesConfig
     learner: LearnerConfig
     decision: DecisionRule
+    rule: RuleEntry | None = None
+    """None in files of older versions. The rule then follows from the decision."""
+    decision_report: dict[str, Any] | None = None
+    """How the decision was tuned. None if nothing was tuned, and in files of older versions."""
     seed: int = Field(ge=0, lt=2**32)
     warnings: list[str]
     facts: dict[str, Any]
@@ -93,9 +106,10 @@ class Manifest(_Part):
 
     @model_validator(mode="after")
     def _check_notes(self) -> Self:
-        size = len(json.dumps([self.warnings, self.facts], ensure_ascii=False).encode())
+        size = len(json.dumps([self.warnings, self.facts, self.decision_report], ensure_ascii=False).encode())
         if size > MAX_NOTES_BYTES:
             raise ValueError(
-                f"the warnings and facts have {size:,} bytes together; the limit is {MAX_NOTES_BYTES:,}"
+                f"the warnings, the facts and the decision report have {size:,} bytes together; "
+                f"the limit is {MAX_NOTES_BYTES:,}"
             )
         return self

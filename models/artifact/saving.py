@@ -16,7 +16,7 @@ import numpy as np
 
 from models.arrays import AnyArray
 from models.artifact.header import check_size, encode_header
-from models.artifact.manifest import DTYPES, ArrayEntry, Manifest
+from models.artifact.manifest import DTYPES, ArrayEntry, Manifest, RuleEntry
 from models.pipeline import Pipeline
 from models.serialization.fsync import fsync_folder
 
@@ -93,6 +93,12 @@ def _create_manifest(
         features=pipeline.features.parameters,
         learner=pipeline.learner.validated_parameters(),
         decision=pipeline.decision_,
+        rule=RuleEntry(
+            at_least=pipeline.rule_.at_least,
+            at_most=pipeline.rule_.at_most,
+            adds_ancestors=pipeline.rule_.parents is not None,
+        ),
+        decision_report=pipeline.decision_report_,
         seed=pipeline.seed,
         warnings=pipeline.summary_.warnings,
         facts=pipeline.summary_.facts,

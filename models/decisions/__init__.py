@@ -1,5 +1,7 @@
 """Decision rules, which convert scores to label sets, and the tuning of their thresholds."""
 
+from models.decisions.held_out import N_FOLDS, HeldOut
+from models.decisions.label_sets import LabelSetRule
 from models.decisions.rules import (
     AtLeastOneDecision,
     CalibratedLabelDecision,
@@ -9,19 +11,20 @@ from models.decisions.rules import (
     SingleLabelDecision,
     TopKDecision,
     TunedThresholdDecision,
-    decide,
-    predicted_labels,
+    untuned_rule,
 )
 
 __all__ = [
+    "N_FOLDS",
     "AtLeastOneDecision",
     "CalibratedLabelDecision",
     "DecisionKind",
     "DecisionRule",
+    "HeldOut",
+    "LabelSetRule",
     "SignDecision",
     "SingleLabelDecision",
     "TopKDecision",
     "TunedThresholdDecision",
-    "decide",
-    "predicted_labels",
+    "untuned_rule",
 ]

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.sparse import csr_array
 from typing_extensions import TypeAliasType
 
-from models.arrays import Bools, Floats, Labels
-from models.labels.ranking import ranking
+from models.arrays import Floats
+from models.decisions.label_sets import LabelSetRule
 
 DecisionKind = TypeAliasType(
     "DecisionKind",
@@ -88,40 +86,25 @@ DecisionRule = TypeAliasType(
 """Any decision rule; ``kind`` selects which."""
 
 
-def decide(decision: DecisionRule, scores: Floats, thresholds: Floats) -> Labels:
-    """Apply a decision rule.
+def untuned_rule(decision: DecisionRule, thresholds: Floats) -> LabelSetRule:
+    """Return the rule of a decision whose thresholds are known.
 
     Args:
-        decision: the rule.
-        scores: (n, k) scores.
-        thresholds: (k,) the score above which each label is predicted. ``top_k`` and ``single_label`` ignore
-            them.
+        decision: the decision.
+        thresholds: (k,) the score above which each label is predicted; the same for all labels if the
+            decision is ``top_k`` or ``single_label``, which then only depend on the ranking.
 
-    Returns:
-        (n, k) the predicted label sets, sparse 0/1.
-
-    >>> scores = np.array([[-2.0, -1.0, -1.0]])
-    >>> decide(AtLeastOneDecision(kind="at_least_one"), scores, np.zeros(3)).indices.tolist()
+    >>> import numpy as np
+    >>> rule = untuned_rule(AtLeastOneDecision(kind="at_least_one"), np.zeros(3))
+    >>> rule.label_sets(np.array([[-2.0, -1.0, -1.0]])).indices.tolist()
     [1]
     """
-    return csr_array(predicted_labels(decision, scores, thresholds).astype(np.int8))
-
-
-def predicted_labels(decision: DecisionRule, scores: Floats, thresholds: Floats) -> Bools:
-    """Apply a decision rule as ``decide`` does, and return (n, k) whether each label is predicted."""
     match decision:
         case TopKDecision(k=k):
-            return _best(scores, k)
+            return LabelSetRule(thresholds, at_least=k, at_most=k)
         case SingleLabelDecision():
-            return _best(scores, 1)
-        case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
-            return np.asarray(scores > thresholds)
+            return LabelSetRule(thresholds, at_least=1, at_most=1)
         case AtLeastOneDecision():
-            predicted = np.asarray(scores > thresholds)
-            return predicted | (_best(scores, 1) & ~predicted.any(axis=1, keepdims=True))
-
-
-def _best(scores: Floats, k: int) -> Bools:
-    best = np.zeros(scores.shape, dtype=np.bool_)
-    best[np.arange(len(scores))[:, np.newaxis], ranking(scores, k)] = True
-    return best
+            return LabelSetRule(thresholds, at_least=1)
+        case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
+            return LabelSetRule(thresholds)

@@ -16,7 +16,7 @@ from models.base import Context, Learner, State, Step, TrainingSummary, Validati
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.data.examples import ExampleSource
-from models.decisions import DecisionRule, TunedThresholdDecision
+from models.decisions import DecisionRule, LabelSetRule, TunedThresholdDecision, untuned_rule
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
 from models.labels import LabelTree
@@ -32,7 +32,7 @@ from models.pipeline.snapshot import (
     restore_fitted_learner,
     select_prefix,
 )
-from models.pipeline.threshold_selection import FoldStep, Thresholds, ThresholdSelection
+from models.pipeline.held_out import FoldStep, Thresholds, ThresholdSelection
 
 Features: TypeAlias = TextFeatures | NumericFeatures
 
@@ -63,12 +63,16 @@ class FitResult:
     """What a pipeline stores after a fit, besides the fitted features and the fitted learner.
 
     Attributes:
-        thresholds: (k,) the score above which each label is predicted.
+        rule: how scores become label sets.
         summary: warnings and facts about the training.
+        decision_report: how the decision was tuned, as JSON; None if nothing was tuned.
+        calibration: converts scores to probabilities; None if there are no held-out scores.
     """
 
-    thresholds: Floats
+    rule: LabelSetRule
     summary: TrainingSummary
+    decision_report: dict[str, Any] | None = None
+    calibration: None = None
 
 
 class Fitting:
@@ -144,7 +148,7 @@ class Fitting:
             self._train()
         with self._timed("thresholds"):
             thresholds = self._select_thresholds()
-        return FitResult(thresholds.values, self._summarize(thresholds))
+        return FitResult(untuned_rule(self._decision, thresholds.values), self._summarize(thresholds))
 
     def _compute_features(self) -> Matrix:
         Y = self._training.Y

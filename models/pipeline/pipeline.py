@@ -14,7 +14,7 @@ from models.base.training import abbreviated
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
-from models.decisions import DecisionRule, decide, predicted_labels
+from models.decisions import DecisionRule, LabelSetRule
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures
 from models.labels import LabelTree
@@ -56,7 +56,9 @@ class Pipeline:
         kind_: kind of the training documents.
         labels_: the k labels, in label order: those with a positive training example, and their ancestors.
         tree_: the label tree, or None. With a tree, an example of a label is also one of its ancestors.
-        thresholds_: (k,) the score above which each label is predicted.
+        rule_: how scores become label sets.
+        calibration_: converts scores to probabilities; None if there were no held-out scores.
+        decision_report_: how the decision was tuned, as JSON; None if nothing was tuned.
         mail_version_: version of the mail parser, if the documents are e-mails; otherwise None.
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
@@ -66,7 +68,9 @@ class Pipeline:
     kind_: Kind
     labels_: list[str]
     tree_: LabelTree | None
-    thresholds_: Floats
+    rule_: LabelSetRule
+    calibration_: None
+    decision_report_: dict[str, Any] | None
     mail_version_: int | None
     summary_: TrainingSummary
     timings_: dict[Phase, float]
@@ -161,7 +165,8 @@ class Pipeline:
             memory_bytes=memory_bytes,
             timings=self.timings_,
         ).run()
-        self.thresholds_, self.summary_ = result.thresholds, result.summary
+        self.rule_, self.summary_ = result.rule, result.summary
+        self.calibration_, self.decision_report_ = result.calibration, result.decision_report
         return self
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
@@ -184,7 +189,7 @@ class Pipeline:
     def decide(self, scores: Floats) -> Labels:
         """Convert scores, (n, k), to label sets, (n, k) sparse 0/1."""
         self._check_fitted()
-        return decide(self.decision_, scores, self.thresholds_)
+        return self.rule_.label_sets(scores)
 
     def rank(
         self,
@@ -327,6 +332,11 @@ class Pipeline:
         return evaluation
 
     @property
+    def thresholds_(self) -> Floats:
+        """(k,) the score above which each label is predicted."""
+        return self.rule_.thresholds
+
+    @property
     def closed_under_ancestors_(self) -> bool:
         """Whether every predicted label set is guaranteed to include the ancestors of its labels."""
         self._check_fitted()
@@ -349,7 +359,7 @@ class Pipeline:
         """
         self.features.set_state(select_prefix("features", state))
         self.learner.set_state(select_prefix("learner", state))
-        self.thresholds_ = read_array(state, "decision.thresholds", "float64", (None,))
+        self.rule_ = LabelSetRule(read_array(state, "decision.thresholds", "float64", (None,)))
         return self
 
     def _check_fitted(self) -> list[str]:
@@ -358,7 +368,7 @@ class Pipeline:
         Raises:
             NotFittedError: the pipeline is not fitted.
         """
-        if not hasattr(self, "thresholds_"):
+        if not hasattr(self, "rule_"):
             raise NotFittedError("the pipeline is not fitted; call fit first")
         return self.labels_
 
@@ -397,7 +407,7 @@ class Pipeline:
         """Return the ranking of one example, with the same bits as ``_rank``."""
         self._check_rankings(1, top, budget)
         scores = scores_of_one(self.learner, x)
-        predicted = predicted_labels(self.decision_, scores, self.thresholds_)[0].nonzero()[0].tolist()
+        predicted = self.rule_.predicted(scores)[0].nonzero()[0].tolist()
         budget.spend_on_label_sets(len(predicted))
         order = ranking(scores, top)
         return Ranking(scores[0, order], order, [predicted])
@@ -409,7 +419,7 @@ class Pipeline:
         for block in self._blocks(X):
             scores = full_scores(self.learner, block)
             order = ranking(scores, top)
-            predicted = predicted_labels(self.decision_, scores, self.thresholds_)
+            predicted = self.rule_.predicted(scores)
             budget.spend_on_label_sets(int(predicted.sum()))
             parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
         return Ranking.concatenate(parts, n_ranked)
@@ -421,7 +431,7 @@ class Pipeline:
         dot_products: list[int] = []
         for block in self._blocks(X):
             scores, order, products = quick_scores(self.learner, block, top)
-            predicted = predicted_labels(self.decision_, scores, self.thresholds_)
+            predicted = self.rule_.predicted(scores)
             budget.spend_on_label_sets(int(predicted.sum()))
             predicted &= scores > -np.inf  # a label that was not counted is in no label set
             parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))

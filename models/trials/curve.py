@@ -11,7 +11,7 @@ from models import catalog
 from models.arrays import Labels, Matrix
 from models.base import State
 from models.data.examples import ExampleSource
-from models.decisions import TunedThresholdDecision, decide
+from models.decisions import TunedThresholdDecision, untuned_rule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.measures.covering import covering_error
@@ -62,9 +62,8 @@ class Curve:
         for name, X, source in (("train", features.train, training), ("test", features.test, test)):
             Y = indicator_matrix(source.label_sets(), self._labels, tree)
             self._parts[name] = (X, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
-        self._thresholds = np.full(
-            len(self._labels), catalog.default_threshold(pipeline.learner, len(self._labels))
-        )
+        threshold = catalog.default_threshold(pipeline.learner, len(self._labels))
+        self._rule = untuned_rule(self._decision, np.full(len(self._labels), threshold))
         tuned = isinstance(self._decision, TunedThresholdDecision)
         self._measures = [name for name in measures if name in RANKING_MEASURES or not tuned]
         self._coverings = (
@@ -103,7 +102,7 @@ class Curve:
         point: dict[str, float] = {}
         for part, (X, Y, unknown) in self._parts.items():
             scores = progress.scores(X)
-            label_sets = decide(self._decision, scores, self._thresholds)
+            label_sets = self._rule.label_sets(scores)
             evaluation = evaluate(Y, label_sets, scores, self._labels, tree=self._tree, unknown=unknown)
             values = evaluation.measures
             point |= {f"{part}.{name}": values[name] for name in self._measures if name in values}

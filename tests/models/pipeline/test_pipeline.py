@@ -376,8 +376,9 @@ def test_quick_voting_needs_a_voting_learner_and_top() -> None:
 
 
 def test_with_quick_voting_a_top_k_set_only_has_the_best_labels() -> None:
-    fitted = pipeline("mlpp").fit(examples())
-    fitted.decision_ = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
+    fitted = pipeline("mlpp")
+    fitted.decision = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
+    fitted.fit(examples())
     assert [len(p.labels) for p in fitted.predict(TEXTS, top=2, quick=True)] == [2] * 6
 
 

@@ -11,12 +11,10 @@ from sklearn.base import clone
 from models import catalog
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step
-from models.decisions import DecisionRule, TunedThresholdDecision
+from models.decisions import N_FOLDS, DecisionRule, TunedThresholdDecision
 from models.decisions.thresholds import transferable, tuned_thresholds
 from models.pipeline.snapshot import select_prefix
 from models.splits import stratified_folds
-
-N_FOLDS = 3
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,31 @@
+"""Held-out scores, on which decisions are tuned and probabilities are calibrated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.arrays import Bools, Floats, Ints, Labels
+
+N_FOLDS = 3
+"""Number of folds of held-out scores, and of positive examples that a label needs in order to be tuned."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of h examples by learners that were not trained on them.
+
+    Attributes:
+        scores: (h, k) the scores.
+        Y: (h, k) the relevant labels of the examples.
+        unknown: (h, k) their unknown labels; None if there are none.
+        folds: (h,) the fold, 0 … ``N_FOLDS`` − 1, of each example. A learner that was trained on the other
+            folds scored it. If the examples are validation examples, the fitted learner itself scored all of
+            them, and the folds only serve to value a decision on examples on which it was not tuned.
+        tunable: (k,) whether a label has enough positive examples for tuning.
+    """
+
+    scores: Floats
+    Y: Labels
+    unknown: Labels | None
+    folds: Ints
+    tunable: Bools
