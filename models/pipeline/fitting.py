@@ -22,6 +22,7 @@ from models.features.columns import stack_rows
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.pipeline.documents import read_documents
+from models.pipeline.held_out import FoldStep, Thresholds, ThresholdSelection
 from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.snapshot import (
@@ -32,7 +33,6 @@ from models.pipeline.snapshot import (
     restore_fitted_learner,
     select_prefix,
 )
-from models.pipeline.held_out import FoldStep, Thresholds, ThresholdSelection
 
 Features: TypeAlias = TextFeatures | NumericFeatures
 
