@@ -37,6 +37,7 @@ import numpy as np
 
 from models import catalog
 from models.data.examples import Examples
+from models.mail.fields import MailFields, Part
 from models.mail.quoting import split_quoted_text
 from models.pipeline import Pipeline
 from models.text import AnalyzerParameters
@@ -80,9 +81,10 @@ class Parts:
     parts: tuple[tuple[str, float], ...]
     language: str | None = None
 
-    def learning_parts(self) -> Sequence[tuple[str, float]]:
-        """Return the texts and their weights."""
-        return self.parts
+    def learning_parts(self, fields: MailFields) -> Sequence[Part]:
+        """Return the texts and their weights. Quoted text has no terms of its own."""
+        del fields
+        return [Part(text, weight) for text, weight in self.parts if weight > 0]
 
 
 def weighted(weight: float, limit: float = float("inf")) -> Callable[[Message], Parts]:
@@ -163,13 +165,7 @@ def measure(messages: list[Message], treatment: str, learner: str, seed: int) ->
         catalog.LEARNER_PARAMETERS.validate_python(parameters),
     )
 
-    def treat(message: Message) -> Parts:
-        document = TREATMENTS[treatment](message)
-        if features["weighting"] != "binary":
-            return document
-        # Weights below 1 would separate the terms, which is what the treatment "apart" compares.
-        return Parts(tuple((text, float(weight > 0)) for text, weight in document.parts))
-
+    treat = TREATMENTS[treatment]
     parts = [
         Examples("text", [treat(m) for m in part], [m.labels for m in part])  # type: ignore[arg-type]
         for part in (training, test)

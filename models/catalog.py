@@ -37,6 +37,7 @@ from models.features.selection import InformationGain
 from models.hierarchy.h_m3 import HM3, HM3Parameters
 from models.hierarchy.h_rls import HRLS, HRLSParameters
 from models.hierarchy.h_svm import HSVM, HSVMParameters
+from models.mail.fields import MailFieldsParameters
 from models.perceptrons import (
     MLPP,
     MMP,
@@ -79,6 +80,7 @@ FeaturesConfig = TypeAliasType(
 )
 """The parameters of text or numeric features; ``kind`` selects which."""
 
+_DEFAULT_FIELDS = MailFieldsParameters()
 LEARNER_PARAMETERS: TypeAdapter[LearnerConfig] = TypeAdapter(LearnerConfig)
 FEATURES_PARAMETERS: TypeAdapter[FeaturesConfig] = TypeAdapter(FeaturesConfig)
 DECISION_PARAMETERS: TypeAdapter[DecisionRule] = TypeAdapter(DecisionRule)
@@ -273,13 +275,19 @@ def check_features(features: FeaturesConfig, learner: Learner | LearnerParameter
 
     Raises:
         ParameterError: the kind of features does not suit the documents (pointer ``/features/kind``), or the
-            learner does not support local selection (``/features/selection/policy``).
+            learner does not support local selection (``/features/selection/policy``), or a text has no fields
+            (``/features/fields``).
     """
     expected = "numeric" if kind == "features" else "text"
     if features.kind != expected:
         raise ParameterError(
             f"{features.kind} features cannot be computed from a data set of kind {kind!r}; use {expected}",
             "/features/kind",
+        )
+    if kind == "text" and isinstance(features, TextFeaturesParameters) and features.fields != _DEFAULT_FIELDS:
+        raise ParameterError(
+            "the documents are texts without fields; remove fields, or create a data set of e-mails",
+            "/features/fields",
         )
     entry = ENTRIES.get(_algorithm(learner))
     local = isinstance(features, TextFeaturesParameters) and (

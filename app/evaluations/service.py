@@ -180,7 +180,7 @@ def _text(example: Examples) -> str | None:
         return None
     document: Any = example.documents[0]  # type: ignore[index]  # the case of features is handled above
     if isinstance(document, Email):
-        document = "\n".join(text for text, _ in read_email(document).learning_parts())
+        document = "\n".join(part.text for part in read_email(document).learning_parts())
     return str(document)[:MAX_TEXT_CHARACTERS]
 
 

@@ -55,4 +55,4 @@ def score(version: LoadedVersion, mail: MailDocument, *, explain: bool) -> Score
 
 def is_readable(mail: MailDocument) -> bool:
     """Whether a message has text that a version can read."""
-    return any(text.strip() for text, weight in mail.learning_parts() if weight > 0)
+    return any(part.text.strip() for part in mail.learning_parts())

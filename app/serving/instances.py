@@ -96,7 +96,7 @@ def read_json_email(email: EmailParts | None, raw_email: str | None, *, pointer:
 
 def mail_to_text(mail: MailDocument) -> str:
     """Convert a message to a document for a pipeline that was trained on text."""
-    return "\n".join(text for text, weight in mail.learning_parts() if weight > 0)
+    return "\n".join(part.text for part in mail.learning_parts())
 
 
 def _check_products(n_products: int, limit: int) -> None:

@@ -28,6 +28,7 @@ from models.features.weighting import (
     weigh,
     weigh_one,
 )
+from models.mail.fields import MailFields, MailFieldsParameters
 from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer
@@ -48,9 +49,8 @@ class TextFeaturesParameters(BaseModel):
 
     weighting: Weighting = "tfidf"
     """Weight of a term in a document: 1 (`binary`), the number of its occurrences (`tf`), occurrences times
-    ln(g/df) (`tfidf`), or TF-IDF with pivoted length normalization (`pivoted`). Occurrences in quoted text of
-    an e-mail count half; with `binary`, the terms of quoted text are terms of their own, which begin with
-    `>`."""
+    ln(g/df) (`tfidf`), or TF-IDF with pivoted length normalization (`pivoted`). Each occurrence counts with
+    the weight of its field."""
 
     scaling: Literal["none", "unit"] = "none"
     """`unit` divides the weights of each document by their Euclidean length, after selection."""
@@ -60,6 +60,9 @@ class TextFeaturesParameters(BaseModel):
 
     selection: SelectionParameters = NoSelection()
     """Which terms of the training part become features."""
+
+    fields: MailFieldsParameters = MailFieldsParameters()
+    """Which fields of an e-mail are read. Only for data sets of e-mail."""
 
 
 class TextFeatures:
@@ -90,7 +93,7 @@ class TextFeatures:
         self.parameters = parameters
         # A binary weight cannot express that a term is less relevant. As terms of their own, quoted terms get
         # weights from the learner.
-        self._marks_quoted = parameters.weighting == "binary"
+        self._fields = MailFields(parameters.fields, binary=parameters.weighting == "binary")
 
     def fit_transform(
         self, batches: Iterable[Sequence[TextDocument]], Y: Labels, unknown: Labels | None = None
@@ -139,7 +142,7 @@ class TextFeatures:
         if not hasattr(self, "names_"):
             raise NotFittedError("the text features are not fitted; call fit_transform or set_state first")
         parts: list[Matrix] = []
-        for batch in _batches(documents):
+        for batch in self._batches(documents):
             all_counts = self._vocabulary.count(batch)
             counts = first_columns(all_counts, len(self.names_))
             lengths = DocumentLengths.of(all_counts)
@@ -195,12 +198,12 @@ class TextFeatures:
         self.names_ = names
         self._idf = idf
         self._mean_distinct = mean_distinct
-        self._vocabulary = Vocabulary(self.parameters.analyzer, names, mark_quoted=self._marks_quoted)
+        self._vocabulary = Vocabulary(self.parameters.analyzer, names, self._fields)
 
     def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
         """Return all terms in code point order, and their (g, terms) counts."""
-        analyzer = Analyzer(self.parameters.analyzer, mark_quoted=self._marks_quoted)
-        parts = [analyzer.count(small) for batch in batches for small in _batches(batch)]
+        analyzer = Analyzer(self.parameters.analyzer, self._fields)
+        parts = [analyzer.count(small) for batch in batches for small in self._batches(batch)]
         terms = analyzer.terms
         counts = stack_rows(parts, len(terms))
         occurring = np.flatnonzero(document_frequency(counts)).tolist()
@@ -212,14 +215,13 @@ class TextFeatures:
     def _scaled(self, weights: Matrix) -> Matrix:
         return normalize_rows(weights) if self.parameters.scaling == "unit" else weights
 
-
-def _batches(documents: Sequence[TextDocument]) -> Iterator[Sequence[TextDocument]]:
-    """Split documents into batches of limited text, which limits the memory for their words."""
-    first = size = 0
-    for i, document in enumerate(documents):
-        size += sum(len(text) for text, _ in parts_of(document))
-        if size >= _BATCH_CHARACTERS:
-            yield documents[first : i + 1]
-            first, size = i + 1, 0
-    if first < len(documents):
-        yield documents[first:]
+    def _batches(self, documents: Sequence[TextDocument]) -> Iterator[Sequence[TextDocument]]:
+        """Split documents into batches of limited text, which limits the memory for their words."""
+        first = size = 0
+        for i, document in enumerate(documents):
+            size += sum(len(part.text) for part in parts_of(document, self._fields))
+            if size >= _BATCH_CHARACTERS:
+                yield documents[first : i + 1]
+                first, size = i + 1, 0
+        if first < len(documents):
+            yield documents[first:]

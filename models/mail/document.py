@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from models.mail.addresses import find_addresses
+from models.mail.fields import DEFAULT_FIELDS, FieldName, MailFields, Part
 from models.mail.language import detect_language
 
 MAIL_VERSION: Final = 2
 """Incremented if the same bytes would give different learning parts. A model stores its version."""
-
-QUOTED_WEIGHT: Final = 0.5
-"""Weight of quoted text, which is less relevant to the topic of a message than new text."""
 
 MIN_NEW_CHARS: Final = 20
 """Characters of new text. With fewer, as in a forward with "FYI", quoted text counts like new text."""
@@ -26,6 +26,7 @@ class MailDocument:
         subject: decoded subject on one line.
         sender_domain: domain of the author, in lower case; empty if unknown.
         recipient_domains: distinct domains of To and Cc.
+        recipient_lines: the fields To and Cc, from which ``recipients`` reads the addresses.
         new_text: text that the author wrote.
         quoted_text: text that is quoted or forwarded, including attached messages.
         attachments: file name (may be empty) and content type of each attachment; the content is not read.
@@ -40,6 +41,7 @@ class MailDocument:
     subject: str = ""
     sender_domain: str = ""
     recipient_domains: tuple[str, ...] = ()
+    recipient_lines: str = ""
     new_text: str = ""
     quoted_text: str = ""
     attachments: tuple[tuple[str, str], ...] = ()
@@ -57,25 +59,51 @@ class MailDocument:
             f"{self.subject}\n{self.new_text}\n{self.quoted_text}"
         )
 
-    @property
-    def quoted_weight(self) -> float:
-        """Weight of the quoted text."""
-        return QUOTED_WEIGHT if len(self.new_text) >= MIN_NEW_CHARS else 1.0
+    @cached_property
+    def recipients(self) -> tuple[str, ...]:
+        """Distinct addresses of To and Cc, in lower case. Read on first access, because few models need them.
 
-    def learning_parts(self) -> list[tuple[str, float]]:
+        >>> MailDocument(recipient_lines="Billing <billing@example.org>, ann@example.org").recipients
+        ('billing@example.org', 'ann@example.org')
+        """
+        return find_addresses(self.recipient_lines)
+
+    def field_text(self, name: FieldName) -> str:
+        """Return a field as text; empty if the message does not have it.
+
+        >>> MailDocument(attachments=(("a.pdf", "application/pdf"),)).field_text("attachment_types")
+        'application/pdf'
+        """
+        return _TEXTS[name](self)
+
+    def learning_parts(self, fields: MailFields = DEFAULT_FIELDS) -> list[Part]:
         """Return the texts that a learner uses, each with the weight of its words.
 
-        The names of attachments ("invoice-2291.pdf") are included. Addresses and domains are not: a learner
-        would route by who wrote earlier messages instead of by the topic.
+        By default, the names of attachments ("invoice-2291.pdf") are included. Addresses and domains are not:
+        a learner would route by who wrote earlier messages instead of by the topic. If there is hardly any
+        new text, quoted text is used like new text.
 
-        >>> MailDocument(new_text="It is wrong, please help.", quoted_text="Hello").learning_parts()
+        Args:
+            fields: which fields are read.
+
+        >>> mail = MailDocument(new_text="It is wrong, please help.", quoted_text="Hello")
+        >>> [(part.text, part.weight) for part in mail.learning_parts()]
         [('It is wrong, please help.', 1.0), ('Hello', 0.5)]
         """
-        names = " ".join(name for name, _ in self.attachments)
-        parts = [
-            (self.subject, 1.0),
-            (self.new_text, 1.0),
-            (names, 1.0),
-            (self.quoted_text, self.quoted_weight),
+        uses = fields.usual if len(self.new_text) >= MIN_NEW_CHARS else fields.short
+        return [
+            Part(text, weight, name, prefix) for name, weight, prefix in uses if (text := _TEXTS[name](self))
         ]
-        return [(text, weight) for text, weight in parts if text]
+
+
+_TEXTS: Final[Mapping[str, Callable[[MailDocument], str]]] = {
+    "subject": lambda mail: mail.subject,
+    "new_text": lambda mail: mail.new_text,
+    "attachment_names": lambda mail: " ".join(name for name, _ in mail.attachments),
+    "quoted_text": lambda mail: mail.quoted_text,
+    "sender_domain": lambda mail: mail.sender_domain,
+    "recipients": lambda mail: " ".join(mail.recipients),
+    "list_id": lambda mail: mail.mailing_list or "",
+    "attachment_types": lambda mail: " ".join(content_type for _, content_type in mail.attachments),
+}
+"""The text of each field."""

@@ -17,6 +17,7 @@ from email.message import Message
 from email.parser import BytesParser
 from email.utils import unquote
 
+from models.mail.addresses import find_domains
 from models.mail.charsets import clean, decode, find_undeclared_codec
 from models.mail.diagnostics import Diagnostics
 from models.mail.header_lines import remove_odd_lines
@@ -24,7 +25,6 @@ from models.mail.japanese import decode_iso2022_jp, is_iso2022_jp
 from models.mail.limits import (
     MAX_ADDRESSES_CHARS,
     MAX_BOUNDARY_CHARS,
-    MAX_DOMAINS,
     MAX_FIELD_CHARS,
 )
 from models.mail.mail_systems import is_mail_system
@@ -39,8 +39,6 @@ _SIMPLE_PARAMETERS = re.compile(
     rf"\s*+([\w!#$%&'*+./^`|~-]++)((?:\s*+;\s*+[\w.-]++\s*+=\s*+{_VALUE})*+)[\s;]*+", re.ASCII
 )
 _PARAMETER = re.compile(rf";\s*+([\w.-]++)\s*+=\s*+({_VALUE})", re.ASCII)
-_QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.){0,200}"|\([^()]{0,200}\)')
-_DOMAIN = re.compile(r"@([^\W_](?:[\w.-]*[^\W_])?)")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
 _NOT_A_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates that represent no byte. The parser maps 8-bit bytes to the other surrogates."""
@@ -52,7 +50,6 @@ _BASE64_WORD = re.compile(
 """An encoded word in base64 with errors other than missing padding."""
 _UNCLOSED_WORD = re.compile(r"=\?[^?\s]+\?[bBqQ]\?[^?\s]*\??\Z")
 _AUTOMATED_PRECEDENCES = frozenset({"bulk", "junk", "list", "auto_reply"})
-_MAX_LABEL_CHARS = 63
 _LIST_ID = re.compile(r"<([^<>\s]+)>")
 _NOT_ALPHANUMERIC = re.compile("[^a-z0-9]")
 _TRANSFER_ENCODINGS = {
@@ -153,17 +150,19 @@ class Headers:
 
     def domains(self, *names: str) -> tuple[str, ...]:
         """Return the distinct domains of the addresses in these fields, in lower case and in order."""
+        return find_domains(addresses) if (addresses := self.address_lines(*names)) else ()
+
+    def address_lines(self, *names: str) -> str:
+        """Return the values of these fields, at most ``MAX_ADDRESSES_CHARS``."""
         fields = [field for name in names for field in self._fields.get(name, ())]
         if not fields:
-            return ()
+            return ""
         if max(map(len, fields)) > MAX_ADDRESSES_CHARS:
             self._diagnostics.add_truncation(
                 f"an address header is longer than {MAX_ADDRESSES_CHARS:,} characters; the rest was not read"
             )
         addresses = "\n".join(fields)[:MAX_ADDRESSES_CHARS]
-        if not addresses.isascii():
-            addresses = _to_bytes(addresses).decode("utf-8", "replace")
-        return find_domains(addresses)
+        return addresses if addresses.isascii() else _to_bytes(addresses).decode("utf-8", "replace")
 
     @property
     def message_id(self) -> str | None:
@@ -379,32 +378,3 @@ def _repair_word(word: re.Match[str]) -> str:
     digits = repair_base64("".join(word[2].split()).encode("ascii", "replace")).decode()
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return word[1] + digits + "=" * (-len(digits) % 4)
-
-
-def find_domains(addresses: str) -> tuple[str, ...]:
-    """Return the domains in an address line, ignoring quoted names and comments.
-
-    >>> find_domains('"me@home" <Ann@Example.org>, bob@example.com (Bob), (c):')
-    ('example.org', 'example.com')
-    >>> find_domains("a@xn--mller-kva.example")
-    ('müller.example',)
-    """
-    if '"' in addresses or "(" in addresses:
-        addresses = _QUOTED_OR_COMMENT.sub(" ", addresses)
-    if addresses.isascii() and "xn--" not in (lower := addresses.lower()):  # most addresses
-        return tuple(dict.fromkeys(_DOMAIN.findall(lower)))[:MAX_DOMAINS]
-    domains = _DOMAIN.findall(addresses)
-    if "xn--" in addresses.lower():
-        domains = [".".join(map(_decode_label, domain.split("."))) for domain in domains]
-    return tuple(dict.fromkeys(clean(domain).lower() for domain in domains))[:MAX_DOMAINS]
-
-
-def _decode_label(label: str) -> str:
-    """Return a label of an internationalized domain name (RFC 5890) in Unicode, if it is valid."""
-    if not label.lower().startswith("xn--") or len(label) > _MAX_LABEL_CHARS:
-        return label
-    try:
-        decoded = label[4:].lower().encode("ascii").decode("punycode")
-    except UnicodeError:
-        return label
-    return decoded if decoded.isprintable() and not decoded.isascii() and "." not in decoded else label

@@ -36,15 +36,13 @@ def describe(document: MailDocument) -> str:
     ]
     always = {"subject", "from", "to"}
     lines = [f"{name:<14}{value or '-'}" for name, value in fields if value or name in always]
-    for title, text, weight in (
-        ("new text", document.new_text, 1.0),
-        ("quoted text", document.quoted_text, document.quoted_weight),
-    ):
-        if text:
+    titles = {"new_text": "new text", "quoted_text": "quoted text"}
+    for text, weight, field, _ in document.learning_parts():
+        if field in titles:
             shown = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]} … ({len(text)} characters)"
             lines += [
                 "",
-                f"{title}, weight {weight:g}",
+                f"{titles[field]}, weight {weight:g}",
                 *(f"  {line}".rstrip() for line in shown.split("\n")),
             ]
     return "\n".join(lines)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 
+from models.mail.addresses import find_domains
 from models.mail.body import RawBytesDecoder, choose_text, combine
 from models.mail.charsets import clean
 from models.mail.diagnostics import Diagnostics
 from models.mail.document import MailDocument
 from models.mail.email import Email
-from models.mail.headers import Headers, find_domains
+from models.mail.headers import Headers
 from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS
 from models.mail.mime import normalize_newlines, remove_emlx_frame, walk_parts
 
@@ -47,10 +48,14 @@ def read_message(raw: bytes) -> MailDocument:
     for part in parts:
         part.headers.decode_raw = decoder.decode
     body = combine(parts, diagnostics)
+    subject = headers.text("subject")
+    sender_domain = next(iter(headers.domains("from") or headers.domains("sender")), "")
+    recipients = headers.address_lines("to", "cc")
     return MailDocument(
-        subject=headers.text("subject"),
-        sender_domain=next(iter(headers.domains("from") or headers.domains("sender")), ""),
-        recipient_domains=headers.domains("to", "cc"),
+        subject=subject,
+        sender_domain=sender_domain,
+        recipient_domains=find_domains(recipients) if recipients else (),
+        recipient_lines=recipients,
         new_text=body.new,
         quoted_text=body.quoted,
         attachments=body.attachments,
@@ -78,6 +83,7 @@ def read_email(email: Email) -> MailDocument:
         subject=" ".join(clean(email.subject[:MAX_FIELD_CHARS]).split()),
         sender_domain=next(iter(find_domains(email.from_[:MAX_ADDRESSES_CHARS])), ""),
         recipient_domains=find_domains(email.to[:MAX_ADDRESSES_CHARS]),
+        recipient_lines=email.to[:MAX_ADDRESSES_CHARS],
         new_text=body.new,
         quoted_text=body.quoted,
         attachments=body.attachments,

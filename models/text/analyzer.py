@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Ints, Matrix
+from models.mail.fields import DEFAULT_FIELDS, MailFields
 from models.text.counting import count_terms, padded_ngrams
-from models.text.documents import QUOTE_MARK, TextDocument
+from models.text.documents import TextDocument
 from models.text.languages import stemmer, stop_list
 from models.text.parameters import AnalyzerParameters
 from models.text.unsegmented import begins_unsegmented
@@ -64,15 +65,15 @@ class Analyzer:
 
     Args:
         parameters: how a text is split into terms.
-        mark_quoted: whether the terms of fields with a weight below 1 begin with ``QUOTE_MARK``.
+        fields: which fields of a document are read, and which have terms of their own.
     """
 
-    def __init__(self, parameters: AnalyzerParameters, *, mark_quoted: bool = False) -> None:
+    def __init__(self, parameters: AnalyzerParameters, fields: MailFields = DEFAULT_FIELDS) -> None:
         self.parameters = parameters
-        self.mark_quoted = mark_quoted
+        self.fields = fields
         self._strings: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._words: dict[tuple[str | None, bool], tuple[WordAnalysis, dict[str, int]]] = {}
+        self._words: dict[tuple[str | None, str], tuple[WordAnalysis, dict[str, int]]] = {}
         self._pairs: dict[int, int] = {}
         self._character_ngrams: dict[int, list[int]] = {}
 
@@ -99,12 +100,12 @@ class Analyzer:
         """Number of strings so far."""
         return len(self._strings)
 
-    def words(self, distinct: Sequence[str], language: str | None, *, marked: bool) -> NDArray[np.int32]:
+    def words(self, distinct: Sequence[str], language: str | None, prefix: str) -> NDArray[np.int32]:
         """Return the number of each word after analysis, or -1 if the word is dropped."""
-        key = (language, marked)
+        key = (language, prefix)
         if key not in self._words:
             analysis = WordAnalysis(self.parameters, language)
-            self._words[key] = (analysis, self._numbers if analysis.changes_nothing and not marked else {})
+            self._words[key] = (analysis, self._numbers if analysis.changes_nothing and not prefix else {})
         analysis, known = self._words[key]
         missing = [word for word in distinct if word not in known]
         if known is self._numbers:
@@ -113,7 +114,7 @@ class Analyzer:
         else:
             for word in missing:
                 term = analysis(word)
-                known[word] = -1 if term is None else self._number(QUOTE_MARK + term if marked else term)
+                known[word] = -1 if term is None else self._number(prefix + term)
         return np.array([*map(known.__getitem__, distinct)], dtype=np.int32)
 
     def lengths(self, words: Sequence[int]) -> Ints:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from models.arrays import AnyArray, Floats, Ints, Matrix
-from models.text.documents import QUOTE_MARK, TextDocument, language_of, parts_of
+from models.mail.fields import PREFIXES, MailFields
+from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
 from models.text.parameters import AnalyzerParameters
 from models.text.tokens import split
@@ -25,16 +26,16 @@ count."""
 class Numbering(Protocol):
     """Assigns numbers to words and n-grams."""
 
-    mark_quoted: bool
-    """Whether the terms of fields with a weight below 1 are other terms, which begin with ``QUOTE_MARK``."""
+    fields: MailFields
+    """Which fields of a document are read, and which have terms of their own."""
 
     @property
     def size(self) -> int:
         """Number of columns of a matrix of counts; an upper bound of all numbers so far."""
         ...
 
-    def words(self, distinct: Sequence[str], language: str | None, *, marked: bool) -> NDArray[np.int32]:
-        """Return the number of each word after analysis, or -1 if the word is dropped."""
+    def words(self, distinct: Sequence[str], language: str | None, prefix: str) -> NDArray[np.int32]:
+        """Return the number of the prefix and each word after analysis, or -1 if the word is dropped."""
         ...
 
     def lengths(self, words: Sequence[int]) -> Ints:
@@ -112,16 +113,27 @@ def count_ngrams(
     )
 
 
+def split_prefix(term: str) -> tuple[str, str]:
+    """Return the prefix of a term of a field with terms of its own, or an empty string, and the rest.
+
+    >>> split_prefix("subject:invoice"), split_prefix(">invoice"), split_prefix("invoice")
+    (('subject:', 'invoice'), ('>', 'invoice'), ('', 'invoice'))
+    """
+    prefix = next(filter(term.startswith, PREFIXES), "")
+    return prefix, term[len(prefix) :]
+
+
 def padded_ngrams(word: str, ngrams: tuple[int, int]) -> list[str]:
     """Return the character n-grams of a word with a space at both ends, but not a space alone.
 
-    The n-grams of a word that begins with ``QUOTE_MARK`` begin with it.
+    The n-grams of a word that begins with the prefix of a field begin with it, too.
 
     >>> padded_ngrams("ab", (1, 3))
     ['a', 'b', ' a', 'ab', 'b ', ' ab', 'ab ']
     """
-    if word.startswith(QUOTE_MARK):
-        return [QUOTE_MARK + gram for gram in padded_ngrams(word[len(QUOTE_MARK) :], ngrams)]
+    if word.startswith(PREFIXES):
+        prefix, word = split_prefix(word)
+        return [prefix + gram for gram in padded_ngrams(word, ngrams)]
     padded = f" {word} "
     grams = [
         padded[start : start + length]
@@ -151,27 +163,26 @@ class _WordStream:
 def _read(
     documents: Sequence[TextDocument], parameters: AnalyzerParameters, numbering: Numbering
 ) -> _WordStream:
-    texts: dict[tuple[str | None, bool], list[tuple[str, int]]] = {}
+    texts: dict[tuple[str | None, str], list[tuple[str, int]]] = {}
     document_of: list[int] = []
     weights: list[float] = []
     by_language = "auto" in (parameters.stop_words, parameters.stemmer)
     for i, document in enumerate(documents):
         language = language_name(language_of(document)) if by_language else None
-        for text, weight in parts_of(document):
-            marked = numbering.mark_quoted and weight < 1
-            texts.setdefault((language, marked), []).append((text, len(document_of)))
+        for text, weight, _, prefix in parts_of(document, numbering.fields):
+            texts.setdefault((language, prefix), []).append((text, len(document_of)))
             document_of.append(i)
             weights.append(weight)
 
     words, fields = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
-    for (language, marked), fields_of_language in texts.items():
+    for (language, prefix), fields_of_language in texts.items():
         split_texts = split(
             [text for text, _ in fields_of_language],
             lowercase=parameters.lowercase,
             max_length=parameters.max_length,
             bigrams=parameters.bigrams,
         )
-        word = numbering.words(split_texts.distinct, language, marked=marked)[split_texts.codes]
+        word = numbering.words(split_texts.distinct, language, prefix)[split_texts.codes]
         field = np.repeat(
             np.array([n for _, n in fields_of_language], dtype=np.int32), np.diff(split_texts.bounds)
         )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
+from models.mail.fields import DEFAULT_FIELDS, MailFields, Part
 from models.mail.language import detect_language
-
-QUOTE_MARK: Final = ">"
-"""Begins the terms of fields with a weight below 1, if these are terms of their own. No word contains it."""
 
 
 class FieldedDocument(Protocol):
@@ -19,23 +17,21 @@ class FieldedDocument(Protocol):
         """The language of the document, as a code (``"de"``) or a name (``"german"``); None if unknown."""
         ...
 
-    def learning_parts(self) -> Sequence[tuple[str, float]]:
-        """Return the texts to learn from, each with the weight of its words. Weight 0 omits a text."""
+    def learning_parts(self, fields: MailFields) -> Sequence[Part]:
+        """Return the texts to learn from. Each has a positive weight."""
         ...
 
 
 TextDocument: TypeAlias = "str | FieldedDocument"
 
 
-def parts_of(document: TextDocument) -> list[tuple[str, float]]:
-    """Return the texts of a document with a positive weight, and their weights.
+def parts_of(document: TextDocument, fields: MailFields = DEFAULT_FIELDS) -> Sequence[Part]:
+    """Return the texts of a document that are read. A string is one text.
 
     >>> parts_of("my invoice is wrong")
-    [('my invoice is wrong', 1.0)]
+    [Part(text='my invoice is wrong', weight=1.0, field='text', prefix='')]
     """
-    if isinstance(document, str):
-        return [(document, 1.0)]
-    return [(text, weight) for text, weight in document.learning_parts() if weight > 0]
+    return [Part(document)] if isinstance(document, str) else document.learning_parts(fields)
 
 
 def language_of(document: TextDocument) -> str | None:

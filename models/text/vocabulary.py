@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Ints, Matrix
+from models.mail.fields import DEFAULT_FIELDS, MailFields, Part
 from models.text.counting import TermCounts, count_ngrams, count_terms, padded_ngrams
-from models.text.documents import QUOTE_MARK, TextDocument, language_of, parts_of
+from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
 from models.text.parameters import AnalyzerParameters
 from models.text.tokens import ascii_words, words
@@ -43,17 +44,17 @@ class Vocabulary:
     Args:
         parameters: how a text is split into terms.
         terms: the vocabulary, with the numbers 0, 1, 2 ….
-        mark_quoted: whether the terms of fields with a weight below 1 begin with ``QUOTE_MARK``.
+        fields: which fields of a document are read, and which have terms of their own.
 
     >>> Vocabulary(AnalyzerParameters(), ["rose", "is"]).count(["a rose is a rose"]).toarray().tolist()
     [[2.0, 1.0, 2.0]]
     """
 
     def __init__(
-        self, parameters: AnalyzerParameters, terms: Sequence[str], *, mark_quoted: bool = False
+        self, parameters: AnalyzerParameters, terms: Sequence[str], fields: MailFields = DEFAULT_FIELDS
     ) -> None:
         self.parameters = parameters
-        self.mark_quoted = mark_quoted
+        self.fields = fields
         self.n_terms = self.size = len(terms)
         self._by_language = "auto" in (parameters.stop_words, parameters.stemmer)
         self.pair_keys = self.pair_numbers = np.empty(0, dtype=np.int64)
@@ -68,7 +69,7 @@ class Vocabulary:
             self._add_pairs(numbers)
         self._ngrams_of: dict[str, bytes] = {}
         self._terms_of: dict[str | None, WordTerms] = {}
-        self._numbers_of: dict[tuple[str | None, bool], _WordNumbers] = {}
+        self._numbers_of: dict[tuple[str | None, str], _WordNumbers] = {}
 
     def count(self, documents: Sequence[TextDocument]) -> Matrix:
         """Count the terms of n documents. Each occurrence counts with the weight of its field.
@@ -78,9 +79,9 @@ class Vocabulary:
         """
         return count_terms(documents, self.parameters, _Call(self))
 
-    def analyzed(self, words: Sequence[str], language: str | None, *, marked: bool) -> list[int | str | None]:
+    def analyzed(self, words: Sequence[str], language: str | None, prefix: str) -> list[int | str | None]:
         """Return the number of the term of each word, the term if it is unknown, None if it is dropped."""
-        terms = self._terms(words, language, marked=marked)
+        terms = self._terms(words, language, prefix)
         return [*map(self._words.get, terms, terms)]  # type: ignore[arg-type]  # None is no term either
 
     def count_one(self, document: TextDocument, *, unknown: bool = True) -> TermCounts | None:
@@ -94,9 +95,9 @@ class Vocabulary:
             The counts. None if the document is long, because each of its words is an object here; and if the
             weight of a field is such that sums of it may be rounded, so that the order of words matters.
         """
-        parts = parts_of(document)
+        parts = parts_of(document, self.fields)
         n_characters = 0
-        for text, weight in parts:
+        for text, weight, _, _ in parts:
             n_characters += len(text)
             if weight > _EXACT_PARTS or not (weight * _EXACT_PARTS).is_integer():
                 return None
@@ -107,24 +108,23 @@ class Vocabulary:
         single_words = parameters.unit == "word" and parameters.ngrams[1] == 1
         if single_words and not unknown:
             return self._count_known_words(parts, language)
-        fields = [(self._split(text), weight) for text, weight in parts]
         if single_words:
-            return self._count_words(fields, language)
+            return self._count_words(parts, language)
         numbering = _Call(self)
         numbered = [
-            (numbering.words(field, language, marked=self._marks(weight)), weight) for field, weight in fields
+            (numbering.words(self._split(part.text), language, part.prefix), part.weight) for part in parts
         ]
         return count_ngrams(numbered, parameters, numbering, self.n_terms)
 
-    def _count_words(self, fields: Sequence[tuple[list[str], float]], language: str | None) -> TermCounts:
-        by_weight: dict[float, list[str]] = {}
-        for field, weight in fields:
-            by_weight.setdefault(weight, []).extend(field)
+    def _count_words(self, parts: Sequence[Part], language: str | None) -> TermCounts:
+        by_use: dict[tuple[float, str], list[str]] = {}
+        for text, weight, _, prefix in parts:
+            by_use.setdefault((weight, prefix), []).extend(self._split(text))
         counts: dict[str | None, float] = Counter(  # type: ignore[assignment]
-            self._terms(by_weight.pop(1.0, []), language, marked=False)
+            self._terms(by_use.pop((1.0, ""), []), language, "")
         )
-        for weight, others in by_weight.items():
-            terms = self._terms(others, language, marked=self._marks(weight))
+        for (weight, prefix), others in by_use.items():
+            terms = self._terms(others, language, prefix)
             for term, occurrences in Counter(terms).items():
                 counts[term] = counts.get(term, 0) + weight * occurrences
         counts.pop(None, None)
@@ -133,14 +133,14 @@ class Vocabulary:
         known = numbers.argsort()[np.count_nonzero(numbers < 0) :]
         return TermCounts(numbers[known], values[known], len(counts), float(values.sum()))
 
-    def _count_known_words(self, parts: Sequence[tuple[str, float]], language: str | None) -> TermCounts:
-        numbers = [self._numbers(text, language, marked=self._marks(weight)) for text, weight in parts]
+    def _count_known_words(self, parts: Sequence[Part], language: str | None) -> TermCounts:
+        numbers = [self._numbers(text, language, prefix) for text, _, _, prefix in parts]
         if len(parts) == 1:
             terms, occurrences = _distinct(numbers[0])
-            counts = occurrences.astype(np.float64) * parts[0][1]
+            counts = occurrences.astype(np.float64) * parts[0].weight
         else:
             terms, inverse = np.unique(np.concatenate([np.empty(0, np.int32), *numbers]), return_inverse=True)
-            weights = np.repeat(np.array([weight for _, weight in parts]), [*map(len, numbers)])
+            weights = np.repeat(np.array([part.weight for part in parts]), [*map(len, numbers)])
             counts = np.bincount(inverse, weights=weights, minlength=len(terms)).astype(
                 np.float64, copy=False
             )
@@ -155,16 +155,12 @@ class Vocabulary:
             bigrams=parameters.bigrams,
         )
 
-    def _marks(self, weight: float) -> bool:
-        """Return whether the terms of a field with this weight are marked."""
-        return self.mark_quoted and weight < 1
-
-    def _numbers(self, text: str, language: str | None, *, marked: bool) -> NDArray[np.int32]:
+    def _numbers(self, text: str, language: str | None, prefix: str) -> NDArray[np.int32]:
         """Return the number of each word of a text whose term is in the vocabulary."""
-        key = (language, marked)
+        key = (language, prefix)
         numbers_of = self._numbers_of.get(key)
         if numbers_of is None:
-            numbers_of = self._numbers_of[key] = _WordNumbers(self, language, marked=marked)
+            numbers_of = self._numbers_of[key] = _WordNumbers(self, language, prefix)
         try:
             found = (
                 ascii_words(text, lowercase=self.parameters.lowercase)
@@ -198,13 +194,13 @@ class Vocabulary:
             self._ngrams_of[word] = cached
         return cached
 
-    def _terms(self, words: Sequence[str], language: str | None, *, marked: bool) -> Sequence[str | None]:
-        """Return the term of each word, or None if the word is dropped."""
+    def _terms(self, words: Sequence[str], language: str | None, prefix: str) -> Sequence[str | None]:
+        """Return the prefix and the term of each word, or None if the word is dropped."""
         terms_of = self._terms_of.get(language)
         if terms_of is None:
             terms_of = self._terms_of[language] = shared_word_terms(self.parameters, language)
         terms = words if terms_of.changes_nothing else [*map(terms_of.__getitem__, words)]
-        return [term and QUOTE_MARK + term for term in terms] if marked else terms
+        return [term and prefix + term for term in terms] if prefix else terms
 
     def _add_pairs(self, numbers: dict[str, int]) -> None:
         """Number the beginnings of all n-grams, and the words in them, after the terms."""
@@ -236,20 +232,20 @@ class _WordNumbers(dict[str, int]):
     Args:
         vocabulary: the vocabulary.
         language: the language for ``auto``.
-        marked: whether the terms begin with ``QUOTE_MARK``.
+        prefix: begins the terms.
     """
 
-    def __init__(self, vocabulary: Vocabulary, language: str | None, *, marked: bool) -> None:
+    def __init__(self, vocabulary: Vocabulary, language: str | None, prefix: str) -> None:
         super().__init__()
         self._vocabulary = vocabulary
         self._language = language
-        self._marked = marked
+        self._prefix = prefix
 
     def __missing__(self, word: str) -> int:
         # A word of the cache need not be checked again.
         if len(word) > self._vocabulary.parameters.max_length:
             raise _LongWordError
-        number = self._vocabulary.analyzed([word], self._language, marked=self._marked)[0]
+        number = self._vocabulary.analyzed([word], self._language, self._prefix)[0]
         if not isinstance(number, int):
             number = -1
         if len(self) >= _CACHED_NUMBERS:
@@ -275,19 +271,19 @@ class _Call:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self.mark_quoted = vocabulary.mark_quoted
+        self.fields = vocabulary.fields
         self._unknown: dict[str, int] = {}
         self._first_word = 0 if vocabulary.parameters.unit == "character" else vocabulary.size
         self.size = vocabulary.size
 
-    def words(self, distinct: Sequence[str], language: str | None, *, marked: bool) -> NDArray[np.int32]:
+    def words(self, distinct: Sequence[str], language: str | None, prefix: str) -> NDArray[np.int32]:
         """Return the number of each word after analysis, or -1 if the word is dropped."""
         unknown, first = self._unknown, self._first_word
         numbers = [
             unknown.setdefault(result, first + len(unknown))
             if isinstance(result, str)
             else (-1 if result is None else result)
-            for result in self._vocabulary.analyzed(distinct, language, marked=marked)
+            for result in self._vocabulary.analyzed(distinct, language, prefix)
         ]
         self.size = self._vocabulary.size + len(unknown)
         return np.array(numbers, dtype=np.int32)

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import Floats, Labels
 from models.features import TextFeatures, TextFeaturesParameters
+from models.mail.fields import MailFields, Part
 
 
 def features(weighting: str, **options: Any) -> TextFeatures:
@@ -91,8 +92,9 @@ def test_fields_with_small_weights_do_not_cause_negative_weights() -> None:
     class Light:
         language = None
 
-        def learning_parts(self) -> list[tuple[str, float]]:
-            return [("a a a a b", 0.3)]
+        def learning_parts(self, fields: MailFields) -> list[Part]:
+            assert fields.usual
+            return [Part("a a a a b", 0.3)]
 
     X = features("pivoted").fit_transform([[Light(), "c d"]], no_labels(2)).toarray()
     mean = (1.2 + 0.3) / 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.mail import Email, MailDocument, read_email, read_message
+from models.mail.fields import Part
 from models.mail.mail_systems import _NAMES
 
 MESSAGES = Path(__file__).parent / "messages"
@@ -211,9 +212,14 @@ def test_learning_parts_contain_no_addresses() -> None:
         quoted_text="q",
         attachments=(("a b.pdf", "x/y"),),
     )
-    assert mail.learning_parts() == [("S", 1.0), ("n" * 20, 1.0), ("a b.pdf", 1.0), ("q", 0.5)]
+    assert [(part.text, part.weight) for part in mail.learning_parts()] == [
+        ("S", 1.0),
+        ("n" * 20, 1.0),
+        ("a b.pdf", 1.0),
+        ("q", 0.5),
+    ]
 
 
 def test_quoted_text_of_a_forward_with_hardly_any_new_text_counts_like_new_text() -> None:
     mail = MailDocument(subject="Fwd: Invoice", new_text="FYI", quoted_text="The invoice is wrong.")
-    assert mail.learning_parts()[-1] == ("The invoice is wrong.", 1.0)
+    assert mail.learning_parts()[-1] == Part("The invoice is wrong.", 1.0, "quoted_text")

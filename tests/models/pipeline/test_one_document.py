@@ -30,6 +30,7 @@ from models.features import (
 from models.labels import LabelTree
 from models.labels.ranking import ranking
 from models.mail import MailDocument
+from models.mail.fields import MailFields, Part
 from models.pipeline import Pipeline, Ranking
 from models.text.documents import TextDocument
 from models.text.vocabulary import MAX_CHARACTERS
@@ -195,8 +196,9 @@ class Fields:
 
     language: str | None = None
 
-    def learning_parts(self) -> list[tuple[str, float]]:
-        return [("invoice server", 0.3), ("invoice wrong", 0.7)]
+    def learning_parts(self, fields: MailFields) -> list[Part]:
+        assert fields.usual
+        return [Part("invoice server", 0.3), Part("invoice wrong", 0.7)]
 
 
 def test_sums_of_weights_that_may_be_rounded_are_left_to_the_batch() -> None:

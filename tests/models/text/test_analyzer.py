@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from models.mail import MailDocument
+from models.mail.fields import MailFields, MailFieldsParameters, Part
 from models.text import Analyzer, AnalyzerParameters, TextDocument
 from models.text.analyzer import WordAnalysis
 from models.text.languages import Stemmer, StopWords, language_name
@@ -32,8 +33,13 @@ class Fields:
     parts: tuple[tuple[str, float], ...]
     language: str | None = None
 
-    def learning_parts(self) -> list[tuple[str, float]]:
-        return list(self.parts)
+    def learning_parts(self, fields: MailFields) -> list[Part]:
+        prefixes = {use.field: use.prefix for use in fields.usual}
+        return [
+            Part(text, weight, prefix=prefixes["quoted_text" if weight < 1 else "new_text"])
+            for text, weight in self.parts
+            if weight > 0
+        ]
 
 
 def counted(parameters: AnalyzerParameters, documents: list[TextDocument]) -> list[dict[str, float]]:
@@ -214,7 +220,8 @@ def test_terms_of_quoted_text_can_be_terms_of_their_own(options: dict[str, Any])
         Fields(((text, 1.0),)) for text in ("the invoices wrong", "the invoices wrong invoices", "häuser")
     ]
     new, quoted, other = counted(parameters, list(separate))
-    analyzer = Analyzer(parameters, mark_quoted=True)
+    fields = MailFields(MailFieldsParameters(), binary=True)
+    analyzer = Analyzer(parameters, fields)
     matrix = analyzer.count(documents).toarray()
     terms = analyzer.terms
     found = {term: x for term, x in zip(terms, matrix[0].tolist(), strict=True) if x}
@@ -224,7 +231,7 @@ def test_terms_of_quoted_text_can_be_terms_of_their_own(options: dict[str, Any])
         return between.join(f">{part}" for part in term.split(between)) if between else f">{term}"
 
     assert found == new | {mark(term): count / 2 for term, count in (quoted | other).items()}
-    vocabulary = Vocabulary(parameters, terms, mark_quoted=True)
+    vocabulary = Vocabulary(parameters, terms, fields)
     for document, row in zip(documents, matrix.tolist(), strict=True):
         assert vocabulary.count([document]).toarray()[0, : len(terms)].tolist() == row
         for unknown in (False, True):
@@ -364,7 +371,7 @@ def test_a_stemmer_runs_while_another_thread_stems() -> None:
             other.join(300)
             return super().__hash__()
 
-    vocabulary.analyzed([Word("rechnungen")], None, marked=False)
+    vocabulary.analyzed([Word("rechnungen")], None, "")
     assert counts
     assert counts[0] == [[1.0]]
 
