@@ -206,6 +206,14 @@ _SEPARATE_LEARNERS = sorted(
 """The learners that accept unknown labels with their default parameters."""
 
 
+_WEIGHTED_LEARNERS = sorted(
+    algorithm
+    for algorithm, entry in ENTRIES.items()
+    if entry.learner.parameters.model_validate({"algorithm": algorithm}).accepts_weights()
+)
+"""The learners that accept weights of examples with their default parameters."""
+
+
 class DecisionDescription(BaseModel):
     """The valid decision rules of a learner with certain parameters."""
 
@@ -240,6 +248,8 @@ class LearnerDescription(BaseModel):
     """The valid decisions. The first item whose `when` matches the parameters applies."""
     accepts_unknown_labels: bool
     """Whether it accepts examples with unknown labels, with its default parameters."""
+    accepts_weights: bool
+    """Whether it accepts examples with weights, with its default parameters."""
 
 
 def describe() -> list[LearnerDescription]:
@@ -316,6 +326,21 @@ def check_unknown_labels(learner: Learner | LearnerParameters) -> None:
         )
 
 
+def check_weights(learner: Learner | LearnerParameters) -> None:
+    """Check that a learner can be trained on examples with weights.
+
+    Raises:
+        ParameterError: it does not accept weights (pointer ``/learner/algorithm``).
+    """
+    parameters = learner.validated_parameters() if isinstance(learner, Learner) else learner
+    if not parameters.accepts_weights():
+        raise ParameterError(
+            f"some training examples have a weight other than 1, and {_algorithm(learner)} does not accept "
+            f"weights; use one of {', '.join(_WEIGHTED_LEARNERS)}, or upload the data set without weights",
+            "/learner/algorithm",
+        )
+
+
 def resolve_decision(learner: Learner | LearnerParameters, decision: DecisionRule | None) -> DecisionRule:
     """Return the decision rule to use.
 
@@ -385,4 +410,5 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
             for r in entry.interpretations
         ],
         accepts_unknown_labels=entry.learner.algorithm in _SEPARATE_LEARNERS,
+        accepts_weights=entry.learner.algorithm in _WEIGHTED_LEARNERS,
     )

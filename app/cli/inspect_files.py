@@ -114,6 +114,8 @@ def _print_report(out: Console, report: DatasetReport) -> None:
     )
     if report.n_with_unknown:
         out.print(f"{report.n_with_unknown} examples with unknown labels", highlight=False)
+    if report.n_weighted:
+        out.print(f"{report.n_weighted} examples with a weight other than 1", highlight=False)
     if report.n_features:
         out.print(f"{report.n_features} features", highlight=False)
     table = Table("label", "examples", *(["unknown"] if report.unknown_counts else []), box=None)

@@ -43,6 +43,7 @@ def _to_items(batch: Examples) -> list[ExampleItem]:
             labels=list(batch.labels[i]),
             unknown_labels=list(unknown[i]) or None,
             split=splits[i],
+            weight=batch.weights[i] if batch.weights and batch.weights[i] != 1.0 else None,
             **_document_fields(batch.documents, i),
         )
         for i in range(batch.n_examples)

@@ -18,6 +18,7 @@ from app.http.schemas import (
     Title,
 )
 from models.data.readers.registry import FormatOptions
+from models.data.record import MAX_WEIGHT, MIN_WEIGHT
 
 DatasetFormat = TypeAliasType(
     "DatasetFormat",
@@ -98,6 +99,8 @@ class Example(RequestModel):
     """Labels of which nobody knows whether they apply. By default all other labels do not apply."""
     split: ExampleSplit | None = None
     """Part of the example, for a data set with a given split. By default it belongs to no part."""
+    weight: float | None = Field(default=None, ge=MIN_WEIGHT, le=MAX_WEIGHT)
+    """How much the example counts in a training: 2 as much as two equal examples. The default is 1."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -237,6 +240,8 @@ class Dataset(ResponseModel):
     """Number of examples without labels."""
     n_with_unknown: int | None = None
     """Number of examples with unknown labels."""
+    n_weighted: int | None = None
+    """Number of examples with a weight other than 1."""
     splits: SplitCounts | None = None
     """Number of examples of each part."""
     n_bad_records: int | None = None
@@ -295,6 +300,8 @@ class ExampleItem(ResponseModel):
     """Labels of which nobody knows whether they apply, with their ancestors. Absent if there are none."""
     split: ExampleSplit | None = None
     """Part of the example. Absent if it belongs to no part."""
+    weight: float | None = None
+    """How much the example counts in a training. Absent if it is 1."""
 
 
 class ExamplePage(ResponseModel):

@@ -384,6 +384,7 @@ REPORT_FIELDS: Sequence[str] = (
     "label_density",
     "n_unlabelled",
     "n_with_unknown",
+    "n_weighted",
     "splits",
     "n_bad_records",
     "warnings",

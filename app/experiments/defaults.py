@@ -10,8 +10,8 @@ from app.db import tables
 from app.experiments.configuration_names import configuration_names
 from app.experiments.schemas import Configuration, ExperimentCreate, FoldsSplit
 from app.http.errors import ApiError, Invalid, from_learning
+from app.training.learner_checks import check_trainable
 from app.training.schemas import GivenSplit
-from app.training.unknown_labels import check_unknown_labels
 from models import catalog
 from models.catalog import FeaturesConfig
 from models.decisions import DecisionRule
@@ -99,7 +99,7 @@ def _fill_in_configuration(
     )
     try:
         catalog.check_features(features, configuration.learner, kind)
-        check_unknown_labels(configuration.learner, report, given_split=given_split)
+        check_trainable(configuration.learner, report, given_split=given_split)
         decision = catalog.resolve_decision(configuration.learner, configuration.decision)
     except ParameterError as error:
         raise _with_pointer(error, pointer) from error

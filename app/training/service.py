@@ -20,6 +20,7 @@ from app.jobs import queue
 from app.jobs.schemas import CurvePage, JobEventPage
 from app.limits import service as limits
 from app.training.coverings import check_coverings
+from app.training.learner_checks import check_trainable
 from app.training.schemas import (
     GivenSplit,
     NoSplit,
@@ -28,7 +29,6 @@ from app.training.schemas import (
     TrainingJobCreate,
     TrainingJobPage,
 )
-from app.training.unknown_labels import check_unknown_labels
 from models import catalog
 from models.errors import ParameterError
 from models.splits import part_sizes
@@ -85,7 +85,7 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
     split = body.split or (GivenSplit(kind="given") if has_split else NoSplit(kind="none"))
     try:
         catalog.check_features(features, body.learner, kind)
-        check_unknown_labels(body.learner, report, given_split=isinstance(split, GivenSplit))
+        check_trainable(body.learner, report, given_split=isinstance(split, GivenSplit))
         decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:
         raise from_learning(error) from error

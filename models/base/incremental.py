@@ -81,7 +81,7 @@ class IncrementalLearner(Learner):
             Y: (n, k') relevant labels. If ``context.labels`` names the columns, unknown names become new
                 labels, and known labels without a column are irrelevant for all of these examples. Without
                 names, k' must equal the current number of labels.
-            context: label names, in label order, and unknown labels.
+            context: label names, in label order, unknown labels, and weights of the examples.
 
         Raises:
             ParameterError: a parameter is invalid, or the label names are not in label order.
@@ -90,7 +90,9 @@ class IncrementalLearner(Learner):
         """
         parameters = self.validated_parameters()
         matrix, labels = as_training_matrices(X, Y)
-        unknown = self._check_unknown(context or Context(), labels, parameters).unknown
+        checked = self._check_unknown(context or Context(), labels, parameters)
+        unknown = checked.unknown
+        weights = self._check_weights(checked, labels.shape[0], parameters).weights
         names = _names(context, labels.shape[1])
         check_magnitude(matrix, context.features if context is not None else None)
         self._check_features(matrix)
@@ -108,7 +110,7 @@ class IncrementalLearner(Learner):
             self._reset(matrix.shape[1], names, labels.shape[1], parameters)
         self._copy_shared_arrays()
         order = self._order(matrix.shape[0], parameters)
-        for _ in self._chunks(matrix, labels, unknown, order, 0, self._first_pass_means, parameters):
+        for _ in self._chunks(matrix, labels, unknown, weights, order, 0, self._first_pass_means, parameters):
             pass
         self.summary_ = TrainingSummary()
         self._summarize()
@@ -138,7 +140,7 @@ class IncrementalLearner(Learner):
             if epoch and not done:
                 self._pass_means = RunningMeans()
             means = self._first_pass_means if epoch == 0 else self._pass_means
-            for _ in self._chunks(X, Y, context.unknown, order, done, means, parameters):
+            for _ in self._chunks(X, Y, context.unknown, context.weights, order, done, means, parameters):
                 snapshot = partial(_copied_state, self)
                 monitor(
                     Step(
@@ -161,6 +163,7 @@ class IncrementalLearner(Learner):
         X: Matrix,
         Y: Labels,
         unknown: Labels | None,
+        weights: Floats | None,
         order: Ints | None,
         done: int,
         means: RunningMeans,
@@ -171,7 +174,8 @@ class IncrementalLearner(Learner):
             chunk = slice(done, min(X.shape[0], done + self._chunk_length(means is self._first_pass_means)))
             rows = chunk if order is None else order[chunk]
             part = unknown[rows] if unknown is not None else None
-            self._process_chunk(X[rows], Y[rows], part, means, parameters)
+            part_weights = weights[rows] if weights is not None else None
+            self._process_chunk(X[rows], Y[rows], part, part_weights, means, parameters)
             done = chunk.stop
             yield
 
@@ -183,11 +187,17 @@ class IncrementalLearner(Learner):
         return np.random.default_rng([self.random_state, key]).permutation(g)
 
     def _process_chunk(
-        self, X: Matrix, Y: Labels, unknown: Labels | None, means: RunningMeans, parameters: Any
+        self,
+        X: Matrix,
+        Y: Labels,
+        unknown: Labels | None,
+        weights: Floats | None,
+        means: RunningMeans,
+        parameters: Any,
     ) -> None:
         """Test one chunk of a pass, and learn from it."""
         first_time = means is self._first_pass_means
-        tested, scores = self._learn_chunk(X, Y, unknown, parameters, first_time)
+        tested, scores = self._learn_chunk(X, Y, unknown, weights, parameters, first_time)
         if unknown is not None:
             tested = np.arange(X.shape[0]) if tested is None else tested
             complete = np.diff(unknown.indptr)[tested] == 0
@@ -378,7 +388,14 @@ class IncrementalLearner(Learner):
 
     @abstractmethod
     def _learn_chunk(
-        self, X: Matrix, Y: Labels, unknown: Labels | None, parameters: Any, first_time: bool, /
+        self,
+        X: Matrix,
+        Y: Labels,
+        unknown: Labels | None,
+        weights: Floats | None,
+        parameters: Any,
+        first_time: bool,
+        /,
     ) -> tuple[Ints | None, Floats]:
         """Test a chunk of examples and learn from it.
 
@@ -386,6 +403,7 @@ class IncrementalLearner(Learner):
             X: (n, r) features.
             Y: (n, k) relevant labels.
             unknown: (n, k) unknown labels; None if there are none, or if the learner does not accept them.
+            weights: (n,) weights of the examples; None if all are 1, or if the learner does not accept them.
             parameters: the validated parameters.
             first_time: whether this is the first pass over these examples.
 

@@ -46,6 +46,10 @@ class LearnerParameters(BaseModel):
         """
         return False
 
+    def accepts_weights(self) -> bool:
+        """Whether examples can have weights, so that an example of weight 2 counts as two equal examples."""
+        return False
+
 
 class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of all learners.
@@ -112,15 +116,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             Y: (g, k) relevant labels as 0/1, sparse or dense. A row may have no label. Alternatively (g,) one
                 class per example, as for scikit-learn's classifiers: each class becomes a label (two classes
                 become one label, for the second class), and ``predict`` returns classes.
-            context: label and feature names, the label tree, candidate features of each label, unknown labels
-                and validation examples.
+            context: label and feature names, the label tree, candidate features of each label, unknown
+                labels, weights of the examples, and validation examples.
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same X, Y and parameters, to continue it.
 
         Raises:
             ParameterError: a parameter is invalid.
             UnsuitableDataError: this algorithm cannot learn from this data, for example because it trains
-                all labels together and some are unknown.
+                all labels together and some are unknown, or because it does not accept weights.
             ValueError: X or Y is invalid, for example because it contains NaN.
         """
         parameters = self.validated_parameters()
@@ -137,6 +141,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.n_labels_ = labels.shape[1]
         self.summary_ = TrainingSummary()
         context = self._check_unknown(context or Context(), labels, parameters)
+        context = self._check_weights(context, labels.shape[0], parameters)
         check_magnitude(matrix, context.features)
         self._fit(matrix, labels, parameters, context, monitor or _no_monitor, resume)
         return self
@@ -164,6 +169,29 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 "label separately, or state for each example whether the label applies"
             )
         return replace(context, unknown=unknown)
+
+    def _check_weights(self, context: Context, g: int, parameters: LearnerParameters) -> Context:
+        """Check the weights of the examples, and return the context without them if all are 1.
+
+        Raises:
+            UnsuitableDataError: there are weights, and this learner does not accept them.
+            ValueError: the weights do not have the shape (g,), or one is not a positive finite number.
+        """
+        if context.weights is None:
+            return context
+        weights = np.asarray(context.weights, dtype=np.float64)
+        if weights.shape != (g,):
+            raise ValueError(f"the weights have the shape {weights.shape}, but there are {g} examples")
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError("the weight of an example must be a positive finite number")
+        if (weights == 1.0).all():
+            return replace(context, weights=None)
+        if not parameters.accepts_weights():
+            raise UnsuitableDataError(
+                f"some training examples have a weight other than 1, and {self.algorithm} does not accept "
+                "weights; use a learner that does, or remove the weights"
+            )
+        return replace(context, weights=weights)
 
     def decision_function(self, X: Any) -> Floats:
         """Return unrounded scores of every label, (n, k) float64; (n,) if ``fit`` received two classes."""

@@ -40,6 +40,8 @@ class Context:
             parameter whose value ``auto`` depends on it.
         unknown: (g, k) labels of which nobody knows whether they apply to an example, disjoint from Y; None
             if there are none. Only learners that train each label separately accept them.
+        weights: (g,) how much each example counts, positive; 2 as much as two equal examples. None if all
+            are 1. Only some learners accept them.
         validation: examples for early stopping; None lets the learner hold out training examples.
     """
 
@@ -49,6 +51,7 @@ class Context:
     candidates: csr_array[Any, tuple[int, int]] | None = None
     numeric_features: bool = False
     unknown: Labels | None = None
+    weights: Floats | None = None
     validation: ValidationSet | None = None
 
 

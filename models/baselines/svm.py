@@ -19,19 +19,33 @@ from models.base import Context, Learner, LearnerParameters, Monitor, State, Ste
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
 from models.base.training import abbreviated
+from models.baselines.class_weight import ClassWeight
 from models.serialization.state import read_array
 
 
-class SVMParameters(LearnerParameters):
-    """Parameters of ``svm``."""
+class LinearSVMParameters(LearnerParameters):
+    """Parameters of the learners that train a linear SVM for each label."""
 
-    algorithm: Literal["svm"]
+    algorithm: str
     C: float = Field(1.0, ge=1e-12, le=1e12)
     """Cost of the squared hinge losses, relative to the norm of the weights."""
+    class_weight: ClassWeight = "none"
+    """``balanced`` gives the examples with a label and those without it the same total cost, which helps rare
+    labels. Otherwise every example costs the same."""
 
     def trains_labels_separately(self) -> bool:
         """Return true: each label has its own SVM."""
         return True
+
+    def accepts_weights(self) -> bool:
+        """Return true: a weight multiplies the loss of its example."""
+        return True
+
+
+class SVMParameters(LinearSVMParameters):
+    """Parameters of ``svm``."""
+
+    algorithm: Literal["svm"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,15 @@ class LinearSVM:
     converged: bool = True
 
 
-def fit_linear_svm(X: Matrix, positive: Bools, C: float, seed: int) -> LinearSVM:
+def fit_linear_svm(
+    X: Matrix,
+    positive: Bools,
+    C: float,
+    seed: int,
+    *,
+    class_weight: ClassWeight = "none",
+    weights: Floats | None = None,
+) -> LinearSVM:
     """Train a linear SVM with squared hinge loss and an intercept, by scikit-learn's LinearSVC.
 
     Args:
@@ -57,16 +79,19 @@ def fit_linear_svm(X: Matrix, positive: Bools, C: float, seed: int) -> LinearSVM
         positive: (g,) whether each example has the label.
         C: cost of the losses.
         seed: of liblinear's order of coordinates, if it solves the dual problem.
+        class_weight: ``balanced`` divides the costs of each class by its total weight.
+        weights: (g,) factors of the costs of the examples; None if all are 1.
 
     Returns:
         The SVM. Its margin is constant, +1 if all examples are positive and -1 if none is.
     """
     if positive.all() or not positive.any():
         return LinearSVM(np.zeros(X.shape[1]), 1.0 if len(positive) and positive.all() else -1.0)
-    svc = LinearSVC(C=C, dual="auto", random_state=seed)
+    balance = None if class_weight == "none" else class_weight
+    svc = LinearSVC(C=C, dual="auto", class_weight=balance, random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        svc.fit(X, positive)
+        svc.fit(X, positive, sample_weight=weights)
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return LinearSVM(svc.coef_[0], float(svc.intercept_[0]), converged)
 
@@ -80,6 +105,7 @@ class SVM(Learner):
 
     Args:
         C: cost of the losses, relative to the norm of the weights.
+        class_weight: ``none`` or ``balanced``.
         random_state: seed of liblinear's order of coordinates.
 
     Attributes:
@@ -96,26 +122,27 @@ class SVM(Learner):
     coef_: Floats
     intercept_: Floats
 
-    def __init__(self, C: float = 1.0, random_state: int = 0) -> None:
+    def __init__(self, C: float = 1.0, class_weight: ClassWeight = "none", random_state: int = 0) -> None:
         self.C = C
+        self.class_weight = class_weight
         self.random_state = random_state
 
     def _fit(
         self,
         X: Matrix,
         Y: Labels,
-        parameters: SVMParameters,
+        parameters: LinearSVMParameters,
         context: Context,
         monitor: Monitor,
         resume: State | None,
     ) -> None:
-        self._fit_svms(X, Y, parameters.C, lambda _: None, context, monitor, resume)
+        self._fit_svms(X, Y, parameters, lambda _: None, context, monitor, resume)
 
     def _fit_svms(
         self,
         X: Matrix,
         Y: Labels,
-        C: float,
+        parameters: LinearSVMParameters,
         rows_of: Callable[[int], Ints | None],
         context: Context,
         monitor: Monitor,
@@ -141,10 +168,14 @@ class SVM(Learner):
             rows = rows_of(j)
             if unknown is not None:
                 rows = _known(rows, X.shape[0], unknown.indices[unknown.indptr[j] : unknown.indptr[j + 1]])
-            svm = (
-                fit_linear_svm(X, positive, C, self.random_state)
-                if rows is None
-                else fit_linear_svm(X[rows], positive[rows], C, self.random_state)
+            weights = context.weights
+            svm = fit_linear_svm(
+                X if rows is None else X[rows],
+                positive if rows is None else positive[rows],
+                parameters.C,
+                self.random_state,
+                class_weight=parameters.class_weight,
+                weights=weights if rows is None or weights is None else weights[rows],
             )
             self.coef_[:, j], self.intercept_[j] = svm.weights, svm.intercept
             converged[j] = svm.converged

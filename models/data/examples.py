@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from models.arrays import Bools, Matrix
+from models.arrays import Bools, Floats, Matrix
 from models.mail.email import Email
 
 Kind: TypeAlias = Literal["text", "features", "email"]
@@ -73,6 +73,14 @@ class ExampleSource(Protocol):
         """Return the split of every example (None if it has none) without reading the documents."""
         ...
 
+    def example_weights(self) -> Floats | None:
+        """Return the weight of every example, (n_examples,), without reading the documents.
+
+        A weight states how much the example counts in a training: 2 as much as two equal examples. None if
+        all weights are 1.
+        """
+        ...
+
     def where(self, keep: Bools) -> ExampleSource:
         """Return only the examples for which ``keep`` (n_examples booleans) is true."""
         ...
@@ -89,6 +97,7 @@ class Examples:
         ids: for each document, its id; may be empty.
         split_column: for each document, ``"train"``, ``"validation"``, ``"test"`` or None; may be empty.
         unknown: for each document, the labels of which nobody knows whether they apply; may be empty.
+        weights: for each document, how much it counts in a training; may be empty if all weights are 1.
     """
 
     kind: Kind
@@ -97,6 +106,7 @@ class Examples:
     ids: Sequence[str] = ()
     split_column: Sequence[Split | None] = ()
     unknown: Sequence[tuple[str, ...]] = ()
+    weights: Sequence[float] = ()
 
     @property
     def n_examples(self) -> int:
@@ -119,6 +129,11 @@ class Examples:
     def splits(self) -> list[Split | None]:
         """Return the split of every example; None if it has none."""
         return list(self.split_column) or [None] * self.n_examples
+
+    def example_weights(self) -> Floats | None:
+        """Return the weight of every example, (n_examples,); None if all weights are 1."""
+        weights = np.array(self.weights, dtype=np.float64)
+        return weights if (weights != 1.0).any() else None
 
     def where(self, keep: Bools) -> Examples:
         """Return only the examples for which ``keep`` (n_examples booleans) is true.
@@ -147,6 +162,7 @@ class Examples:
             ids=list(compress(self.ids, keep)),
             split_column=list(compress(self.split_column, keep)),
             unknown=list(compress(self.unknown, keep)),
+            weights=list(compress(self.weights, keep)),
         )
 
     @classmethod
@@ -173,6 +189,11 @@ class Examples:
             unknown=(
                 [names for batch in batches for names in batch.unknown_sets()]
                 if any(batch.unknown for batch in batches)
+                else ()
+            ),
+            weights=(
+                [weight for batch in batches for weight in batch.weights or [1.0] * batch.n_examples]
+                if any(batch.weights for batch in batches)
                 else ()
             ),
         )

@@ -17,7 +17,7 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
     r"""Write every example as one line. Ingesting the lines gives the same examples in the same order.
 
     Labels without an example and the label tree are not exported, because the format has no place for them.
-    Unknown labels are exported.
+    Unknown labels and weights are exported.
     Features that are 0 in every example are kept: the first line lists them with the value 0.
 
     Args:
@@ -48,6 +48,8 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
                 line["unknown_labels"] = list(batch.unknown[i])
             if batch.split_column and batch.split_column[i] is not None:
                 line["split"] = batch.split_column[i]
+            if batch.weights and batch.weights[i] != 1.0:
+                line["weight"] = batch.weights[i]
             stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             n_lines += 1
     return n_lines

@@ -12,6 +12,9 @@ from models.data.examples import Kind, Split
 from models.errors import BadRecord
 from models.mail.email import Email
 
+MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6
+"""Limits of the weight of an example. Beyond them, the rounding errors of learners exceed small weights."""
+
 _MAX_QUOTED_CHARS = 40
 
 
@@ -29,6 +32,7 @@ class Record:
         split: its split, if the file has one.
         unknown: labels of which nobody knows whether they apply; may contain duplicates, and no relevant
             label.
+        weight: how much it counts in a training, in examples; None for 1.
         file: the name of its file, if several files in a zip are read; otherwise empty.
     """
 
@@ -40,6 +44,7 @@ class Record:
     id: str | None = None
     split: Split | None = None
     unknown: Sequence[str] = ()
+    weight: float | None = None
     file: str = ""
 
     @property
@@ -124,6 +129,24 @@ def check_number(value: object, what: str, field: str) -> float:
     if not math.isfinite(number):
         raise RecordError(f"{what} must be a finite number that fits in 64 bits", field)
     return number
+
+
+def check_weight(number: float, field: str) -> float | None:
+    """Return the weight of an example; None for 1, which is the weight of an example without one.
+
+    Raises:
+        RecordError: the weight is outside the limits.
+
+    >>> check_weight(2.0, "weight"), check_weight(1.0, "weight")
+    (2.0, None)
+    """
+    if not MIN_WEIGHT <= number <= MAX_WEIGHT:
+        raise RecordError(
+            f"the weight must be a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, not {number:g}; "
+            "omit an example that must not count",
+            field,
+        )
+    return None if number == 1.0 else number
 
 
 def json_type(value: object) -> str:

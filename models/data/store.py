@@ -1,9 +1,9 @@
 """Stores a data set as one Parquet file, which is written once and read one row group at a time.
 
-Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split`` and the document: ``text``; or
-``raw``, ``subject``, ``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and ``values`` of the
-non-zero features. Features are numbered in the order in which their names first occur. The metadata of the
-file lists the names, and :class:`StoredExamples` sorts the columns by name.
+Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split``, ``weight`` and the document:
+``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and
+``values`` of the non-zero features. Features are numbered in the order in which their names first occur. The
+metadata of the file lists the names, and :class:`StoredExamples` sorts the columns by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Bools, Ints
+from models.arrays import AnyArray, Bools, Floats, Ints
 from models.data.examples import Documents, Examples, FeatureRows, Kind, Split
 from models.data.record import Record
 from models.errors import BadDataError
@@ -40,7 +40,9 @@ _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _LAST_COLUMNS = [
     pa.field("labels", _NAMES, nullable=False),
     pa.field("split", pa.string()),
-    pa.field("unknown", _NAMES),  # null without unknown labels; files of earlier releases lack the column
+    # Files of earlier releases lack these columns.
+    pa.field("unknown", _NAMES),  # null without unknown labels
+    pa.field("weight", pa.float64()),  # null for 1
 ]
 _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "text": [pa.field("text", pa.string(), nullable=False)],
@@ -71,7 +73,7 @@ class DatasetWriter:
         self._file: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._kind: Kind = "text"
-        self._has_unknown = False
+        self._has_unknown = self._has_weights = False
         self._group = _RowGroup()
 
     def __enter__(self) -> Self:
@@ -99,6 +101,9 @@ class DatasetWriter:
         if record.unknown:
             group.unknown[len(group.ids) - 1] = record.unknown
             self._has_unknown = True
+        if record.weight is not None:
+            group.weights[len(group.ids) - 1] = record.weight
+            self._has_weights = True
         if record.text is not None:
             group.texts.append(record.text)
             group.n_bytes += len(record.text)
@@ -135,6 +140,7 @@ class DatasetWriter:
         group, self._group = self._group, _RowGroup()
         columns = [pa.array(group.ids, pa.string()), *group.document(self._kind)]
         columns += [group.label_lists(), pa.array(group.splits, pa.string()), group.unknown_lists()]
+        columns.append(group.weight_column())
         self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_MAX_GROUP_ROWS)
 
     def commit(
@@ -158,6 +164,8 @@ class DatasetWriter:
         header = {"format": _FORMAT, "kind": self._kind, "labels": list(labels), "parents": dict(parents)}
         if self._has_unknown:
             header["has_unknown"] = True
+        if self._has_weights:
+            header["has_weights"] = True
         if final_names:
             header["final_names"] = dict(final_names)
         if self._kind == "features":
@@ -180,6 +188,7 @@ class _RowGroup:
         self.labels: list[Sequence[str]] = []
         self.splits: list[Split | None] = []
         self.unknown: dict[int, Sequence[str]] = {}
+        self.weights: dict[int, float] = {}
         self.texts: list[str] = []
         self.emails: list[Email] = []
         self.indices = array("i")
@@ -190,6 +199,11 @@ class _RowGroup:
         if not self.unknown:
             return pa.nulls(len(self.ids), _NAMES)
         return pa.array([self.unknown.get(i) for i in range(len(self.ids))], _NAMES)
+
+    def weight_column(self) -> pa.Array[Any]:
+        if not self.weights:
+            return pa.nulls(len(self.ids), pa.float64())
+        return pa.array([self.weights.get(i) for i in range(len(self.ids))], pa.float64())
 
     def label_lists(self) -> pa.Array[Any]:
         ends = np.zeros(len(self.labels) + 1, dtype=np.int32)
@@ -257,6 +271,7 @@ class StoredExamples:
         self.labels: list[str] = header["labels"]
         self.parents: dict[str, str] = header["parents"]
         self._has_unknown: bool = header.get("has_unknown", False)
+        self._has_weights: bool = header.get("has_weights", False)
         self._final_names: dict[str, str] = header.get("final_names", {})
         names = header.get("features", [])
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -301,6 +316,13 @@ class StoredExamples:
         """Return the split of every example (None if it has none) without reading the documents."""
         return cast("list[Split | None]", self._read_column("split").to_pylist())
 
+    def example_weights(self) -> Floats | None:
+        """Return the weight of every example, without reading the documents; None if all are 1."""
+        if not self._has_weights:
+            return None
+        weights = _weights_of(self._read_column("weight"))
+        return weights if (weights != 1.0).any() else None
+
     def where(self, keep: Bools) -> StoredExamples:
         """Return only the examples for which ``keep`` (n_examples booleans) is true.
 
@@ -340,6 +362,7 @@ class StoredExamples:
             ids=cast("list[str]", table.column("id").to_pylist()),
             split_column=cast("list[Split | None]", table.column("split").to_pylist()),
             unknown=self._label_sets(table.column("unknown")) if self._has_unknown else (),
+            weights=_weights_of(table.column("weight")).tolist() if self._has_weights else (),
         )
 
     def _label_sets(self, column: pa.ChunkedArray[Any]) -> list[tuple[str, ...]]:
@@ -370,6 +393,12 @@ class StoredExamples:
         )
         matrix.sort_indices()
         return FeatureRows(self.feature_names, matrix)
+
+
+def _weights_of(column: pa.ChunkedArray[Any]) -> Floats:
+    """Return the weights in a column, in which null stands for 1."""
+    weights = np.asarray(column.to_numpy(), dtype=np.float64)  # with NaN for null
+    return np.where(np.isnan(weights), 1.0, weights)
 
 
 def _flatten(column: pa.ChunkedArray[Any]) -> tuple[Ints, AnyArray]:

@@ -6,26 +6,19 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, LearnerParameters, Monitor, State
-from models.baselines.svm import SVM
+from models.baselines.svm import SVM, LinearSVMParameters
 from models.hierarchy.forest import Forest
 from models.hierarchy.from_context import forest_from_context
 from models.serialization.state import read_array
 
 
-class HSVMParameters(LearnerParameters):
+class HSVMParameters(LinearSVMParameters):
     """Parameters of ``h_svm``."""
 
     algorithm: Literal["h_svm"]
-    C: float = Field(1.0, ge=1e-12, le=1e12)
-    """Cost of the squared hinge losses, relative to the norm of the weights."""
-
-    def trains_labels_separately(self) -> bool:
-        """Return true: each label has its own SVM, on the examples of its parent."""
-        return True
 
 
 class HSVM(SVM):
@@ -40,6 +33,7 @@ class HSVM(SVM):
 
     Args:
         C: cost of the losses, relative to the norm of the weights.
+        class_weight: ``none`` or ``balanced``.
         random_state: seed of liblinear's order of coordinates.
 
     Attributes:
@@ -63,7 +57,7 @@ class HSVM(SVM):
         self,
         X: Matrix,
         Y: Labels,
-        parameters: HSVMParameters,  # type: ignore[override]
+        parameters: LinearSVMParameters,
         context: Context,
         monitor: Monitor,
         resume: State | None,
@@ -77,7 +71,7 @@ class HSVM(SVM):
                 return None
             return columns.indices[columns.indptr[parent] : columns.indptr[parent + 1]].astype(np.int64)
 
-        self._fit_svms(X, Y, parameters.C, examples_of_parent, context, monitor, resume)
+        self._fit_svms(X, Y, parameters, examples_of_parent, context, monitor, resume)
 
     def _scores(self, X: Matrix | Vector) -> Floats:
         return self.forest_.path_minimum(super()._scores(X))

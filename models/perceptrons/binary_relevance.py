@@ -65,6 +65,7 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
         X: Matrix,
         Y: Labels,
         unknown: Labels | None,
+        _weights: Floats | None,
         _parameters: BinaryRelevancePerceptronParameters,
         first_time: bool,
         /,

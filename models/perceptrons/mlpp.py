@@ -240,7 +240,14 @@ class MLPP(IncrementalLearner):
         return {**grown, "operations": self._fitted_arrays()["operations"]}
 
     def _learn_chunk(
-        self, X: Matrix, Y: Labels, _unknown: Labels | None, _parameters: MLPPParameters, _first_time: bool, /
+        self,
+        X: Matrix,
+        Y: Labels,
+        _unknown: Labels | None,
+        _weights: Floats | None,
+        _parameters: MLPPParameters,
+        _first_time: bool,
+        /,
     ) -> tuple[Ints, Floats]:
         self._bounds = None
         pairs, n = pairs_of(self.n_labels_), X.shape[0]

@@ -98,7 +98,14 @@ class MMP(OnePerLabelPerceptrons):
         return np.random.default_rng([self.random_state, seen]).normal(scale=1e-3, size=(r, k))
 
     def _learn_chunk(
-        self, X: Matrix, Y: Labels, _unknown: Labels | None, parameters: MMPParameters, _first_time: bool, /
+        self,
+        X: Matrix,
+        Y: Labels,
+        _unknown: Labels | None,
+        _weights: Floats | None,
+        parameters: MMPParameters,
+        _first_time: bool,
+        /,
     ) -> tuple[None, Floats]:
         W, loss, penalty = self.weights_, parameters.loss, parameters.penalty
         k, n = W.shape[1], X.shape[0]

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
@@ -47,6 +48,7 @@ class TrainingSet:
         tree: the label tree, or None.
         Y: (g, k) relevant labels of the examples.
         unknown: (g, k) their unknown labels; None if there are none.
+        weights: (g,) their weights; None if all are 1.
         validation: validation examples; None if there are none.
     """
 
@@ -55,6 +57,7 @@ class TrainingSet:
     tree: LabelTree | None
     Y: Labels
     unknown: Labels | None = None
+    weights: Floats | None = None
     validation: ExampleSource | None = None
 
 
@@ -139,6 +142,7 @@ class Fitting:
             candidates=self._features.candidates_,
             numeric_features=self._training.source.kind == "features",
             unknown=self._training.unknown,
+            weights=self._training.weights,
             validation=self._validation,
         )
         check_training(
@@ -235,6 +239,8 @@ class Fitting:
         }
         if unknown is not None:
             facts["unknown_labels"] = int(unknown.nnz)
+        if self._training.weights is not None:
+            facts["weighted_examples"] = int((self._training.weights != 1.0).sum())
         if self._validation is not None:
             facts["validation_examples"] = int(self._validation.Y.shape[0])
         return TrainingSummary([*warnings, *learner.warnings], {**facts, **features.facts, **learner.facts})
@@ -244,6 +250,8 @@ class Fitting:
         more: list[Matrix | Labels | None] = [self._training.unknown]
         if self._validation is not None:
             more += [self._validation.X, self._validation.Y, self._validation.unknown]
+        if self._training.weights is not None:
+            more.append(csr_array(self._training.weights[np.newaxis]))
         data = [self._X, self._training.Y, *(matrix for matrix in more if matrix is not None)]
         return fingerprint(self._learner, self._decision, self._seed, data)
 

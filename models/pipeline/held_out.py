@@ -146,8 +146,12 @@ class ThresholdSelection:
         # The fold's learner keeps all labels, also those without a positive example, so that votes compare.
         learner = clone(self._learner)
         training = folds != fold
-        unknown = self._context.unknown
-        context = replace(self._context, unknown=None if unknown is None else unknown[training])
+        unknown, weights = self._context.unknown, self._context.weights
+        context = replace(
+            self._context,
+            unknown=None if unknown is None else unknown[training],
+            weights=None if weights is None else weights[training],
+        )
 
         def report(step: Step, /) -> None:
             self._monitor(

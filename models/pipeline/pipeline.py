@@ -152,11 +152,14 @@ class Pipeline:
         unknown = unknown_matrix(source.unknown_sets(), Y, labels, tree)
         if unknown is not None:
             catalog.check_unknown_labels(self.learner)
+        weights = source.example_weights()
+        if weights is not None:
+            catalog.check_weights(self.learner)
         result = Fitting(
             self.features,
             self.learner,
             self.decision_,
-            TrainingSet(source, labels, tree, Y, unknown, validation),
+            TrainingSet(source, labels, tree, Y, unknown, weights, validation),
             seed=self.seed,
             monitor=monitor,
             resume=resume,

@@ -47,6 +47,8 @@ class DatasetReport:
         n_training_with_unknown: number of examples with unknown labels in the training split.
         unknown_counts: number of examples of which each label is unknown, in label order; only labels that
             are unknown for at least one example.
+        n_weighted: number of examples with a weight other than 1.
+        n_training_weighted: number of such examples in the training split.
         label_tree: the label tree as child to parent; empty if there is none.
         warnings: one sentence for each warning.
         n_bad_records: number of rejected records.
@@ -68,6 +70,8 @@ class DatasetReport:
     n_with_unknown: int = 0
     n_training_with_unknown: int = 0
     unknown_counts: dict[str, int] = field(default_factory=dict)
+    n_weighted: int = 0
+    n_training_weighted: int = 0
     label_tree: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     n_bad_records: int = 0
@@ -108,6 +112,8 @@ class ReportBuilder:
         self._splits = Counter(train=0, validation=0, test=0, none=0)
         self._n_with_unknown = self._n_training_with_unknown = 0
         self._unknown_counts: Counter[str] = Counter()
+        self._n_weighted = self._n_training_weighted = 0
+        self._smallest_weight = self._largest_weight = 1.0
         self._empty_lines = array("Q")
         self._wrongly_decoded_lines = array("Q")
         self._duplicates = DuplicateFinder()
@@ -139,6 +145,11 @@ class ReportBuilder:
             self._n_training_with_unknown += record.split == "train"
             self._unknown_counts.update(record.unknown)
             self.label_counts.update(dict.fromkeys(record.unknown, 0))
+        if record.weight is not None:
+            self._n_weighted += 1
+            self._n_training_weighted += record.split == "train"
+            self._smallest_weight = min(self._smallest_weight, record.weight)
+            self._largest_weight = max(self._largest_weight, record.weight)
         self._n_unlabelled += not labels
         self._splits[record.split or "none"] += 1
         if _is_empty(record):
@@ -168,6 +179,8 @@ class ReportBuilder:
             n_with_unknown=self._n_with_unknown,
             n_training_with_unknown=self._n_training_with_unknown,
             unknown_counts=dict(sorted(self._unknown_counts.items())),
+            n_weighted=self._n_weighted,
+            n_training_weighted=self._n_training_weighted,
             label_tree=dict(self.tree.parents),
             warnings=[
                 *self.warnings,
@@ -183,6 +196,7 @@ class ReportBuilder:
                 *label_name_warnings(list(counts), self.tree.parents),
                 *_label_count_warnings(counts, self.n_examples),
                 *self._unknown_warnings(),
+                *self._weight_warnings(),
                 *self._tree_warnings(),
                 *(
                     [f"rejected records: {n_bad_records:,}; they are not in the data set"]
@@ -233,6 +247,14 @@ class ReportBuilder:
             yield (
                 "labels without a negative example, because they are unknown for every other example: "
                 f"{_join_names(without_negative)}"
+            )
+
+    def _weight_warnings(self) -> Iterable[str]:
+        if self._n_weighted:
+            yield (
+                f"examples with a weight: {self._n_weighted:,} of {self.n_examples:,} "
+                f"(from {self._smallest_weight:g} to {self._largest_weight:g}); only learners with "
+                "a meaning for weights can use the data set, and measures count every example once"
             )
 
     def _tree_warnings(self) -> Iterable[str]:

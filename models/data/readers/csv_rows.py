@@ -11,7 +11,7 @@ from models.data.readers.options import TableOptions
 from models.data.readers.row_numbers import RowNumberFinder
 from models.data.readers.table import ColumnRoles
 from models.data.readers.values import ParsedLabels, parse_id, parse_labels, parse_split, split_words
-from models.data.record import Declarations, Record, RecordError
+from models.data.record import Declarations, Record, RecordError, check_weight
 
 _MAX_LISTED = 10
 
@@ -48,6 +48,7 @@ class RowReader:
             places.setdefault(name, []).append(j)
         self._id = None if columns.id is None else places[columns.id][0]
         self._split = None if columns.split is None else places[columns.split][0]
+        self._weight = None if columns.weight is None else places[columns.weight][0]
         self._texts = [j for name in columns.text for j in places[name]]
         self._email = {part: places[name][0] for part, name in columns.email.items()}
         self._features = [(places[name][0], name) for name in columns.features]
@@ -77,6 +78,9 @@ class RowReader:
             record.id = parse_id(cells[self._id], columns.id or "", self._limits)
         if self._split is not None:
             record.split = parse_split(cells[self._split], columns.split or "", self._split_words)
+        if self._weight is not None and (cell := cells[self._weight]) and not cell.isspace():
+            name = columns.weight or ""
+            record.weight = check_weight(parse_number(cell, name, self._decimal), name)
         if len(self._texts) == 1:
             record.text = cells[self._texts[0]]
         elif self._texts:

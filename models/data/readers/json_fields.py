@@ -12,7 +12,14 @@ from models.data.limits import IngestLimits
 from models.data.readers.cells import LabelNumbers, build_email, join_texts, parse_flag
 from models.data.readers.json_options import JSONLOptions
 from models.data.readers.options import EmailColumns
-from models.data.readers.values import ParsedLabels, parse_id, parse_labels, parse_split, split_words
+from models.data.readers.values import (
+    ParsedLabels,
+    parse_id,
+    parse_labels,
+    parse_split,
+    parse_weight,
+    split_words,
+)
 from models.data.record import (
     Declarations,
     Record,
@@ -26,7 +33,10 @@ from models.data.record import (
 from models.errors import BadDataError
 from models.mail.email import Email
 
-FIELDS: Final = ("id", "text", "features", "email", "raw_email", "labels", "unknown_labels", "split")
+FIELDS: Final = (
+    *("id", "text", "features", "email", "raw_email"),
+    *("labels", "unknown_labels", "split", "weight"),
+)
 DOCUMENT_FIELDS: Final = ("text", "features", "email", "raw_email")
 EMAIL_FIELDS: Final = {"subject": "subject", "from": "from_", "to": "to", "text": "text", "html": "html"}
 LABEL_FIELDS: Final = ("labels", "label", "cats")
@@ -140,7 +150,8 @@ class FieldReader:
         self._flags = fields("labels", options.labels if isinstance(options.labels, list) else ())
         self._id = field("id", options.id)
         self._split = field("split", options.split)
-        single = [self._raw, self._labels, self._id, self._split]
+        self._weight = field("weight", options.weight)
+        single = [self._raw, self._labels, self._id, self._split, self._weight]
         self._named = [
             *(named for named in single if named is not None),
             *(*self._texts, *self._features, *self._flags, *(named for _, named in self._email)),
@@ -232,6 +243,11 @@ class FieldReader:
             )
         elif "split" in value and "split" not in self._ignored:
             record.split = parse_split(value["split"], "/split", self._split_words)
+        if self._weight is not None:
+            found = self._weight.find(value)
+            record.weight = None if found is _MISSING else parse_weight(found, self._weight.pointer)
+        elif self._is_strict and "weight" in value and "weight" not in self._ignored:
+            record.weight = parse_weight(value["weight"], "/weight")
         if self._has_document:
             self._read_named_document(value, record)
         else:
@@ -276,8 +292,9 @@ class FieldReader:
                         "to omit in the option ignore",
                         json_pointer(name),
                     )
-        elif self._has_document:
-            others |= value.keys() & set(DOCUMENT_FIELDS) - self._tops - self._ignored
+        else:
+            unread = {*DOCUMENT_FIELDS, "weight"} if self._has_document else {"weight"}
+            others |= value.keys() & unread - self._tops - self._ignored
         if others and len(self._unused) < _MAX_REMEMBERED:
             self._unused.update(dict.fromkeys(name for name in value if name in others))
 

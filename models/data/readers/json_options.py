@@ -16,5 +16,8 @@ class JSONLOptions(TableOptions):
     """
 
     format: Literal["jsonl"]
+    weight: Name | None = None
+    """The field with the weight of an example in a training. By default, the field ``weight`` if the options
+    name no field."""
     raw_email: Name | None = None
     """The field with a raw message in base64."""

@@ -1,7 +1,7 @@
 """Reads JSON: one example per line (JSON Lines), one array of examples, or objects over several lines.
 
 An example is ``{"id"?, "text" | "features": {name: number} | "email": {"subject", "from", "to", "text",
-"html"} | "raw_email": base64, "labels": [str], "unknown_labels"?: [str],
+"html"} | "raw_email": base64, "labels": [str], "unknown_labels"?: [str], "weight"?: number,
 "split"?: "train" | "validation" | "test"}``.
 """
 

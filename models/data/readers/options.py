@@ -92,5 +92,8 @@ class TableOptions(FormatOptionsBase):
     """The column with ``train``, ``validation`` or ``test``. An empty cell means none of them."""
     split_words: SplitWords | None = None
     """Further words for the splits in the column of the split, for example ``{"train": ["Lernen"]}``."""
+    weight: Name | None = None
+    """The column with the weight of an example in a training. An empty cell means 1. There is no default,
+    because a column of this name is often a feature."""
     ignore: Annotated[list[Name], Field(min_length=1)] | None = None
     """Columns to omit, such as row numbers."""

@@ -23,7 +23,14 @@ from models.data.readers.parquet_schema import (
 )
 from models.data.readers.row_numbers import RowNumberFinder, is_row_number
 from models.data.readers.table import assign_columns
-from models.data.readers.values import ParsedLabels, parse_id, parse_labels, parse_split, split_words
+from models.data.readers.values import (
+    ParsedLabels,
+    parse_id,
+    parse_labels,
+    parse_split,
+    parse_weight,
+    split_words,
+)
 from models.data.record import (
     Declarations,
     Items,
@@ -179,6 +186,8 @@ class _RowReader:
             record.id = parse_id(row[columns.id], columns.id, limits)
         if columns.split is not None:
             record.split = parse_split(row[columns.split], columns.split, self._split_words)
+        if columns.weight is not None:
+            record.weight = parse_weight(row[columns.weight], columns.weight)
         if self._raw is not None:
             record.email = Email(raw=row[self._raw] or b"")
             size = len(row[self._raw] or b"")

@@ -28,6 +28,7 @@ class ColumnRoles:
         label_numbers: the names of the numbers in the column of all labels, or None.
         id: the column of the ids, or None.
         split: the column of the splits, or None.
+        weight: the column of the weights, or None.
         unused: columns without a role.
         row_numbers: the unused columns that are row numbers.
         joined: number of columns of each name that occurs more than once in the text or the labels.
@@ -41,6 +42,7 @@ class ColumnRoles:
     label_numbers: LabelNumbers | None
     id: str | None
     split: str | None
+    weight: str | None
     unused: Sequence[str]
     row_numbers: Sequence[str]
     joined: Mapping[str, int]
@@ -104,6 +106,7 @@ def assign_columns(
         )
     id_ = find.named_or_default(options.id, "id")
     split = find.named_or_default(options.split, "split")
+    weight = None if options.weight is None else find.named(options.weight, "weight")
     kinds = [option for option in ("text", "features", "email") if getattr(options, option) is not None]
     if len(kinds) > 1:
         raise BadDataError(f"the options set {' and '.join(kinds)}; set only one of them")
@@ -120,7 +123,7 @@ def assign_columns(
     text = [find.named(name, "text") for name in texts]
     if not kinds and document_column is None and (default := find.named_or_default(None, "text")) is not None:
         text = [default]
-    roles = {name for name in (document_column, labels, id_, split) if name is not None}
+    roles = {name for name in (document_column, labels, id_, split, weight) if name is not None}
     roles.update(text, label_columns, email.values())
     for name in features:
         if name in roles:
@@ -160,6 +163,7 @@ def assign_columns(
         label_numbers=LabelNumbers(options.label_names, options.first_label) if options.label_names else None,
         id=id_,
         split=split,
+        weight=weight,
         unused=[name for name in find.counts if name not in roles],
         row_numbers=row_numbers,
         joined=find.repeated(roles, joinable),

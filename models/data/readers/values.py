@@ -1,4 +1,4 @@
-"""The one rule by which the readers of all formats read ids, splits and labels.
+"""The one rule by which the readers of all formats read ids, splits, weights and labels.
 
 A missing value is None, NaN or an empty text: frames write it in one of these forms, depending on the format.
 """
@@ -18,9 +18,25 @@ from models.data.readers.label_cells import (
     parse_value,
     whole_number,
 )
-from models.data.record import RecordError, check_name, json_pointer, json_type, quoted
+from models.data.record import (
+    RecordError,
+    check_name,
+    check_number,
+    check_weight,
+    json_pointer,
+    json_type,
+    quoted,
+)
 
-__all__ = ["SPLIT_WORDS", "ParsedLabels", "parse_id", "parse_labels", "parse_split", "split_words"]
+__all__ = [
+    "SPLIT_WORDS",
+    "ParsedLabels",
+    "parse_id",
+    "parse_labels",
+    "parse_split",
+    "parse_weight",
+    "split_words",
+]
 
 SPLIT_WORDS: Final[Mapping[str, Split]] = {
     "train": "train",
@@ -91,6 +107,19 @@ def parse_split(value: object, field: str, words: Mapping[str, Split] | None = N
             field,
         )
     return split
+
+
+def parse_weight(value: object, field: str) -> float | None:
+    """Return the weight of an example; None for 1 and for a missing value.
+
+    Raises:
+        RecordError: the value is not a number, or outside the limits.
+
+    >>> parse_weight(2, "/weight"), parse_weight(1, "/weight"), parse_weight(None, "/weight")
+    (2.0, None, None)
+    """
+    value = _plain(value)
+    return None if _is_missing(value) else check_weight(check_number(value, "the weight", field), field)
 
 
 def split_words(words: Mapping[Split, Iterable[str]]) -> dict[str, Split]:

@@ -70,6 +70,9 @@ class BatchesOfTwo:
     def unknown_sets(self) -> list[tuple[str, ...]]:
         return self.whole.unknown_sets()
 
+    def example_weights(self) -> Floats | None:
+        return self.whole.example_weights()
+
     def splits(self) -> list[Split | None]:
         return self.whole.splits()
 

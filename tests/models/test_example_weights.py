@@ -1,0 +1,198 @@
+"""Weights of examples: an example of weight 2 is learned like two equal examples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.svm import LinearSVC
+
+from models import artifact, catalog
+from models.arrays import AnyArray, Floats
+from models.base import Context, Learner
+from models.data.examples import Examples
+from models.errors import ParameterError, UnsuitableDataError
+from models.pipeline import Pipeline
+
+WEIGHTED: list[dict[str, Any]] = [
+    {"algorithm": "svm"},
+    {"algorithm": "svm", "class_weight": "balanced"},
+    {"algorithm": "h_svm"},
+    {"algorithm": "naive_bayes"},
+    {"algorithm": "naive_bayes", "class_weight": "balanced"},
+    {"algorithm": "naive_bayes", "label_mode": "single_label"},
+]
+"""The learners that accept weights."""
+
+WEIGHTED_ALGORITHMS = {parameters["algorithm"] for parameters in WEIGHTED}
+OTHERS = sorted(set(catalog.ENTRIES) - WEIGHTED_ALGORITHMS)
+TREE = np.array([-1, 0, -1])
+
+
+def name(parameters: dict[str, Any]) -> str:
+    return "_".join(map(str, parameters.values()))
+
+
+def create(parameters: dict[str, Any]) -> Learner:
+    return catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(parameters))
+
+
+def example_data(seed: int, n: int = 30, r: int = 6) -> tuple[AnyArray, AnyArray, Floats]:
+    """Counts, relevant labels that are closed under TREE, and whole weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.8, (n, r)).astype(float)
+    Y = (X[:, :3] + rng.normal(0, 0.6, (n, 3)) > 1).astype(int)
+    Y[:, 1] &= Y[:, 0]
+    return X, Y, rng.integers(1, 4, n).astype(float)
+
+
+def test_the_catalog_lists_the_learners_that_accept_weights() -> None:
+    accepting = {entry.algorithm for entry in catalog.describe() if entry.accepts_weights}
+    assert accepting == WEIGHTED_ALGORITHMS
+
+
+@pytest.mark.parametrize("parameters", WEIGHTED, ids=name)
+@given(st.integers(0, 2**31))
+@settings(max_examples=10, deadline=None)
+def test_an_example_of_weight_two_is_learned_like_two_examples(parameters: dict[str, Any], seed: int) -> None:
+    X, Y, weights = example_data(seed)
+    times = weights.astype(int)
+    weighted = create(parameters).fit(X, Y, context=Context(parents=TREE, weights=weights))
+    repeated = create(parameters).fit(
+        np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), context=Context(parents=TREE)
+    )
+    # liblinear stops at a tolerance, so that its two solutions are not equal to the last digit.
+    tolerance = 1e-9 if parameters["algorithm"] == "naive_bayes" else 5e-3
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), rtol=tolerance, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("parameters", WEIGHTED, ids=name)
+def test_weights_of_one_change_nothing(parameters: dict[str, Any]) -> None:
+    X, Y, weights = example_data(0)
+    plain = create(parameters).fit(X, Y, context=Context(parents=TREE))
+    ones = create(parameters).fit(X, Y, context=Context(parents=TREE, weights=np.ones_like(weights)))
+    other = create(parameters).fit(X, Y, context=Context(parents=TREE, weights=weights))
+    for key, array in plain.get_state().items():
+        np.testing.assert_array_equal(array, ones.get_state()[key])
+    assert not np.array_equal(plain.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("class_weight", ["none", "balanced"])
+def test_svm_equals_linear_svc_with_sample_weights(class_weight: str) -> None:
+    X, Y, weights = example_data(1)
+    learner = create({"algorithm": "svm", "C": 0.5, "class_weight": class_weight})
+    scores = learner.fit(X, Y, context=Context(weights=weights)).decision_function(X)
+    for j in range(Y.shape[1]):
+        svc = LinearSVC(
+            C=0.5, dual="auto", class_weight=None if class_weight == "none" else class_weight, random_state=0
+        )
+        expected = svc.fit(X, Y[:, j], sample_weight=weights).decision_function(X)
+        np.testing.assert_allclose(scores[:, j], expected, rtol=1e-12)
+
+
+def test_naive_bayes_equals_multinomial_nb_with_sample_weights() -> None:
+    X, Y, weights = example_data(2)
+    scores = (
+        create({"algorithm": "naive_bayes", "alpha": 0.3})
+        .fit(X, Y, context=Context(weights=weights))
+        .decision_function(X)
+    )
+    for j in range(Y.shape[1]):
+        reference = MultinomialNB(alpha=0.3).fit(X, Y[:, j], sample_weight=weights)
+        log = reference.predict_joint_log_proba(X)
+        np.testing.assert_allclose(scores[:, j], log[:, 1] - log[:, 0], rtol=1e-9, atol=1e-12)
+
+
+def test_naive_bayes_learns_further_examples_with_weights() -> None:
+    X, Y, weights = example_data(3)
+    names = ["a", "b", "c"]
+    whole = create({"algorithm": "naive_bayes"}).fit(X, Y, context=Context(labels=names, weights=weights))
+    parts = create({"algorithm": "naive_bayes"})
+    ones = weights.copy()
+    ones[:10] = 1  # the first part has no weights
+    whole.fit(X, Y, context=Context(labels=names, weights=ones))
+    parts.partial_fit(X[:10], Y[:10, 1:], context=Context(labels=names[1:]))
+    Y[:10, 0] = 0
+    whole.fit(X, Y, context=Context(labels=names, weights=ones))
+    parts.partial_fit(X[10:], Y[10:], context=Context(labels=names, weights=ones[10:]))
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), rtol=1e-9)
+    loaded = create({"algorithm": "naive_bayes"}).set_state(parts.get_state())
+    np.testing.assert_array_equal(loaded.decision_function(X), parts.decision_function(X))
+
+
+@pytest.mark.parametrize("algorithm", OTHERS)
+def test_other_learners_refuse_weights(algorithm: str) -> None:
+    X, Y, weights = example_data(0)
+    with pytest.raises(UnsuitableDataError, match=f"{algorithm} does not accept weights"):
+        create({"algorithm": algorithm}).fit(X, Y, context=Context(parents=TREE, weights=weights))
+    with pytest.raises(ParameterError, match=r"use one of .*h_svm, .*naive_bayes, svm") as caught:
+        catalog.check_weights(catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm}))
+    assert caught.value.pointer == "/learner/algorithm"
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], r"the weights have the shape \(2,\)"),
+        ([0.0] * 30, "positive"),
+        ([np.nan] * 30, "positive"),
+    ],
+)
+def test_invalid_weights_are_refused(weights: list[float], message: str) -> None:
+    X, Y, _ = example_data(0)
+    with pytest.raises(ValueError, match=message):
+        create({"algorithm": "svm"}).fit(X, Y, context=Context(weights=np.array(weights)))
+
+
+def pipeline(algorithm: str, kind: str = "sign", **parameters: Any) -> Pipeline:
+    return Pipeline.from_parameters(
+        catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **parameters}),
+        catalog.DECISION_PARAMETERS.validate_python({"kind": kind}),
+    )
+
+
+def texts() -> Examples:
+    """Examples of "invoice" that contradict each other, of which those with the label weigh less."""
+    documents = ["invoice", "invoice", "invoice", "parcel", "parcel", "printer"] * 4
+    labels: list[tuple[str, ...]] = [("a",), (), ("a",), ("b",), (), ("b",)] * 4
+    return Examples("text", documents, labels, weights=[0.01, 1, 0.01, 1, 1, 1] * 4)
+
+
+@pytest.mark.parametrize("algorithm", ["svm", "naive_bayes"])
+def test_a_pipeline_learns_with_weights(algorithm: str, tmp_path: Path) -> None:
+    model = pipeline(algorithm).fit(texts())
+    assert model.predict(["invoice"])[0].labels == []
+    assert model.summary_.facts["weighted_examples"] == 8
+    unweighted = pipeline(algorithm).fit(replace(texts(), weights=()))
+    assert unweighted.predict(["invoice"])[0].labels == ["a"]
+    artifact.save(model, tmp_path / "model.covey")
+    artifact.check_saved(tmp_path / "model.covey", model, texts())
+
+
+def test_folds_keep_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pipeline("svm", "tuned_threshold")
+    seen: list[Floats | None] = []
+    fit = type(model.learner).fit
+
+    def spy(self: Learner, X: Any, Y: Any, *, context: Context, **more: Any) -> Learner:
+        seen.append(context.weights)
+        return fit(self, X, Y, context=context, **more)
+
+    monkeypatch.setattr(type(model.learner), "fit", spy)
+    model.fit(texts())
+    assert [len(weights) for weights in seen if weights is not None] == [24, 16, 16, 16]
+    assert all(sorted(set(weights.tolist())) == [0.01, 1] for weights in seen if weights is not None)
+
+
+def test_a_pipeline_refuses_weights_before_it_reads_the_documents() -> None:
+    with pytest.raises(ParameterError, match="mmp does not accept weights"):
+        pipeline("mmp", "tuned_threshold").fit(texts())
