@@ -36,7 +36,7 @@ def page(ctx: AppContext, dataset_id: str, page: Page) -> ExamplePage:
 
 
 def _to_items(batch: Examples) -> list[ExampleItem]:
-    splits, unknown = batch.splits(), batch.unknown_sets()
+    splits, folds, unknown = batch.splits(), batch.folds(), batch.unknown_sets()
     return [
         ExampleItem(
             id=batch.ids[i],
@@ -44,6 +44,7 @@ def _to_items(batch: Examples) -> list[ExampleItem]:
             unknown_labels=list(unknown[i]) or None,
             split=splits[i],
             weight=batch.weights[i] if batch.weights and batch.weights[i] != 1.0 else None,
+            fold=folds[i],
             **_document_fields(batch.documents, i),
         )
         for i in range(batch.n_examples)

@@ -18,6 +18,7 @@ from app.http.schemas import (
     Title,
 )
 from models.data.readers.registry import FormatOptions
+from models.data.readers.values import MAX_FOLD
 from models.data.record import MAX_WEIGHT, MIN_WEIGHT
 
 DatasetFormat = TypeAliasType(
@@ -43,6 +44,9 @@ ExampleSplit = TypeAliasType(
     Annotated[
         Literal["train", "validation", "test"], Field(description="The part that an example belongs to.")
     ],
+)
+Fold = TypeAliasType(
+    "Fold", Annotated[int, Field(strict=True, ge=0, le=MAX_FOLD, description="The number of a fold.")]
 )
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
@@ -101,6 +105,8 @@ class Example(RequestModel):
     """Part of the example, for a data set with a given split. By default it belongs to no part."""
     weight: float | None = Field(default=None, ge=MIN_WEIGHT, le=MAX_WEIGHT)
     """How much the example counts in a training: 2 as much as two equal examples. The default is 1."""
+    fold: Fold | None = None
+    """Fold of the example, for cross-validation with the split `assigned`. By default it has none."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -244,6 +250,8 @@ class Dataset(ResponseModel):
     """Number of examples with a weight other than 1."""
     splits: SplitCounts | None = None
     """Number of examples of each part."""
+    folds: dict[str, int] | None = None
+    """Number of examples of each fold. Absent if no example has a fold."""
     n_bad_records: int | None = None
     """Number of bad records that were skipped."""
     warnings: list[str] | None = None
@@ -302,6 +310,8 @@ class ExampleItem(ResponseModel):
     """Part of the example. Absent if it belongs to no part."""
     weight: float | None = None
     """How much the example counts in a training. Absent if it is 1."""
+    fold: Fold | None = None
+    """Fold of the example. Absent if it has none."""
 
 
 class ExamplePage(ResponseModel):

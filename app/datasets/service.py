@@ -372,6 +372,7 @@ def to_response(row: tables.Dataset) -> Dataset:
             "size_bytes": row.size_bytes,
             "error": row.error,
             **{name: report.get(name) for name in REPORT_FIELDS},
+            "folds": report.get("folds") or None,
         }
     )
 

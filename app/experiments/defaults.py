@@ -8,7 +8,13 @@ from typing import Any
 
 from app.db import tables
 from app.experiments.configuration_names import configuration_names
-from app.experiments.schemas import Configuration, ExperimentCreate, FoldsSplit
+from app.experiments.schemas import (
+    AssignedSplit,
+    Configuration,
+    ExperimentCreate,
+    ExperimentSplit,
+    FoldsSplit,
+)
 from app.http.errors import ApiError, Invalid, from_learning
 from app.training.learner_checks import check_trainable
 from app.training.schemas import GivenSplit
@@ -19,6 +25,9 @@ from models.errors import ParameterError
 from models.measures.directions import DIRECTIONS
 from models.measures.tree import TREE_LOSSES
 
+MAX_LISTED_FOLDS = 20
+"""Largest number of folds that an error lists."""
+
 
 def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> ExperimentCreate:
     """Return the request with its defaults filled in for a data set, and a grid expanded.
@@ -27,15 +36,7 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
         Invalid: the data set, a configuration, the split and the measures do not fit together.
     """
     report = dataset.report or {}
-    splits = report.get("splits", {})
-    has_split = splits.get("train", 0) > 0 and splits.get("test", 0) > 0
-    if isinstance(body.split, GivenSplit) and not has_split:
-        message = "the data set has no split with a training and a test part; use folds"
-        raise Invalid(message, errors=[("/split/kind", message)])
-    split = body.split or (GivenSplit(kind="given") if has_split else FoldsSplit(kind="folds"))
-    if isinstance(split, FoldsSplit) and split.folds > report["n_examples"]:
-        message = f"the data set has {report['n_examples']} examples; use fewer folds"
-        raise Invalid(message, errors=[("/split/folds", message)])
+    split = _fill_in_split(body.split, report)
     for i, measure in enumerate(body.measures):
         known = measure in DIRECTIONS and (measure not in TREE_LOSSES or bool(dataset.label_tree))
         if not known:
@@ -67,6 +68,54 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
             "measures": list(dict.fromkeys(body.measures)),
         }
     )
+
+
+def _fill_in_split(split: ExperimentSplit | None, report: Mapping[str, Any]) -> ExperimentSplit:
+    """Return the split with its defaults filled in.
+
+    Args:
+        split: the split of the request; None selects the default.
+        report: the report on the data set.
+
+    Raises:
+        Invalid: the data set does not have the split.
+    """
+    splits = report.get("splits", {})
+    has_split = splits.get("train", 0) > 0 and splits.get("test", 0) > 0
+    # Reports of earlier releases have no folds; neither do their examples.
+    folds = {int(fold): count for fold, count in report.get("folds", {}).items()}
+    n_without_fold = report["n_examples"] - sum(folds.values())
+    if split is None and has_split:
+        return GivenSplit(kind="given")
+    if split is None and len(folds) > 1 and not n_without_fold:
+        split = AssignedSplit(kind="assigned")
+    split = split or FoldsSplit(kind="folds")
+    if isinstance(split, GivenSplit) and not has_split:
+        raise _invalid("/split/kind", "the data set has no split with a training and a test part; use folds")
+    if isinstance(split, FoldsSplit) and split.folds > report["n_examples"]:
+        raise _invalid("/split/folds", f"the data set has {report['n_examples']} examples; use fewer folds")
+    if isinstance(split, AssignedSplit):
+        if n_without_fold:
+            message = f"examples without a fold: {n_without_fold:,}; set the field fold of every example"
+            raise _invalid("/split/kind", message)
+        if len(folds) == 1:
+            message = f"all examples are in fold {min(folds)}; at least two folds are needed"
+            raise _invalid("/split/kind", message)
+        for i, fold in enumerate(split.folds or ()):
+            if fold not in folds:
+                message = f"the data set has no fold {fold}; its folds are {_abbreviated(sorted(folds))}"
+                raise _invalid(f"/split/folds/{i}", message)
+        return split.model_copy(update={"folds": sorted(set(split.folds or folds))})
+    return split
+
+
+def _invalid(pointer: str, message: str) -> Invalid:
+    return Invalid(message, errors=[(pointer, message)])
+
+
+def _abbreviated(folds: Sequence[int]) -> str:
+    more = ", ..." if len(folds) > MAX_LISTED_FOLDS else ""
+    return ", ".join(map(str, folds[:MAX_LISTED_FOLDS])) + more
 
 
 def n_configurations(body: ExperimentCreate) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from app.experiments.schemas import ExperimentCreate, FoldsSplit
+from app.experiments.schemas import AssignedSplit, ExperimentCreate, FoldsSplit
 from app.training.schemas import GivenSplit, RandomSplit
 from app.training.splitting import TEST, VALIDATION, draw_parts
 from models.arrays import Bools, Ints
@@ -44,9 +45,15 @@ class Folds:
         return np.asarray(self.of_example == fold)
 
 
-def n_folds(request: ExperimentCreate) -> int:
-    """Return the number of folds; a given or random split has one."""
-    return request.split.folds if isinstance(request.split, FoldsSplit) else 1
+def held_out_folds(request: ExperimentCreate) -> Sequence[int]:
+    """Return the numbers of the folds that are held out, ascending; a given or random split has one.
+
+    Args:
+        request: a request with its defaults filled in.
+    """
+    if isinstance(request.split, AssignedSplit):
+        return request.split.folds or []
+    return range(request.split.folds if isinstance(request.split, FoldsSplit) else 1)
 
 
 def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelTree | None) -> Folds:
@@ -67,6 +74,8 @@ def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelT
         code_of_part = np.zeros(3, dtype=np.int64)
         code_of_part[[TRAINING, TEST, VALIDATION]] = ALWAYS_TRAINING, 0, ALWAYS_VALIDATION
         return Folds(code_of_part[draw_parts(stored, tree, request.split, request.seed)])
+    if isinstance(request.split, AssignedSplit):
+        return Folds(np.array([UNUSED if fold is None else fold for fold in stored.folds()], dtype=np.int64))
     assert isinstance(request.split, FoldsSplit), "defaults are filled in"  # noqa: S101
     label_sets = stored.label_sets()
     Y = indicator_matrix(label_sets, collect_labels(label_sets, tree), tree)

@@ -16,6 +16,7 @@ from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, RandomSplit
 from models.boosting.covering import Covering
 from models.catalog import FeaturesConfig, LearnerConfig
+from models.data.readers.values import MAX_FOLD
 from models.decisions import DecisionRule
 
 ExperimentId: TypeAlias = Annotated[str, Path(description="Id of the experiment.")]
@@ -39,10 +40,19 @@ class FoldsSplit(RequestModel):
     """Number of folds."""
 
 
+class AssignedSplit(RequestModel):
+    """Cross-validation with the data set's own folds: every example of the data set has its field `fold`."""
+
+    kind: Literal["assigned"]
+    folds: list[Annotated[int, Field(ge=0, le=MAX_FOLD)]] | None = Field(default=None, min_length=1)
+    """Numbers of the folds to hold out, one after another. The other folds are then for training. Defaults to
+    all folds of the data set."""
+
+
 ExperimentSplit = TypeAliasType(
     "ExperimentSplit",
     Annotated[
-        GivenSplit | RandomSplit | FoldsSplit,
+        GivenSplit | RandomSplit | FoldsSplit | AssignedSplit,
         Field(
             discriminator="kind",
             description="Which examples are held out, and how often, discriminated by `kind`.",
@@ -101,7 +111,8 @@ class ExperimentCreate(RequestModel):
     dataset_id: str
     """Id of a data set in the state `ready`."""
     split: ExperimentSplit | None = None
-    """How examples are held out. Defaults to the data set's own split, or to five folds if it has none."""
+    """How examples are held out. Defaults to the data set's own split, else to its own folds, else to five
+    folds."""
     configurations: list[Configuration] | None = Field(default=None, min_length=1)
     """The configurations. Set either `configurations` or `grid`."""
     grid: ConfigurationGrid | None = None
@@ -157,7 +168,7 @@ class ExperimentCell(ResponseModel):
     configuration: int
     """Index of the configuration in the request, from 0."""
     fold: int
-    """The held-out fold, from 0."""
+    """The held-out fold: from 0, or its number in the data set if the split is `assigned`."""
     state: JobState
     """State of the cell."""
     progress: Progress | None = None

@@ -16,7 +16,7 @@ from app.db import tables
 from app.db.session import Database, Transaction
 from app.experiments import completion
 from app.experiments.defaults import expand_grid, fill_in_defaults, n_configurations
-from app.experiments.folds import n_folds
+from app.experiments.folds import held_out_folds
 from app.experiments.schemas import Experiment, ExperimentCell, ExperimentCreate, ExperimentPage
 from app.http.errors import NotFound, TooLarge
 from app.http.idempotency import Idempotency
@@ -82,7 +82,7 @@ def _check_cells(cells: int, body: ExperimentCreate, limit: int) -> None:
 
 def n_cells(request: ExperimentCreate) -> int:
     """Return the number of cells: configurations times folds."""
-    return len(request.configurations or []) * n_folds(request)
+    return len(request.configurations or []) * len(held_out_folds(request))
 
 
 def get(db: Database, experiment_id: str) -> Experiment:

@@ -11,7 +11,7 @@ from app.db import tables
 from app.db.session import DATABASE_UNAVAILABLE, Transaction
 from app.db.tables import Job
 from app.experiments import completion, shared_files
-from app.experiments.folds import assign_folds, n_folds
+from app.experiments.folds import assign_folds, held_out_folds
 from app.experiments.schemas import ExperimentCreate
 from app.jobs import memory, queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
@@ -42,7 +42,7 @@ class PlanExperiment:
         request = ExperimentCreate.model_validate(experiment.request)
         report("splitting", 0, 1, "splits")
         folds = assign_folds(request, stored, tree)
-        for fold in range(n_folds(request)):
+        for fold in held_out_folds(request):
             if not folds.training(fold).any() or not folds.test(fold).any():
                 raise UnsuitableDataError(f"fold {fold} has no training or no test examples; use fewer folds")
         shared_files.save_folds(ctx, experiment.id, folds)
@@ -152,7 +152,7 @@ def _queue_cells(tx: Transaction, experiment: tables.Experiment, request: Experi
     # compute the features of different folds, and later cells find them in storage.
     plan = tx.session.get_one(tables.Job, experiment.job_id)
     for i in range(len(request.configurations or [])):
-        for fold in range(n_folds(request)):
+        for fold in held_out_folds(request):
             spec = {"experiment_id": experiment.id, "configuration": i, "fold": fold}
             job = queue.enqueue(
                 tx,

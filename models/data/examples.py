@@ -98,6 +98,7 @@ class Examples:
         split_column: for each document, ``"train"``, ``"validation"``, ``"test"`` or None; may be empty.
         unknown: for each document, the labels of which nobody knows whether they apply; may be empty.
         weights: for each document, how much it counts in a training; may be empty if all weights are 1.
+        fold_column: for each document, its fold or None; may be empty.
     """
 
     kind: Kind
@@ -107,6 +108,7 @@ class Examples:
     split_column: Sequence[Split | None] = ()
     unknown: Sequence[tuple[str, ...]] = ()
     weights: Sequence[float] = ()
+    fold_column: Sequence[int | None] = ()
 
     @property
     def n_examples(self) -> int:
@@ -134,6 +136,10 @@ class Examples:
         """Return the weight of every example, (n_examples,); None if all weights are 1."""
         weights = np.array(self.weights, dtype=np.float64)
         return weights if (weights != 1.0).any() else None
+
+    def folds(self) -> list[int | None]:
+        """Return the fold of every example; None if it has none."""
+        return list(self.fold_column) or [None] * self.n_examples
 
     def where(self, keep: Bools) -> Examples:
         """Return only the examples for which ``keep`` (n_examples booleans) is true.
@@ -163,6 +169,7 @@ class Examples:
             split_column=list(compress(self.split_column, keep)),
             unknown=list(compress(self.unknown, keep)),
             weights=list(compress(self.weights, keep)),
+            fold_column=list(compress(self.fold_column, keep)),
         )
 
     @classmethod
@@ -194,6 +201,11 @@ class Examples:
             weights=(
                 [weight for batch in batches for weight in batch.weights or [1.0] * batch.n_examples]
                 if any(batch.weights for batch in batches)
+                else ()
+            ),
+            fold_column=(
+                [fold for batch in batches for fold in batch.folds()]
+                if any(batch.fold_column for batch in batches)
                 else ()
             ),
         )

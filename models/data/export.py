@@ -50,6 +50,8 @@ def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
                 line["split"] = batch.split_column[i]
             if batch.weights and batch.weights[i] != 1.0:
                 line["weight"] = batch.weights[i]
+            if batch.fold_column and batch.fold_column[i] is not None:
+                line["fold"] = batch.fold_column[i]
             stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             n_lines += 1
     return n_lines

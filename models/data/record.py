@@ -34,6 +34,7 @@ class Record:
             label.
         weight: how much it counts in a training, in examples; None for 1.
         file: the name of its file, if several files in a zip are read; otherwise empty.
+        fold: its fold for a cross-validation, if the file has one.
     """
 
     line: int
@@ -46,6 +47,7 @@ class Record:
     unknown: Sequence[str] = ()
     weight: float | None = None
     file: str = ""
+    fold: int | None = None
 
     @property
     def kind(self) -> Kind:

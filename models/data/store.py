@@ -1,9 +1,9 @@
 """Stores a data set as one Parquet file, which is written once and read one row group at a time.
 
-Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split``, ``weight`` and the document:
-``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices`` and
-``values`` of the non-zero features. Features are numbered in the order in which their names first occur. The
-metadata of the file lists the names, and :class:`StoredExamples` sorts the columns by name.
+Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split``, ``weight``, ``fold`` and the
+document: ``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices``
+and ``values`` of the non-zero features. Features are numbered in the order in which their names first occur.
+The metadata of the file lists the names, and :class:`StoredExamples` sorts the columns by name.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _LAST_COLUMNS = [
     # Files of earlier releases lack these columns.
     pa.field("unknown", _NAMES),  # null without unknown labels
     pa.field("weight", pa.float64()),  # null for 1
+    pa.field("fold", pa.int16()),  # null without a fold
 ]
 _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "text": [pa.field("text", pa.string(), nullable=False)],
@@ -73,7 +74,7 @@ class DatasetWriter:
         self._file: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._kind: Kind = "text"
-        self._has_unknown = self._has_weights = False
+        self._has_unknown = self._has_weights = self._has_folds = False
         self._group = _RowGroup()
 
     def __enter__(self) -> Self:
@@ -104,6 +105,9 @@ class DatasetWriter:
         if record.weight is not None:
             group.weights[len(group.ids) - 1] = record.weight
             self._has_weights = True
+        if record.fold is not None:
+            group.folds[len(group.ids) - 1] = record.fold
+            self._has_folds = True
         if record.text is not None:
             group.texts.append(record.text)
             group.n_bytes += len(record.text)
@@ -140,7 +144,7 @@ class DatasetWriter:
         group, self._group = self._group, _RowGroup()
         columns = [pa.array(group.ids, pa.string()), *group.document(self._kind)]
         columns += [group.label_lists(), pa.array(group.splits, pa.string()), group.unknown_lists()]
-        columns.append(group.weight_column())
+        columns += [group.weight_column(), group.fold_column()]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_MAX_GROUP_ROWS)
 
     def commit(
@@ -166,6 +170,8 @@ class DatasetWriter:
             header["has_unknown"] = True
         if self._has_weights:
             header["has_weights"] = True
+        if self._has_folds:
+            header["has_folds"] = True
         if final_names:
             header["final_names"] = dict(final_names)
         if self._kind == "features":
@@ -189,6 +195,7 @@ class _RowGroup:
         self.splits: list[Split | None] = []
         self.unknown: dict[int, Sequence[str]] = {}
         self.weights: dict[int, float] = {}
+        self.folds: dict[int, int] = {}
         self.texts: list[str] = []
         self.emails: list[Email] = []
         self.indices = array("i")
@@ -204,6 +211,11 @@ class _RowGroup:
         if not self.weights:
             return pa.nulls(len(self.ids), pa.float64())
         return pa.array([self.weights.get(i) for i in range(len(self.ids))], pa.float64())
+
+    def fold_column(self) -> pa.Array[Any]:
+        if not self.folds:
+            return pa.nulls(len(self.ids), pa.int16())
+        return pa.array([self.folds.get(i) for i in range(len(self.ids))], pa.int16())
 
     def label_lists(self) -> pa.Array[Any]:
         ends = np.zeros(len(self.labels) + 1, dtype=np.int32)
@@ -272,6 +284,7 @@ class StoredExamples:
         self.parents: dict[str, str] = header["parents"]
         self._has_unknown: bool = header.get("has_unknown", False)
         self._has_weights: bool = header.get("has_weights", False)
+        self._has_folds: bool = header.get("has_folds", False)
         self._final_names: dict[str, str] = header.get("final_names", {})
         names = header.get("features", [])
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -323,6 +336,12 @@ class StoredExamples:
         weights = _weights_of(self._read_column("weight"))
         return weights if (weights != 1.0).any() else None
 
+    def folds(self) -> list[int | None]:
+        """Return the fold of every example (None if it has none) without reading the documents."""
+        if not self._has_folds:
+            return [None] * self.n_examples
+        return cast("list[int | None]", self._read_column("fold").to_pylist())
+
     def where(self, keep: Bools) -> StoredExamples:
         """Return only the examples for which ``keep`` (n_examples booleans) is true.
 
@@ -363,6 +382,7 @@ class StoredExamples:
             split_column=cast("list[Split | None]", table.column("split").to_pylist()),
             unknown=self._label_sets(table.column("unknown")) if self._has_unknown else (),
             weights=_weights_of(table.column("weight")).tolist() if self._has_weights else (),
+            fold_column=cast("list[int | None]", table.column("fold").to_pylist()) if self._has_folds else (),
         )
 
     def _label_sets(self, column: pa.ChunkedArray[Any]) -> list[tuple[str, ...]]:

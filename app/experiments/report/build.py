@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from app.context import AppContext
 from app.db import tables
 from app.experiments import service
-from app.experiments.folds import n_folds
+from app.experiments.folds import held_out_folds
 from app.experiments.report.cells import CellResult
 from app.experiments.report.comparisons import compare_configurations
 from app.experiments.report.curves import mean_curves
@@ -68,7 +68,7 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
         dataset_name=dataset.name if dataset is not None else None,
         dataset_sha256=experiment.dataset_sha256,
         split=experiment.request["split"],
-        folds=n_folds(request),
+        folds=len(held_out_folds(request)),
         seed=request.seed,
         created_at=experiment.created_at,
         finished_at=experiment.finished_at,
@@ -108,7 +108,7 @@ def _rows(
     results: Mapping[int, Mapping[int, CellResult]],
     failures: Mapping[int, list[FailedCell]],
 ) -> list[ReportRow]:
-    expected_folds = n_folds(request)
+    expected_folds = len(held_out_folds(request))
     rows = []
     for i, configuration in enumerate(request.configurations or []):
         by_fold = results.get(i, {})

@@ -22,6 +22,8 @@ def describe_split(report: ExperimentReport) -> str:
     match report.split["kind"]:
         case "folds":
             return f"{report.folds} stratified folds"
+        case "assigned":
+            return f"{report.folds} assigned folds"
         case "random":
             validation = report.split.get("validation_fraction", 0)
             more = f", {validation:.0%} for validation" if validation else ""

@@ -40,6 +40,7 @@ class DatasetReport:
         n_unlabelled: number of examples without a label.
         splits: number of examples in each split: ``train``, ``validation``, ``test`` and ``none``.
         n_features: number of distinct features of numeric data; 0 for other kinds.
+        folds: number of examples of each fold, by ascending number; empty if no example has a fold.
         n_empty: number of documents without content.
         n_duplicates: number of documents that are equal to an earlier one.
         n_conflicting: number of duplicates whose labels differ from the labels of the first occurrence.
@@ -64,6 +65,7 @@ class DatasetReport:
     n_unlabelled: int
     splits: dict[str, int]
     n_features: int = 0
+    folds: dict[int, int] = field(default_factory=dict)
     n_empty: int = 0
     n_duplicates: int = 0
     n_conflicting: int = 0
@@ -110,6 +112,7 @@ class ReportBuilder:
         self._declared: set[str] = set()
         self._n_unlabelled = 0
         self._splits = Counter(train=0, validation=0, test=0, none=0)
+        self._folds: Counter[int] = Counter()
         self._n_with_unknown = self._n_training_with_unknown = 0
         self._unknown_counts: Counter[str] = Counter()
         self._n_weighted = self._n_training_weighted = 0
@@ -152,6 +155,8 @@ class ReportBuilder:
             self._largest_weight = max(self._largest_weight, record.weight)
         self._n_unlabelled += not labels
         self._splits[record.split or "none"] += 1
+        if record.fold is not None:
+            self._folds[record.fold] += 1
         if _is_empty(record):
             self._empty_lines.append(record.line)
         if any(map(_is_wrongly_decoded, _texts(record))):
@@ -173,6 +178,7 @@ class ReportBuilder:
             n_unlabelled=self._n_unlabelled,
             splits=dict(self._splits),
             n_features=n_features,
+            folds=dict(sorted(self._folds.items())),
             n_empty=len(self._empty_lines),
             n_duplicates=duplicates.n_duplicates,
             n_conflicting=duplicates.n_conflicting,
@@ -193,6 +199,7 @@ class ReportBuilder:
                 ),
                 *_duplicate_warnings(duplicates),
                 *self._split_warnings(),
+                *self._fold_warnings(),
                 *label_name_warnings(list(counts), self.tree.parents),
                 *_label_count_warnings(counts, self.n_examples),
                 *self._unknown_warnings(),
@@ -229,6 +236,10 @@ class ReportBuilder:
                 "labels without an example in the training split, which no model can learn: "
                 f"{_join_names(unseen)}"
             )
+
+    def _fold_warnings(self) -> Iterable[str]:
+        if missing := self.n_examples - self._folds.total() if self._folds else 0:
+            yield f"examples without a fold: {missing:,}; the others have one, so the folds cannot be used"
 
     def _unknown_warnings(self) -> Iterable[str]:
         if not self._n_with_unknown:

@@ -10,7 +10,14 @@ from models.data.readers.cells import build_email, join_texts, parse_flag, parse
 from models.data.readers.options import TableOptions
 from models.data.readers.row_numbers import RowNumberFinder
 from models.data.readers.table import ColumnRoles
-from models.data.readers.values import ParsedLabels, parse_id, parse_labels, parse_split, split_words
+from models.data.readers.values import (
+    ParsedLabels,
+    parse_fold,
+    parse_id,
+    parse_labels,
+    parse_split,
+    split_words,
+)
 from models.data.record import Declarations, Record, RecordError, check_weight
 
 _MAX_LISTED = 10
@@ -49,6 +56,7 @@ class RowReader:
         self._id = None if columns.id is None else places[columns.id][0]
         self._split = None if columns.split is None else places[columns.split][0]
         self._weight = None if columns.weight is None else places[columns.weight][0]
+        self._fold = None if columns.fold is None else places[columns.fold][0]
         self._texts = [j for name in columns.text for j in places[name]]
         self._email = {part: places[name][0] for part, name in columns.email.items()}
         self._features = [(places[name][0], name) for name in columns.features]
@@ -81,6 +89,8 @@ class RowReader:
         if self._weight is not None and (cell := cells[self._weight]) and not cell.isspace():
             name = columns.weight or ""
             record.weight = check_weight(parse_number(cell, name, self._decimal), name)
+        if self._fold is not None:
+            record.fold = parse_fold(cells[self._fold], columns.fold or "")
         if len(self._texts) == 1:
             record.text = cells[self._texts[0]]
         elif self._texts:

@@ -14,6 +14,7 @@ from models.data.readers.json_options import JSONLOptions
 from models.data.readers.options import EmailColumns
 from models.data.readers.values import (
     ParsedLabels,
+    parse_fold,
     parse_id,
     parse_labels,
     parse_split,
@@ -35,7 +36,7 @@ from models.mail.email import Email
 
 FIELDS: Final = (
     *("id", "text", "features", "email", "raw_email"),
-    *("labels", "unknown_labels", "split", "weight"),
+    *("labels", "unknown_labels", "split", "weight", "fold"),
 )
 DOCUMENT_FIELDS: Final = ("text", "features", "email", "raw_email")
 EMAIL_FIELDS: Final = {"subject": "subject", "from": "from_", "to": "to", "text": "text", "html": "html"}
@@ -151,7 +152,8 @@ class FieldReader:
         self._id = field("id", options.id)
         self._split = field("split", options.split)
         self._weight = field("weight", options.weight)
-        single = [self._raw, self._labels, self._id, self._split, self._weight]
+        self._fold = field("fold", options.fold)
+        single = [self._raw, self._labels, self._id, self._split, self._weight, self._fold]
         self._named = [
             *(named for named in single if named is not None),
             *(*self._texts, *self._features, *self._flags, *(named for _, named in self._email)),
@@ -248,6 +250,11 @@ class FieldReader:
             record.weight = None if found is _MISSING else parse_weight(found, self._weight.pointer)
         elif self._is_strict and "weight" in value and "weight" not in self._ignored:
             record.weight = parse_weight(value["weight"], "/weight")
+        if self._fold is not None:
+            found = self._fold.find(value)
+            record.fold = None if found is _MISSING else parse_fold(found, self._fold.pointer)
+        elif "fold" in value and "fold" not in self._ignored:
+            record.fold = parse_fold(value["fold"], "/fold")
         if self._has_document:
             self._read_named_document(value, record)
         else:

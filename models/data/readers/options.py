@@ -66,8 +66,8 @@ class EmailColumns(BaseModel):
 class TableOptions(FormatOptionsBase):
     """The roles of the columns of a table.
 
-    By default, the columns ``text``, ``labels``, ``id`` and ``split`` have the roles that their names state.
-    If there is no column ``text``, all columns without another role are numeric features.
+    By default, the columns ``text``, ``labels``, ``id``, ``split`` and ``fold`` have the roles that their
+    names state. If there is no column ``text``, all columns without another role are numeric features.
     """
 
     text: Name | Annotated[list[Name], Field(min_length=1)] | None = None
@@ -95,5 +95,7 @@ class TableOptions(FormatOptionsBase):
     weight: Name | None = None
     """The column with the weight of an example in a training. An empty cell means 1. There is no default,
     because a column of this name is often a feature."""
+    fold: Name | None = None
+    """The column with the fold of a cross-validation, a whole number. An empty cell means no fold."""
     ignore: Annotated[list[Name], Field(min_length=1)] | None = None
     """Columns to omit, such as row numbers."""

@@ -25,6 +25,7 @@ from models.data.readers.row_numbers import RowNumberFinder, is_row_number
 from models.data.readers.table import assign_columns
 from models.data.readers.values import (
     ParsedLabels,
+    parse_fold,
     parse_id,
     parse_labels,
     parse_split,
@@ -188,6 +189,8 @@ class _RowReader:
             record.split = parse_split(row[columns.split], columns.split, self._split_words)
         if columns.weight is not None:
             record.weight = parse_weight(row[columns.weight], columns.weight)
+        if columns.fold is not None:
+            record.fold = parse_fold(row[columns.fold], columns.fold)
         if self._raw is not None:
             record.email = Email(raw=row[self._raw] or b"")
             size = len(row[self._raw] or b"")

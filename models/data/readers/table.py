@@ -29,6 +29,7 @@ class ColumnRoles:
         id: the column of the ids, or None.
         split: the column of the splits, or None.
         weight: the column of the weights, or None.
+        fold: the column of the folds, or None.
         unused: columns without a role.
         row_numbers: the unused columns that are row numbers.
         joined: number of columns of each name that occurs more than once in the text or the labels.
@@ -43,6 +44,7 @@ class ColumnRoles:
     id: str | None
     split: str | None
     weight: str | None
+    fold: str | None
     unused: Sequence[str]
     row_numbers: Sequence[str]
     joined: Mapping[str, int]
@@ -107,6 +109,9 @@ def assign_columns(
     id_ = find.named_or_default(options.id, "id")
     split = find.named_or_default(options.split, "split")
     weight = None if options.weight is None else find.named(options.weight, "weight")
+    # Without the option, a column with another role is no fold, because its name alone says little.
+    has_other_role = "fold" in {*(options.features or ()), *label_columns, labels, id_, split, weight}
+    fold = None if options.fold is None and has_other_role else find.named_or_default(options.fold, "fold")
     kinds = [option for option in ("text", "features", "email") if getattr(options, option) is not None]
     if len(kinds) > 1:
         raise BadDataError(f"the options set {' and '.join(kinds)}; set only one of them")
@@ -123,7 +128,7 @@ def assign_columns(
     text = [find.named(name, "text") for name in texts]
     if not kinds and document_column is None and (default := find.named_or_default(None, "text")) is not None:
         text = [default]
-    roles = {name for name in (document_column, labels, id_, split, weight) if name is not None}
+    roles = {name for name in (document_column, labels, id_, split, weight, fold) if name is not None}
     roles.update(text, label_columns, email.values())
     for name in features:
         if name in roles:
@@ -164,6 +169,7 @@ def assign_columns(
         id=id_,
         split=split,
         weight=weight,
+        fold=fold,
         unused=[name for name in find.counts if name not in roles],
         row_numbers=row_numbers,
         joined=find.repeated(roles, joinable),

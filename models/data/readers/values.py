@@ -1,4 +1,4 @@
-"""The one rule by which the readers of all formats read ids, splits, weights and labels.
+"""The one rule by which the readers of all formats read ids, splits, weights, folds and labels.
 
 A missing value is None, NaN or an empty text: frames write it in one of these forms, depending on the format.
 """
@@ -29,14 +29,19 @@ from models.data.record import (
 )
 
 __all__ = [
+    "MAX_FOLD",
     "SPLIT_WORDS",
     "ParsedLabels",
+    "parse_fold",
     "parse_id",
     "parse_labels",
     "parse_split",
     "parse_weight",
     "split_words",
 ]
+
+MAX_FOLD: Final = 999
+"""The largest number of a fold."""
 
 SPLIT_WORDS: Final[Mapping[str, Split]] = {
     "train": "train",
@@ -120,6 +125,29 @@ def parse_weight(value: object, field: str) -> float | None:
     """
     value = _plain(value)
     return None if _is_missing(value) else check_weight(check_number(value, "the weight", field), field)
+
+
+def parse_fold(value: object, field: str) -> int | None:
+    """Return the fold of an example; None for a missing one.
+
+    Raises:
+        RecordError: the value is not a whole number from 0 to ``MAX_FOLD``.
+
+    >>> parse_fold(3, "fold"), parse_fold(" 3.0", "fold"), parse_fold("", "fold")
+    (3, 3, None)
+    """
+    value = _plain(value)
+    if _is_missing(value):
+        return None
+    # A frame writes 3 as 3.0 if another fold of the column is missing.
+    number = value.strip().removesuffix(".0") if type(value) is str else whole_number(value)
+    if number is None or not (number.isascii() and number.isdecimal()) or len(number) > len(str(MAX_FOLD)):
+        raise RecordError(
+            f"the fold must be a whole number from 0 to {MAX_FOLD}, not {quoted(value)}; "
+            "if the column is not a fold, list it in the option ignore",
+            field,
+        )
+    return int(number)
 
 
 def split_words(words: Mapping[Split, Iterable[str]]) -> dict[str, Split]:
