@@ -17,7 +17,6 @@ from app.batch_predictions.rank_examples import FailedDocument, RankedBlock
 from app.batch_predictions.schemas import ResultFormat
 from app.serving.serialisation import ResponseEncoder
 from models.arrays import AnyArray
-from models.pipeline import Ranking
 
 LINES_AT_ONCE = 32
 """Number of documents whose lines are encoded at once: few, so that their numbers stay in the caches."""
@@ -71,10 +70,7 @@ class NdjsonWriter:
             return
         for first in range(0, len(part.ids), LINES_AT_ONCE):
             lines = slice(first, first + LINES_AT_ONCE)
-            ranking = Ranking(
-                part.ranking.scores[lines], part.ranking.order[lines], part.ranking.label_sets[lines]
-            )
-            predictions = self._encoder.each_prediction(ranking)
+            predictions = self._encoder.each_prediction(part.ranking.rows(lines))
             for id_, prediction in zip(part.ids[lines], predictions, strict=True):
                 self._file.write(b'{"id":%b,%b\n' % (to_json(id_), prediction[1:]))
 
@@ -126,10 +122,12 @@ class ParquetWriter(AbstractContextManager["ParquetWriter"]):
 
     def _to_table(self, part: RankedBlock) -> pa.Table:
         n, t = part.ranking.order.shape
+        probabilities, of_sets = part.ranking.probabilities, part.ranking.set_probabilities
         ranked = pa.StructArray.from_arrays(
             [
                 self._labels.take(pa.array(part.ranking.order.ravel())),
                 pa.array(part.ranking.scores.ravel()),
+                pa.nulls(n * t, pa.float64()) if probabilities is None else pa.array(probabilities.ravel()),
                 pa.array(np.tile(np.arange(1, t + 1, dtype=np.int32), n)),
             ],
             fields=list(RANKED_LABEL),
@@ -140,6 +138,7 @@ class ParquetWriter(AbstractContextManager["ParquetWriter"]):
             pa.array(part.ids, pa.string()),
             _lists(np.cumsum([0, *map(len, label_sets)]), self._labels.take(pa.array(predicted)), LABEL_SET),
             _lists(np.arange(n + 1) * t, ranked, RANKING),
+            pa.nulls(n, pa.float64()) if of_sets is None else pa.array(of_sets),
             pa.nulls(n, ERROR),
         ]
         return pa.Table.from_arrays(columns, schema=SCHEMA)
@@ -154,6 +153,7 @@ RANKED_LABEL = pa.struct(
     [
         pa.field("label", pa.string(), nullable=False),
         pa.field("score", pa.float64(), nullable=False),
+        pa.field("probability", pa.float64()),
         pa.field("rank", pa.int32(), nullable=False),
     ]
 )
@@ -165,10 +165,12 @@ SCHEMA = pa.schema(
         pa.field("id", pa.string(), nullable=False),
         pa.field("labels", LABEL_SET),
         pa.field("ranking", RANKING),
+        pa.field("set_probability", pa.float64()),
         pa.field("error", ERROR),
     ]
 )
-"""Columns of a Parquet file. A document has either labels and a ranking, or an error."""
+"""Columns of a Parquet file. A document has either labels and a ranking, or an error. Probabilities are null
+if the version is not calibrated."""
 
 
 def _lists(ends: AnyArray, items: pa.Array[Any], type_: pa.DataType) -> pa.Array[Any]:

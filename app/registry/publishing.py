@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
+
 from app.db import tables
 from app.db.session import Transaction
 from app.db.upsert import upsert
@@ -85,8 +87,39 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
         tx.session.flush()
     live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
     if _should_promote(tx, promote, new, live):
-        set_alias(tx, new.model, LIVE, number)
+        router = None if is_calibrated(row) else find_reviewing_router(tx, new.model, LIVE)
+        if router is None:
+            set_alias(tx, new.model, LIVE, number)
+        else:
+            row.description = {
+                **row.description,
+                "warnings": [*row.description["warnings"], f"not promoted: {not_calibrated(row, router)}"],
+            }
+            tx.session.flush()
     return number
+
+
+def is_calibrated(version: tables.ModelVersion) -> bool:
+    """Whether a version predicts probabilities."""
+    return bool(version.description.get("calibrated", False))
+
+
+def find_reviewing_router(tx: Transaction, model: str, alias: str) -> str | None:
+    """Return the name of a router that uses an alias and needs the probabilities of its version, or None."""
+    routers = tx.session.execute(
+        select(tables.Router.name, tables.Router.config)
+        .where(tables.Router.model == model, tables.Router.alias == alias)
+        .order_by(tables.Router.name)
+    )
+    return next((name for name, config in routers if config.get("review_below") is not None), None)
+
+
+def not_calibrated(version: tables.ModelVersion, router: str) -> str:
+    """Return why an alias of a router cannot move to a version without probabilities."""
+    return (
+        f"router {router} uses review_below, and version {version.version} of {version.model} is not calibrated; "
+        "train a version with the decision auto, or remove review_below from the router"
+    )
 
 
 def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.ModelAlias:
@@ -156,6 +189,7 @@ def _description(new: NewVersion) -> dict[str, Any]:
         "learner": pipeline.learner.validated_parameters().model_dump(mode="json"),
         "features": pipeline.features.parameters.model_dump(mode="json"),
         "decision": pipeline.decision_.model_dump(mode="json"),
+        "calibrated": pipeline.calibration_ is not None,
         "seed": pipeline.seed,
         "metrics": new.metrics or None,
         "facts": pipeline.summary_.facts,

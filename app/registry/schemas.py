@@ -93,6 +93,9 @@ class ModelVersion(ResponseModel):
     """The feature extraction with all its parameters, including defaults."""
     decision: JsonObject
     """The rule that turns scores into a label set, with all its parameters, including defaults."""
+    calibrated: bool = False
+    """Whether predictions include probabilities. They are fitted on held-out training examples by the decisions
+    that hold examples out."""
     metrics: PartMetrics | None = None
     """Measures from the training. Absent if nothing was measured."""
     facts: JsonObject

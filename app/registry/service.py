@@ -201,11 +201,16 @@ def put_alias(db: Database, name: str, alias: str, body: AliasPut, if_match: str
     Raises:
         NotFound: there is no such model or version.
         PreconditionFailed: ``if_match`` is not the current revision of the alias.
+        Conflict: a router that uses the alias needs probabilities, and the version is not calibrated.
     """
     with db.write() as tx:
         lock_model(tx, name)
-        get_version_or_404(tx.session, name, body.version, pointer="/version")
+        version = get_version_or_404(tx.session, name, body.version, pointer="/version")
         _check_revision(tx, name, alias, if_match)
+        if not publishing.is_calibrated(version):
+            router = publishing.find_reviewing_router(tx, name, alias)
+            if router is not None:
+                raise Conflict(publishing.not_calibrated(version, router), code="version_not_calibrated")
         return _alias_to_response(publishing.set_alias(tx, name, alias, body.version))
 
 

@@ -48,12 +48,23 @@ def decision_content(
         "version": version,
         "disposition": outcome.disposition,
         "departments": [
-            {"label": label, "destination": destination, "score": score}
-            for label, destination, score, _ in outcome.departments
+            {"label": item.label, "destination": destination, "score": item.score}
+            if item.probability is None
+            else {
+                "label": item.label,
+                "destination": destination,
+                "score": item.score,
+                "probability": item.probability,
+            }
+            for item, destination in outcome.departments
         ],
         "destinations": outcome.destinations,
         "ranking": ranking_content(ranking),
     }
+    if outcome.set_probability is not None:
+        content["set_probability"] = outcome.set_probability
+    if outcome.review_reason is not None:
+        content["review_reason"] = outcome.review_reason
     if explanation:
         content["explanation"] = [
             {
@@ -88,4 +99,9 @@ def message_content(mail: MailDocument, *, keep_text: bool) -> Content:
 
 def ranking_content(ranking: Iterable[RankedLabel]) -> list[Content]:
     """Return a ranking, best first."""
-    return [{"label": label, "score": score, "rank": rank} for label, score, rank in ranking]
+    return [
+        {"label": label, "score": score, "rank": rank}
+        if probability is None
+        else {"label": label, "score": score, "probability": probability, "rank": rank}
+        for label, score, probability, rank in ranking
+    ]

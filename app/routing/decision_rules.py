@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from app.routing.schemas import Disposition, RouterPut
 from models.pipeline import Ranking
 
+NOT_CALIBRATED: Final = (
+    "the version is not calibrated, so review_below cannot be applied; train a version with the decision auto, "
+    "or remove review_below from the router"
+)
+"""Why a message needs a review if its version has no probabilities."""
+
 
 class RankedLabel(NamedTuple):
-    """A label with its score and its rank, from 1 for the highest score."""
+    """A label with its score, its probability if the version is calibrated, and its rank, from 1."""
 
     label: str
     score: float
+    probability: float | None
     rank: int
 
 
 class Department(NamedTuple):
-    """A selected label with its destination, its score and its rank."""
+    """A selected label with its destination."""
 
-    label: str
+    item: RankedLabel
     destination: str
-    score: float
-    rank: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +40,48 @@ class RoutingOutcome:
         disposition: whether the message is routed, needs a review, or goes to the fallback.
         departments: the selected departments, best first; empty for the fallback.
         destinations: the distinct destinations of the message, in order of the departments.
+        set_probability: the probability that exactly these departments are right; None if the version is not
+            calibrated, or did not decide.
+        review_reason: why the message needs a review; None if it does not.
     """
 
     disposition: Disposition
     departments: list[Department]
     destinations: list[str]
+    set_probability: float | None = None
+    review_reason: str | None = None
 
 
 def apply_rules(
-    config: RouterPut, thresholds: Mapping[str, float], predicted: Sequence[RankedLabel]
+    config: RouterPut, selected: Sequence[RankedLabel], set_probability: float | None
 ) -> RoutingOutcome:
     """Apply the rules of a router.
 
     Args:
         config: the router.
-        thresholds: for each label, the score above which it is predicted.
-        predicted: the predicted labels, best first.
+        selected: the selected labels, best first.
+        set_probability: the probability that exactly these labels are right; None if the version is not
+            calibrated.
     """
-    selected = predicted[: config.at_most]
     if not selected:
-        return fallback_outcome(config)
+        return RoutingOutcome("fallback", [], [config.fallback], set_probability)
     departments = [
-        Department(label, config.destinations.get(label, config.fallback), score, rank)
-        for label, score, rank in selected
+        Department(item, config.destinations.get(item.label, config.fallback)) for item in selected
     ]
-    disposition: Disposition = "routed"
+    reason: str | None = None
     if config.review_below is not None:
-        margin = min(score - thresholds[label] for label, score, _ in selected)
-        if margin < config.review_below:
-            disposition = "review"
+        if set_probability is None:
+            reason = NOT_CALIBRATED
+        elif set_probability < config.review_below:
+            reason = f"set_probability is below {config.review_below:g}"
     destinations = list(dict.fromkeys(department.destination for department in departments))
-    return RoutingOutcome(disposition, departments, destinations)
+    return RoutingOutcome(
+        "routed" if reason is None else "review", departments, destinations, set_probability, reason
+    )
 
 
 def fallback_outcome(config: RouterPut) -> RoutingOutcome:
-    """Return the outcome for a message without a predicted label or without readable text."""
+    """Return the outcome for a message without readable text, or on which the version could not decide."""
     return RoutingOutcome("fallback", [], [config.fallback])
 
 
@@ -88,8 +100,30 @@ def predicted_labels(labels: Sequence[str], ranking: Ranking, i: int = 0) -> lis
             break
         if number in left:
             left.remove(number)
-            predicted.append(RankedLabel(labels[number], float(ranking.scores[i, position]), position + 1))
+            score, probability = float(ranking.scores[i, position]), _probability(ranking, i, position)
+            predicted.append(RankedLabel(labels[number], score, probability, position + 1))
     return predicted
+
+
+def best_labels(labels: Sequence[str], ranking: Ranking, top: int, i: int = 0) -> list[RankedLabel]:
+    """Return the labels of a document with the highest scores, best first.
+
+    Args:
+        labels: the labels of the pipeline.
+        ranking: ranks the labels.
+        top: number of labels.
+        i: index of the document.
+    """
+    numbers, scores = ranking.order[i, :top].tolist(), ranking.scores[i, :top].tolist()
+    probabilities: Sequence[float | None] = (
+        [None] * len(numbers) if ranking.probabilities is None else ranking.probabilities[i, :top].tolist()
+    )
+    return [
+        RankedLabel(labels[number], score, probability, rank)
+        for rank, (number, score, probability) in enumerate(
+            zip(numbers, scores, probabilities, strict=True), start=1
+        )
+    ]
 
 
 def decision_ranking(
@@ -105,8 +139,13 @@ def decision_ranking(
         outcome: the selected departments, which are included at any rank.
         top: number of labels with the highest scores that are included.
     """
-    best = zip(ranking.order[0, :top].tolist(), ranking.scores[0, :top].tolist(), strict=True)
-    included = [RankedLabel(labels[number], score, rank) for rank, (number, score) in enumerate(best, 1)]
-    return included + [
-        RankedLabel(label, score, rank) for label, _, score, rank in outcome.departments if rank > top
-    ]
+    return best_labels(labels, ranking, top) + [item for item, _ in outcome.departments if item.rank > top]
+
+
+def set_probability(ranking: Ranking, i: int = 0) -> float | None:
+    """Return the probability that the label set of a document is right; None if it is not calibrated."""
+    return None if ranking.set_probabilities is None else float(ranking.set_probabilities[i])
+
+
+def _probability(ranking: Ranking, i: int, position: int) -> float | None:
+    return None if ranking.probabilities is None else float(ranking.probabilities[i, position])

@@ -20,7 +20,13 @@ from app.http.errors import NotFound
 from app.metrics import FALLBACKS
 from app.routing import service
 from app.routing.decision_content import Content, decision_content, message_content
-from app.routing.decision_rules import apply_rules, decision_ranking, fallback_outcome, predicted_labels
+from app.routing.decision_rules import (
+    apply_rules,
+    decision_ranking,
+    fallback_outcome,
+    predicted_labels,
+    set_probability,
+)
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
@@ -94,7 +100,7 @@ class MessageRouter:
 
             def read_and_score() -> tuple[MailDocument, ScoredMessage | None]:
                 mail = read()
-                return mail, _score(loaded, mail, explain=explain)
+                return mail, _score(loaded, mail, config, explain=explain)
 
             cost = loaded.explanation_cost if explain else loaded.message_cost
             mail, scored = await run_measured(cost, 1, n_bytes, read_and_score)
@@ -137,7 +143,7 @@ class MessageRouter:
         if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
             return self._fall_back(name, config, version, mail, service.cannot_read_mail(version))
         try:
-            scored = await run_in_prediction_thread(lambda: score(loaded, mail, explain=explain))
+            scored = await run_in_prediction_thread(lambda: score(loaded, mail, config, explain=explain))
         except CoveyError as error:
             return self._fall_back(name, config, version, mail, str(error))
         return self._decide(name, config, version, loaded, mail, scored)
@@ -153,7 +159,9 @@ class MessageRouter:
     ) -> Content:
         settings, labels = self._ctx.settings, loaded.pipeline.labels_
         outcome = (
-            apply_rules(config, loaded.thresholds, predicted_labels(labels, scored.ranking))
+            apply_rules(
+                config, predicted_labels(labels, scored.ranking), set_probability(scored.ranking)
+            )
             if is_readable(mail)
             else fallback_outcome(config)
         )
@@ -217,10 +225,12 @@ def _config(router: ServedRouter) -> RouterPut:
     return RouterPut.model_validate(router.config)
 
 
-def _score(version: LoadedVersion, mail: MailDocument, *, explain: bool) -> ScoredMessage | None:
+def _score(
+    version: LoadedVersion, mail: MailDocument, config: RouterPut, *, explain: bool
+) -> ScoredMessage | None:
     """Return the scores of a message, or None if the version cannot score it."""
     try:
-        return score(version, mail, explain=explain)
+        return score(version, mail, config, explain=explain)
     except CoveyError:
         return None
 

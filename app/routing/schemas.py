@@ -44,14 +44,17 @@ class RouterPut(RequestModel):
                     "version": "live",
                     "destinations": {"billing": "billing@example.org"},
                     "fallback": "frontdesk@example.org",
-                    "review_below": 0.2,
+                    "review_below": 0.8,
                     "at_most": 3,
                 },
             ]
         }
     )
-    large_fields: ClassVar[tuple[str, ...]] = ("destinations",)
-    max_items: ClassVar[MaxItems] = {"destinations": lambda settings: settings.max_labels}
+    large_fields: ClassVar[tuple[str, ...]] = ("destinations", "thresholds")
+    max_items: ClassVar[MaxItems] = {
+        "destinations": lambda settings: settings.max_labels,
+        "thresholds": lambda settings: settings.max_labels,
+    }
 
     model: Name
     """Name of an existing model."""
@@ -62,12 +65,16 @@ class RouterPut(RequestModel):
     """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: Destination
     """Destination of messages without a predicted department and of messages without readable text."""
-    review_below: float | None = Field(default=None, ge=0)
-    """Minimum margin of a routed message. The margin is the smallest difference between the score of a
-    selected department and its threshold. A message with a smaller margin gets the disposition `review`. By
-    default no message needs a review."""
+    review_below: float | None = Field(default=None, ge=0, le=1)
+    """Minimum `set_probability` of a routed message, from 0 to 1. A message with a smaller probability that its
+    departments are exactly the right ones gets the disposition `review`. Needs a calibrated version. By default
+    no message needs a review."""
     at_most: Count | None = None
     """Maximum number of departments; the ones with the highest scores are selected. No limit by default."""
+    thresholds: dict[Label, float] = Field(default_factory=dict)
+    """Thresholds of labels that replace those of the version: a department is selected if the score of its
+    label is above the threshold. Labels that are not listed keep their thresholds, which the version lists.
+    Scores have another scale in each version, so prefer the number of a version to an alias."""
     shadow: VersionRef | None = None
     """The number or an alias of a second version of the model. Its decisions are recorded for comparison and
     do not affect the routing."""
@@ -89,11 +96,13 @@ class Router(ResponseModel):
     fallback: str
     """Destination of messages without a predicted department and of messages without readable text."""
     review_below: float | None = None
-    """Minimum margin of a routed message; a message with a smaller margin gets the disposition `review`.
-    Absent if no message needs a review."""
+    """Minimum `set_probability` of a routed message; a message with a smaller one gets the disposition
+    `review`. Absent if no message needs a review."""
     at_most: int | None = None
     """Maximum number of departments; the ones with the highest scores are selected. Absent if there is no
     limit."""
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """Thresholds of labels that replace those of the version."""
     shadow: int | str | None = None
     """The number or an alias of a second version that is recorded for comparison. Absent if there is none."""
     explain: bool
@@ -152,6 +161,8 @@ class Department(ResponseModel):
     """The destination of the department, or the fallback if the label has no destination."""
     score: float
     """Score of the label."""
+    probability: float | None = None
+    """Calibrated probability that the label applies. Absent if the version is not calibrated."""
 
 
 class MessageSummary(ResponseModel):
@@ -179,6 +190,9 @@ class ShadowDecision(ResponseModel):
     """The predicted label set, in label order."""
     ranking: list[RankedLabel]
     """The labels with the highest scores, at most 10."""
+    set_probability: float | None = None
+    """Calibrated probability that `labels` is exactly the right label set. Absent if the shadow version is not
+    calibrated."""
 
 
 class Decision(ResponseModel):
@@ -202,6 +216,11 @@ class Decision(ResponseModel):
     ranking: list[RankedLabel]
     """The labels with the highest scores (`COVEY_DECISION_RANKING`, 20 by default) and every selected
     department, in descending order of the scores."""
+    set_probability: float | None = None
+    """Calibrated probability that the departments are exactly the right ones; without departments, that none
+    is right. Absent if the version is not calibrated."""
+    review_reason: str | None = None
+    """Why the message needs a review. Absent unless the disposition is `review`."""
     explanation: list[LabelExplanation] | None = None
     """An explanation of each predicted label in `ranking`. Absent if it was not requested, no label is
     predicted, or the learner cannot explain its scores."""

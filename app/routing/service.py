@@ -17,9 +17,11 @@ from app.http.errors import Invalid, NotFound
 from app.http.paging import Page, by_name, newest_first_up_to
 from app.ids import new_id
 from app.registry import service as registry
+from app.registry.publishing import is_calibrated
 from app.routing.schemas import DecisionPage, Feedback, RecordedDecision, Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
+from models.data.record import json_pointer
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
@@ -30,12 +32,16 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
     """Create or replace a router.
 
     Raises:
-        Invalid: the model, version or shadow does not exist, or cannot read e-mail.
+        Invalid: the model, version or shadow does not exist, or cannot read e-mail, the version has no label
+            of this name, or ``review_below`` needs probabilities and the version is not calibrated.
     """
     with db.write() as tx:
         try:
             registry.lock_model(tx, body.model)
-            _check_reads_mail(resolve(tx.session, body.model, body.version), "/model")
+            version = resolve(tx.session, body.model, body.version)
+            _check_reads_mail(version, "/model")
+            _check_thresholds(body, version)
+            _check_review(body, version)
             if body.shadow is not None:
                 shadow = resolve(tx.session, body.model, body.shadow, pointer="/shadow")
                 _check_reads_mail(shadow, "/shadow")
@@ -165,6 +171,26 @@ def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
     if version.description["features"]["kind"] == "numeric":
         message = cannot_read_mail(version)
         raise Invalid(message, errors=[(pointer, message)])
+
+
+def _check_thresholds(body: RouterPut, version: tables.ModelVersion) -> None:
+    labels = set(version.description["labels"])
+    errors = [
+        (json_pointer("thresholds", label), f"version {version.version} of {version.model} has no label {label!r}")
+        for label in body.thresholds
+        if label not in labels
+    ]
+    if errors:
+        raise Invalid(f"{errors[0][1]}; remove it from thresholds", errors=errors)
+
+
+def _check_review(body: RouterPut, version: tables.ModelVersion) -> None:
+    if body.review_below is not None and not is_calibrated(version):
+        message = (
+            f"version {version.version} of {version.model} is not calibrated, so it has no set_probability to "
+            "compare with review_below; train a version with the decision auto, or omit review_below"
+        )
+        raise Invalid(message, code="version_not_calibrated", errors=[("/review_below", message)])
 
 
 def _get_router_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:

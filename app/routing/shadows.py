@@ -20,7 +20,7 @@ from app.db.session import Database
 from app.http.errors import ApiError
 from app.routing import service
 from app.routing.decision_content import Content, ranking_content
-from app.routing.decision_rules import RankedLabel
+from app.routing.decision_rules import best_labels, set_probability
 from app.routing.scoring import reads_mail, to_documents
 from app.serving.catalog import Catalog
 from app.serving.costs import CostEstimate, run_measured
@@ -164,20 +164,16 @@ def _score(pipeline: Pipeline, version: int, group: Sequence[ShadowMessage]) -> 
     """Return the content of each shadow decision by the id of the decision."""
     ranking = pipeline.rank(to_documents(pipeline, [message.mail for message in group]))
     labels = pipeline.labels_
-    best = zip(
-        ranking.order[:, :SHADOW_RANKING].tolist(), ranking.scores[:, :SHADOW_RANKING].tolist(), strict=True
-    )
-    return {
-        message.decision_id: {
+    shadows: dict[str, Content] = {}
+    for i, message in enumerate(group):
+        shadows[message.decision_id] = content = {
             "version": version,
-            "labels": [labels[number] for number in label_set],
-            "ranking": ranking_content(
-                RankedLabel(labels[number], score, rank)
-                for rank, (number, score) in enumerate(zip(numbers, scores, strict=True), start=1)
-            ),
+            "labels": [labels[number] for number in ranking.label_sets[i]],
+            "ranking": ranking_content(best_labels(labels, ranking, SHADOW_RANKING, i)),
         }
-        for message, label_set, (numbers, scores) in zip(group, ranking.label_sets, best, strict=True)
-    }
+        if (probability := set_probability(ranking, i)) is not None:
+            content["set_probability"] = probability
+    return shadows
 
 
 def _log_unavailable(group: Sequence[ShadowMessage], reason: str) -> None:

@@ -32,7 +32,6 @@ class LoadedVersion:
 
     Attributes:
         pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
-        thresholds: for each label, the score above which it is predicted.
         encoder: writes its predictions as JSON.
         ranking_cost: estimates how long its rankings take.
         explanation_cost: estimates how long its predictions with explanations or quick voting take.
@@ -40,7 +39,6 @@ class LoadedVersion:
     """
 
     pipeline: Pipeline
-    thresholds: dict[str, float]
     encoder: ResponseEncoder
     ranking_cost: CostEstimate = field(default_factory=CostEstimate)
     explanation_cost: CostEstimate = field(default_factory=CostEstimate)
@@ -56,8 +54,7 @@ def load(path: Path) -> LoadedVersion:
         ArtifactError: the file is damaged, or this release cannot use it.
     """
     pipeline = artifact.load(path)
-    thresholds = dict(zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True))
-    version = LoadedVersion(pipeline, thresholds, ResponseEncoder(pipeline.labels_))
+    version = LoadedVersion(pipeline, ResponseEncoder(pipeline.labels_))
     warm_up(version)
     return version
 

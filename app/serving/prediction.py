@@ -54,15 +54,22 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
     documents = to_documents(pipeline, body.instances, settings)
     max_labels = settings.max_predicted_labels
     try:
+        rule = pipeline.rule_with(body.thresholds)
         if body.explain or body.quick:
             predictions = encoder.explained_predictions(
                 pipeline.predict(
-                    documents, top=body.top, explain=body.explain, quick=body.quick, max_labels=max_labels
+                    documents,
+                    top=body.top,
+                    explain=body.explain,
+                    quick=body.quick,
+                    max_labels=max_labels,
+                    rule=rule,
                 ),
                 explain=body.explain,
             )
         else:
-            predictions = encoder.predictions(pipeline.rank(documents, top=body.top, max_labels=max_labels))
+            ranking = pipeline.rank(documents, top=body.top, max_labels=max_labels, rule=rule)
+            predictions = encoder.predictions(ranking)
     except CoveyError as error:
         raise from_learning(error) from error
     warning = b""

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from app.datasets.schemas import EmailParts, FeatureValues
+from app.datasets.schemas import EmailParts, FeatureValues, Label
 from app.http.schemas import Count, MaxItems, RequestModel, ResponseModel, VersionRef
 
 
@@ -47,8 +47,11 @@ class PredictRequest(RequestModel):
         }
     )
 
-    large_fields: ClassVar[tuple[str, ...]] = ("instances",)
-    max_items: ClassVar[MaxItems] = {"instances": lambda settings: settings.max_instances}
+    large_fields: ClassVar[tuple[str, ...]] = ("instances", "thresholds")
+    max_items: ClassVar[MaxItems] = {
+        "instances": lambda settings: settings.max_instances,
+        "thresholds": lambda settings: settings.max_labels,
+    }
     documents: ClassVar[frozenset[str]] = frozenset({"instances"})
 
     instances: list[Instance] = Field(min_length=1)
@@ -64,6 +67,9 @@ class PredictRequest(RequestModel):
     """Whether to find the `top` labels by quick voting. Only for models of the learner `mlpp`; requires
     `top`. Quick voting finds the same best labels as full voting with fewer dot products. The label set only
     contains labels among them."""
+    thresholds: dict[Label, float] = Field(default_factory=dict)
+    """Thresholds of labels that replace those of the version: a label is predicted if its score is above its
+    threshold. Labels that are not listed keep their thresholds, which the version lists."""
 
 
 class RankedLabel(ResponseModel):
@@ -74,6 +80,8 @@ class RankedLabel(ResponseModel):
     score: float
     """Score of the label, comparable between labels. The decision rule of the version turns scores into a
     label set."""
+    probability: float | None = None
+    """Calibrated probability that the label applies. Absent if the version is not calibrated."""
     rank: int
     """Position in the ranking, from 1 for the highest score."""
 
@@ -104,6 +112,9 @@ class Prediction(ResponseModel):
     """The predicted label set, in label order."""
     ranking: list[RankedLabel]
     """Labels in descending order of their scores. Labels with equal scores are in label order."""
+    set_probability: float | None = None
+    """Calibrated probability that `labels` is exactly the right label set. Absent if the version is not
+    calibrated."""
     explanation: list[LabelExplanation] | None = None
     """An explanation of each predicted label. Absent unless `explain` is true."""
     dot_products: int | None = None

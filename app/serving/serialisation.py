@@ -41,30 +41,44 @@ class ResponseEncoder:
         return b"[%b]" % b",".join(map(names.__getitem__, labels))
 
     def ranked_labels(
-        self, labels: Sequence[int], scores: Sequence[float], ranks: Sequence[int] | None = None
+        self, labels: Sequence[int], scores: Sequence[float], probabilities: Sequence[float] | None = None
     ) -> bytes:
-        """Return a ranking as a JSON array of objects with ``label``, ``score`` and ``rank``.
+        """Return a ranking as a JSON array of objects with ``label``, ``score``, ``probability`` and ``rank``.
 
         Args:
-            labels: the labels.
+            labels: the labels, best first.
             scores: their finite scores.
-            ranks: their ranks; by default 1, 2, 3 and so on.
+            probabilities: their probabilities; None leaves out the field.
         """
-        ends = self._ends[: len(labels)] if ranks is None else [self._ends[rank - 1] for rank in ranks]
-        return self._join(labels, numbers(scores), ends)
+        return self._join(labels, scores, probabilities, self._ends[: len(labels)])
 
     def predictions(self, ranking: Ranking) -> bytes:
         """Return the predictions for several documents as the JSON array of ``PredictResponse``."""
         return b"[%b]" % b",".join(self.each_prediction(ranking))
 
     def each_prediction(self, ranking: Ranking) -> list[bytes]:
-        """Return the prediction for each document as a JSON object with ``labels`` and ``ranking``."""
-        ends = self._ends[: ranking.order.shape[1]]
+        """Return the prediction for each document as a JSON object.
+
+        Its fields are ``labels``, ``ranking`` and, if the version is calibrated, ``set_probability``.
+        """
+        n, ends = len(ranking.label_sets), self._ends[: ranking.order.shape[1]]
+        none: list[None] = [None] * n
+        probabilities = none if ranking.probabilities is None else ranking.probabilities.tolist()
+        of_sets = none if ranking.set_probabilities is None else ranking.set_probabilities.tolist()
         return [
-            b'{"labels":%b,"ranking":%b}'
-            % (self.label_set(label_set), self._join(labels, numbers(scores), ends))
-            for label_set, labels, scores in zip(
-                ranking.label_sets, ranking.order.tolist(), ranking.scores.tolist(), strict=True
+            b'{"labels":%b,"ranking":%b%b}'
+            % (
+                self.label_set(label_set),
+                self._join(labels, scores, of_labels, ends),
+                b"" if of_set is None else b',"set_probability":%b' % to_json(of_set),
+            )
+            for label_set, labels, scores, of_labels, of_set in zip(
+                ranking.label_sets,
+                ranking.order.tolist(),
+                ranking.scores.tolist(),
+                probabilities,
+                of_sets,
+                strict=True,
             )
         ]
 
@@ -85,21 +99,33 @@ class ResponseEncoder:
             b'"labels":' + self.label_set([number[label] for label in prediction.labels]),
             b'"ranking":'
             + self.ranked_labels(
-                [number[label] for label, _ in prediction.ranking], [score for _, score in prediction.ranking]
+                [number[label] for label, _ in prediction.ranking],
+                [score for _, score in prediction.ranking],
+                prediction.probabilities,
             ),
         ]
+        if prediction.set_probability is not None:
+            fields.append(b'"set_probability":%b' % to_json(prediction.set_probability))
         if explain:
             fields.append(b'"explanation":' + explanations(prediction))
         if prediction.dot_products is not None:
             fields.append(b'"dot_products":%d' % prediction.dot_products)
         return b"{%b}" % b",".join(fields)
 
-    def _join(self, labels: Sequence[int], scores: Sequence[bytes], ends: Sequence[bytes]) -> bytes:
-        starts = self._starts
-        parts = [b""] * (3 * len(labels))
-        parts[0::3] = map(starts.__getitem__, labels)
-        parts[1::3] = scores
-        parts[2::3] = ends
+    def _join(
+        self,
+        labels: Sequence[int],
+        scores: Sequence[float],
+        probabilities: Sequence[float] | None,
+        ends: Sequence[bytes],
+    ) -> bytes:
+        width = 3 if probabilities is None else 5
+        parts = [b',"probability":'] * (width * len(labels))
+        parts[0::width] = map(self._starts.__getitem__, labels)
+        parts[1::width] = numbers(scores)
+        if probabilities is not None:
+            parts[3::width] = numbers(probabilities)
+        parts[width - 1 :: width] = ends
         return b"[%b]" % b"".join(parts)[:-1]  # without the last comma
 
 

@@ -189,6 +189,61 @@ class Pipeline:
         parts = [self.scores(batch.documents) for batch in documents.batches()]
         return np.concatenate([np.empty((0, len(labels))), *parts])
 
+    def predict_proba(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
+        """Return the calibrated probability that each label applies, (n, k).
+
+        The probabilities of a document do not add up to 1, because any number of labels can apply.
+
+        Args:
+            documents: as for ``scores``.
+
+        Raises:
+            ParameterError: the documents are of another kind, or the pipeline is not calibrated.
+            UnsuitableDataError: a score is not finite because the values of a document are too large.
+        """
+        self._check_fitted()
+        if self.calibration_ is None:
+            raise ParameterError(
+                "the pipeline is not calibrated; fit it with a decision that holds examples out, such as auto",
+                "/decision/kind",
+            )
+        return self.calibration_.label_probabilities(self.scores(documents))
+
+    def rule_with(
+        self,
+        thresholds: Mapping[str, float],
+        *,
+        at_most: int | None = None,
+        ignore_unknown: bool = False,
+    ) -> LabelSetRule:
+        """Return the fitted rule with other thresholds for some labels.
+
+        Args:
+            thresholds: the score above which a label is predicted, by label. Other labels keep their thresholds.
+            at_most: maximum number of predicted labels, if it is below that of the fitted rule.
+            ignore_unknown: whether to ignore labels that the pipeline does not have.
+
+        Raises:
+            ParameterError: the pipeline has no label of a name.
+        """
+        self._check_fitted()
+        rule = self.rule_
+        if at_most is not None and (rule.at_most is None or at_most < rule.at_most):
+            rule = replace(rule, at_most=at_most)
+        if not thresholds:
+            return rule
+        values = rule.thresholds.copy()
+        for label, threshold in thresholds.items():
+            number = self._numbers.get(label)
+            if number is not None:
+                values[number] = threshold
+            elif not ignore_unknown:
+                raise ParameterError(
+                    f"the model has no label {label!r}; remove it from thresholds",
+                    json_pointer("thresholds", label),
+                )
+        return replace(rule, thresholds=values)
+
     def decide(self, scores: Floats) -> Labels:
         """Convert scores, (n, k), to label sets, (n, k) sparse 0/1."""
         self._check_fitted()
@@ -200,13 +255,15 @@ class Pipeline:
         *,
         top: int | None = None,
         max_labels: int | None = None,
+        rule: LabelSetRule | None = None,
     ) -> Ranking:
-        """Predict label sets and rankings as arrays.
+        """Predict label sets and rankings as arrays, with probabilities if the pipeline is calibrated.
 
         Args:
             documents: n documents of the kind of the training documents.
             top: length of the rankings; None includes every label.
             max_labels: maximum number of labels in all rankings and label sets; None for no limit.
+            rule: how scores become label sets; None selects the fitted rule.
 
         Raises:
             ParameterError: the documents are of another kind, or the rankings and label sets exceed
@@ -214,8 +271,7 @@ class Pipeline:
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
         X = self._features_of(documents)
-        budget = LabelBudget(max_labels)
-        return self._rank_one(X, top, budget) if isinstance(X, Vector) else self._rank(X, top, budget)
+        return self._rank(X, top, rule or self.rule_, LabelBudget(max_labels))
 
     def predict(
         self,
@@ -226,6 +282,7 @@ class Pipeline:
         terms: int = 10,
         quick: bool = False,
         max_labels: int | None = None,
+        rule: LabelSetRule | None = None,
     ) -> list[Prediction]:
         """Predict label sets and rankings.
 
@@ -238,6 +295,7 @@ class Pipeline:
                 full voting, computed with fewer dot products. The label set only contains labels among them.
             max_labels: maximum number of labels in all rankings, label sets and explanations, and of terms in
                 the explanations; None for no limit.
+            rule: how scores become label sets; None selects the fitted rule.
 
         Raises:
             ParameterError: the documents are of another kind, the learner does not support ``explain`` or
@@ -246,12 +304,12 @@ class Pipeline:
         """
         weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
         budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
-        X = self._features_of(documents)
+        X, rule = self._features_of(documents), rule or self.rule_
         dot_products: list[int] = []
         if quick:
-            ranked, dot_products = self._rank_quickly(self._as_matrix(X), top, budget)
+            ranked, dot_products = self._rank_quickly(self._as_matrix(X), top, rule, budget)
         else:
-            ranked = self._rank_one(X, top, budget) if isinstance(X, Vector) else self._rank(X, top, budget)
+            ranked = self._rank(X, top, rule, budget)
         matrix = self._as_matrix(X) if explain else None
         return [
             Prediction(
@@ -259,6 +317,10 @@ class Pipeline:
                 ranking=[(self.labels_[j], score) for j, score in zip(order, scores, strict=True)],
                 explanation=[] if matrix is None else self._explanations(matrix, i, predicted, terms),
                 dot_products=dot_products[i] if dot_products else None,
+                probabilities=None if ranked.probabilities is None else ranked.probabilities[i].tolist(),
+                set_probability=(
+                    None if ranked.set_probabilities is None else float(ranked.set_probabilities[i])
+                ),
             )
             for i, (order, scores, predicted) in enumerate(
                 zip(ranked.order.tolist(), ranked.scores.tolist(), ranked.label_sets, strict=True)
@@ -406,35 +468,51 @@ class Pipeline:
             raise ParameterError(f"the model was trained on {self.kind_}; pass documents of that kind")
         return read_documents(documents)
 
-    def _rank_one(self, x: Vector, top: int | None, budget: LabelBudget) -> Ranking:
-        """Return the ranking of one example, with the same bits as ``_rank``."""
-        self._check_rankings(1, top, budget)
-        scores = scores_of_one(self.learner, x)
-        predicted = self.rule_.predicted(scores)[0].nonzero()[0].tolist()
-        budget.spend_on_label_sets(len(predicted))
-        order = ranking(scores, top)
-        return Ranking(scores[0, order], order, [predicted])
-
-    def _rank(self, X: Matrix, top: int | None, budget: LabelBudget) -> Ranking:
-        """Return the ranking of each row of features."""
+    def _rank(self, X: Matrix | Vector, top: int | None, rule: LabelSetRule, budget: LabelBudget) -> Ranking:
+        """Return the ranking of each row of features, or of one example."""
+        if isinstance(X, Vector):
+            self._check_rankings(1, top, budget)
+            return self._ranking(scores_of_one(self.learner, X), top, rule, budget)
         n_ranked = self._check_rankings(X.shape[0], top, budget)
-        parts: list[Ranking] = []
-        for block in self._blocks(X):
-            scores = full_scores(self.learner, block)
-            order = ranking(scores, top)
-            predicted = self.rule_.predicted(scores)
-            budget.spend_on_label_sets(int(predicted.sum()))
-            parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
+        parts = [
+            self._ranking(full_scores(self.learner, block), top, rule, budget) for block in self._blocks(X)
+        ]
         return Ranking.concatenate(parts, n_ranked)
 
-    def _rank_quickly(self, X: Matrix, top: int | None, budget: LabelBudget) -> tuple[Ranking, list[int]]:
-        """Return the ranking of each row of features by quick voting, and the dot products of each."""
+    def _ranking(
+        self, scores: Floats, top: int | None, rule: LabelSetRule, budget: LabelBudget
+    ) -> Ranking:
+        """Return the rankings, label sets and probabilities for scores, (n, k)."""
+        order = ranking(scores, top)
+        predicted = rule.predicted(scores)
+        label_sets = rows_of(predicted)
+        budget.spend_on_label_sets(sum(map(len, label_sets)))
+        # Indexing a single row is much faster than ``take_along_axis``.
+        rows: Any = 0 if len(scores) == 1 else np.arange(len(scores))[:, np.newaxis]
+        if self.calibration_ is None:
+            return Ranking(scores[rows, order], order, label_sets)
+        probabilities = self.calibration_.label_probabilities(scores)
+        return Ranking(
+            scores[rows, order],
+            order,
+            label_sets,
+            probabilities[rows, order],
+            self.calibration_.set_probabilities(probabilities, predicted),
+        )
+
+    def _rank_quickly(
+        self, X: Matrix, top: int | None, rule: LabelSetRule, budget: LabelBudget
+    ) -> tuple[Ranking, list[int]]:
+        """Return the ranking of each row of features by quick voting, and the dot products of each.
+
+        There are no probabilities, because the scores of other labels are unknown.
+        """
         n_ranked = self._check_rankings(X.shape[0], top, budget)
         parts: list[Ranking] = []
         dot_products: list[int] = []
         for block in self._blocks(X):
             scores, order, products = quick_scores(self.learner, block, top)
-            predicted = self.rule_.predicted(scores)
+            predicted = rule.predicted(scores)
             budget.spend_on_label_sets(int(predicted.sum()))
             predicted &= scores > -np.inf  # a label that was not counted is in no label set
             parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))

@@ -35,12 +35,17 @@ class Prediction:
         ranking: labels with their scores, by descending score; labels with equal scores are in label order.
         explanation: an explanation of each predicted label, in label order; empty if not requested.
         dot_products: number of dot products that quick voting computed; None without quick voting.
+        probabilities: the calibrated probability of each label in ``ranking``; None if the pipeline is not
+            calibrated, and with quick voting.
+        set_probability: the probability that the whole label set is right; None as for ``probabilities``.
     """
 
     labels: list[str]
     ranking: list[tuple[str, float]]
     explanation: list[Explanation] = field(default_factory=list)
     dot_products: int | None = None
+    probabilities: list[float] | None = None
+    set_probability: float | None = None
 
 
 def full_scores(learner: Learner, X: Matrix) -> Floats:

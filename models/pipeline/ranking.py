@@ -23,21 +23,41 @@ class Ranking:
         scores: (n, t) scores of the best labels of each document, descending.
         order: (n, t) these labels. Labels with equal scores are in label order.
         label_sets: for each document its predicted labels, ascending.
+        probabilities: (n, t) calibrated probabilities of the best labels; None if the pipeline is not
+            calibrated.
+        set_probabilities: (n,) the probability that the whole label set of each document is right; None if
+            the pipeline is not calibrated.
     """
 
     scores: Floats
     order: Ints
     label_sets: list[list[int]]
+    probabilities: Floats | None = None
+    set_probabilities: Floats | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ranking], n_ranked: int) -> Ranking:
         """Join the rankings of several blocks of documents; t is ``n_ranked`` if there are no blocks."""
         if len(parts) == 1:
             return parts[0]
+        probabilities = [part.probabilities for part in parts if part.probabilities is not None]
+        of_sets = [part.set_probabilities for part in parts if part.set_probabilities is not None]
         return cls(
             scores=np.concatenate([np.empty((0, n_ranked)), *(part.scores for part in parts)]),
             order=np.concatenate([np.empty((0, n_ranked), dtype=np.int64), *(part.order for part in parts)]),
             label_sets=[labels for part in parts for labels in part.label_sets],
+            probabilities=np.concatenate(probabilities) if probabilities else None,
+            set_probabilities=np.concatenate(of_sets) if of_sets else None,
+        )
+
+    def rows(self, rows: slice) -> Ranking:
+        """Return the rankings of some of the documents."""
+        return Ranking(
+            self.scores[rows],
+            self.order[rows],
+            self.label_sets[rows],
+            None if self.probabilities is None else self.probabilities[rows],
+            None if self.set_probabilities is None else self.set_probabilities[rows],
         )
 
 
@@ -47,6 +67,8 @@ def rows_of(predicted: Bools) -> list[list[int]]:
     >>> rows_of(np.array([[False, True, True], [False, False, False]]))
     [[1, 2], []]
     """
+    if len(predicted) == 1:  # a message, for which this is much faster
+        return [predicted[0].nonzero()[0].tolist()]
     columns = predicted.nonzero()[1].tolist()
     bounds = np.cumsum(np.count_nonzero(predicted, axis=1)).tolist()
     return [columns[start:end] for start, end in pairwise([0, *bounds])]

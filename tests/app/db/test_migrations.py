@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,6 +171,33 @@ def test_a_router_gets_its_references_and_is_kept_if_they_do_not_exist(engine: E
         ("version", 1, None, None, None),
     ]
     schema.migrate(engine, "0004")
+
+
+def test_a_router_with_a_margin_sends_every_message_to_review(engine: Engine) -> None:
+    schema.migrate(engine, "0006")
+    configs = {
+        "large": {"version": 1, "review_below": 2.5},
+        "none": {"version": 1, "at_most": 2},
+        "small": {"version": 1, "review_below": 0.2, "at_most": 1},
+    }
+    with engine.begin() as connection:
+        connection.execute(text("INSERT INTO models VALUES ('m', 1, '2026-01-01')"))
+        for name, config in configs.items():
+            connection.execute(
+                text(
+                    "INSERT INTO routers (name, id, model, config, created_at, updated_at) "
+                    "VALUES (:name, :name, 'm', :config, '2026-01-01', '2026-01-01')"
+                ),
+                {"name": name, "config": json.dumps(config)},
+            )
+    schema.migrate(engine)
+    with engine.connect() as connection:
+        rows = connection.execute(select(tables.Router.name, tables.Router.config)).all()
+    assert dict(rows) == {  # type: ignore[arg-type]  # rows are pairs
+        "large": {"version": 1, "review_below": 1.0},
+        "none": configs["none"],
+        "small": {"version": 1, "review_below": 1.0, "at_most": 1},
+    }
 
 
 def test_migrating_twice_changes_nothing(engine: Engine) -> None:

@@ -75,12 +75,33 @@ def test_explanations_and_quick_voting_have_the_documented_form(
         assert full.explanation is None
 
 
-def test_a_part_of_a_ranking_keeps_its_ranks() -> None:
-    body = ResponseEncoder(["a", "b", "c"]).ranked_labels([2, 0], [1.5, -2.0], [1, 3])
-    assert json.loads(body) == [
-        {"label": "c", "score": 1.5, "rank": 1},
-        {"label": "a", "score": -2.0, "rank": 3},
-    ]
+@pytest.mark.parametrize("n", [1, 3])
+def test_probabilities_have_the_documented_form(n: int) -> None:
+    rng = np.random.default_rng(0)
+    scores, order = -np.sort(-rng.normal(size=(n, 3))), np.array([[2, 0, 1]] * n)
+    probabilities, of_sets = rng.uniform(size=(n, 3)), rng.uniform(size=n)
+    ranking = Ranking(scores, order, [[0]] * n, probabilities, of_sets)
+
+    response = read(ResponseEncoder(LABELS).predictions(ranking))
+
+    for i, prediction in enumerate(response.predictions):
+        assert [(item.score, item.probability) for item in prediction.ranking] == [
+            *zip(scores[i], probabilities[i], strict=True)
+        ]
+        assert prediction.set_probability == of_sets[i]
+
+
+def test_explained_predictions_have_their_probabilities() -> None:
+    prediction = Prediction(
+        [LABELS[0]],
+        [(LABELS[0], 2.0)],
+        [Explanation(LABELS[0], [])],
+        probabilities=[0.1 + 0.2],
+        set_probability=0.25,
+    )
+    response = read(ResponseEncoder(LABELS).explained_predictions([prediction], explain=True))
+    assert response.predictions[0].ranking[0].probability == 0.1 + 0.2
+    assert response.predictions[0].set_probability == 0.25
 
 
 def test_rankings_can_be_empty() -> None:

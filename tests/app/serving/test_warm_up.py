@@ -78,12 +78,3 @@ def test_the_first_prediction_knows_whether_it_is_short(tmp_path: Path) -> None:
     assert not CostEstimate().is_small(*nothing)
     assert version.ranking_cost.is_small(*nothing)
     assert version.explanation_cost.is_small(*nothing)
-
-
-def test_the_threshold_of_each_label_is_known(tmp_path: Path) -> None:
-    file = tmp_path / "model.covey"
-    pipeline = fitted("svm")
-    artifact.save(pipeline, file)
-    thresholds = loaded_version.load(file).thresholds
-    assert list(thresholds) == pipeline.labels_
-    assert list(thresholds.values()) == pipeline.thresholds_.tolist()
