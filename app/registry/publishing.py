@@ -117,8 +117,8 @@ def find_reviewing_router(tx: Transaction, model: str, alias: str) -> str | None
 def not_calibrated(version: tables.ModelVersion, router: str) -> str:
     """Return why an alias of a router cannot move to a version without probabilities."""
     return (
-        f"router {router} uses review_below, and version {version.version} of {version.model} is not calibrated; "
-        "train a version with the decision auto, or remove review_below from the router"
+        f"router {router} uses review_below, and version {version.version} of {version.model} is not "
+        "calibrated; train a version with the decision auto, or remove review_below from the router"
     )
 
 

@@ -94,8 +94,7 @@ class ModelVersion(ResponseModel):
     decision: JsonObject
     """The rule that turns scores into a label set, with all its parameters, including defaults."""
     calibrated: bool = False
-    """Whether predictions include probabilities. They are fitted on held-out training examples by the decisions
-    that hold examples out."""
+    """Whether predictions include probabilities. Decisions that hold training examples out fit them."""
     metrics: PartMetrics | None = None
     """Measures from the training. Absent if nothing was measured."""
     facts: JsonObject

@@ -10,8 +10,8 @@ from app.routing.schemas import Disposition, RouterPut
 from models.pipeline import Ranking
 
 NOT_CALIBRATED: Final = (
-    "the version is not calibrated, so review_below cannot be applied; train a version with the decision auto, "
-    "or remove review_below from the router"
+    "the version is not calibrated, so review_below cannot be applied; train a version with the decision "
+    "auto, or remove review_below from the router"
 )
 """Why a message needs a review if its version has no probabilities."""
 

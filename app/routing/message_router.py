@@ -159,9 +159,7 @@ class MessageRouter:
     ) -> Content:
         settings, labels = self._ctx.settings, loaded.pipeline.labels_
         outcome = (
-            apply_rules(
-                config, predicted_labels(labels, scored.ranking), set_probability(scored.ranking)
-            )
+            apply_rules(config, predicted_labels(labels, scored.ranking), set_probability(scored.ranking))
             if is_readable(mail)
             else fallback_outcome(config)
         )

@@ -66,9 +66,9 @@ class RouterPut(RequestModel):
     fallback: Destination
     """Destination of messages without a predicted department and of messages without readable text."""
     review_below: float | None = Field(default=None, ge=0, le=1)
-    """Minimum `set_probability` of a routed message, from 0 to 1. A message with a smaller probability that its
-    departments are exactly the right ones gets the disposition `review`. Needs a calibrated version. By default
-    no message needs a review."""
+    """Minimum `set_probability` of a routed message, from 0 to 1. A message with a smaller probability that
+    its departments are exactly the right ones gets the disposition `review`. Needs a calibrated version. By
+    default no message needs a review."""
     at_most: Count | None = None
     """Maximum number of departments; the ones with the highest scores are selected. No limit by default."""
     thresholds: dict[Label, float] = Field(default_factory=dict)
@@ -191,8 +191,8 @@ class ShadowDecision(ResponseModel):
     ranking: list[RankedLabel]
     """The labels with the highest scores, at most 10."""
     set_probability: float | None = None
-    """Calibrated probability that `labels` is exactly the right label set. Absent if the shadow version is not
-    calibrated."""
+    """Calibrated probability that `labels` is exactly the right label set. Absent if the shadow version is
+    not calibrated."""
 
 
 class Decision(ResponseModel):

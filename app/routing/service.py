@@ -174,12 +174,11 @@ def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
 
 
 def _check_thresholds(body: RouterPut, version: tables.ModelVersion) -> None:
-    labels = set(version.description["labels"])
-    errors = [
-        (json_pointer("thresholds", label), f"version {version.version} of {version.model} has no label {label!r}")
-        for label in body.thresholds
-        if label not in labels
-    ]
+    if not body.thresholds:
+        return
+    labels, name = set(version.description["labels"]), f"version {version.version} of {version.model}"
+    unknown = [label for label in body.thresholds if label not in labels]
+    errors = [(json_pointer("thresholds", label), f"{name} has no label {label!r}") for label in unknown]
     if errors:
         raise Invalid(f"{errors[0][1]}; remove it from thresholds", errors=errors)
 
@@ -187,8 +186,8 @@ def _check_thresholds(body: RouterPut, version: tables.ModelVersion) -> None:
 def _check_review(body: RouterPut, version: tables.ModelVersion) -> None:
     if body.review_below is not None and not is_calibrated(version):
         message = (
-            f"version {version.version} of {version.model} is not calibrated, so it has no set_probability to "
-            "compare with review_below; train a version with the decision auto, or omit review_below"
+            f"version {version.version} of {version.model} is not calibrated, so it has no set_probability "
+            "to compare with review_below; train a version with the decision auto, or omit review_below"
         )
         raise Invalid(message, code="version_not_calibrated", errors=[("/review_below", message)])
 

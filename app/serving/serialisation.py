@@ -43,7 +43,7 @@ class ResponseEncoder:
     def ranked_labels(
         self, labels: Sequence[int], scores: Sequence[float], probabilities: Sequence[float] | None = None
     ) -> bytes:
-        """Return a ranking as a JSON array of objects with ``label``, ``score``, ``probability`` and ``rank``.
+        """Return a ranking as a JSON array of objects, see ``app.serving.schemas.RankedLabel``.
 
         Args:
             labels: the labels, best first.

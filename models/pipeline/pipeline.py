@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from models.base.training import abbreviated
 from models.boosting.adaboost_lc import AdaBoostLC
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
+from models.data.record import json_pointer
 from models.decisions import DecisionRule, LabelSetRule
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures
@@ -69,7 +72,7 @@ class Pipeline:
     labels_: list[str]
     tree_: LabelTree | None
     rule_: LabelSetRule
-    calibration_: None
+    calibration_: Any
     decision_report_: dict[str, Any] | None
     mail_version_: int | None
     summary_: TrainingSummary
@@ -204,10 +207,11 @@ class Pipeline:
         self._check_fitted()
         if self.calibration_ is None:
             raise ParameterError(
-                "the pipeline is not calibrated; fit it with a decision that holds examples out, such as auto",
+                "the pipeline is not calibrated; fit it with a decision that holds out examples (auto)",
                 "/decision/kind",
             )
-        return self.calibration_.label_probabilities(self.scores(documents))
+        probabilities: Floats = self.calibration_.label_probabilities(self.scores(documents))
+        return probabilities
 
     def rule_with(
         self,
@@ -219,23 +223,22 @@ class Pipeline:
         """Return the fitted rule with other thresholds for some labels.
 
         Args:
-            thresholds: the score above which a label is predicted, by label. Other labels keep their thresholds.
+            thresholds: the score above which a label is predicted, by label. Others keep their thresholds.
             at_most: maximum number of predicted labels, if it is below that of the fitted rule.
             ignore_unknown: whether to ignore labels that the pipeline does not have.
 
         Raises:
             ParameterError: the pipeline has no label of a name.
         """
-        self._check_fitted()
-        rule = self.rule_
+        labels, rule = self._check_fitted(), self.rule_
         if at_most is not None and (rule.at_most is None or at_most < rule.at_most):
             rule = replace(rule, at_most=at_most)
         if not thresholds:
             return rule
         values = rule.thresholds.copy()
         for label, threshold in thresholds.items():
-            number = self._numbers.get(label)
-            if number is not None:
+            number = bisect_left(labels, label)
+            if labels[number : number + 1] == [label]:
                 values[number] = threshold
             elif not ignore_unknown:
                 raise ParameterError(
@@ -479,9 +482,7 @@ class Pipeline:
         ]
         return Ranking.concatenate(parts, n_ranked)
 
-    def _ranking(
-        self, scores: Floats, top: int | None, rule: LabelSetRule, budget: LabelBudget
-    ) -> Ranking:
+    def _ranking(self, scores: Floats, top: int | None, rule: LabelSetRule, budget: LabelBudget) -> Ranking:
         """Return the rankings, label sets and probabilities for scores, (n, k)."""
         order = ranking(scores, top)
         predicted = rule.predicted(scores)

@@ -193,7 +193,7 @@ def test_a_router_with_a_margin_sends_every_message_to_review(engine: Engine) ->
     schema.migrate(engine)
     with engine.connect() as connection:
         rows = connection.execute(select(tables.Router.name, tables.Router.config)).all()
-    assert dict(rows) == {  # type: ignore[arg-type]  # rows are pairs
+    assert dict(rows) == {
         "large": {"version": 1, "review_below": 1.0},
         "none": configs["none"],
         "small": {"version": 1, "review_below": 1.0, "at_most": 1},

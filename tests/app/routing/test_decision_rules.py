@@ -49,9 +49,7 @@ def apply_rules(config: RouterPut, ranking: Ranking) -> RoutingOutcome:
 
 
 def test_departments_are_the_predicted_labels_by_descending_score() -> None:
-    outcome = apply_rules(
-        router(), prediction("billing", "shipping", billing=0.5, shipping=2.0, sales=-0.5)
-    )
+    outcome = apply_rules(router(), prediction("billing", "shipping", billing=0.5, shipping=2.0, sales=-0.5))
     assert outcome.disposition == "routed"
     assert [(item.label, item.score) for item, _ in outcome.departments] == [
         ("shipping", 2.0),
@@ -63,15 +61,6 @@ def test_departments_are_the_predicted_labels_by_descending_score() -> None:
 def test_a_label_with_a_high_score_that_is_not_predicted_is_not_a_department() -> None:
     outcome = apply_rules(router(), prediction("billing", billing=1.0, sales=3.0))
     assert [item.label for item, _ in outcome.departments] == ["billing"]
-
-
-@pytest.mark.parametrize("at_most", [1, 2, 3, 4, None])
-def test_at_most_selects_the_departments_with_the_highest_scores(at_most: int | None) -> None:
-    predicted = prediction("billing", "sales", "shipping", billing=1.0, sales=3.0, shipping=2.0)
-    outcome = apply_rules(router(at_most=at_most), predicted)
-    expected = ["sales", "shipping", "billing"][:at_most]
-    assert [item.label for item, _ in outcome.departments] == expected
-    assert outcome.destinations == [f"{label}@example.org" for label in expected]
 
 
 def test_a_message_without_predicted_labels_goes_to_the_fallback() -> None:

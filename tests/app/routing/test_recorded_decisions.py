@@ -205,7 +205,7 @@ def test_a_page_of_large_decisions_is_bounded_in_bytes(
     ctx = ctx_with_router
     ranking = [{"label": f"l{n}", "score": -1.5, "rank": n + 1} for n in range(200)]
     ids = stored_decisions(ctx, 12, ranking=ranking)
-    one = len(service.get_decision(ctx.db, ids[0]).model_dump_json())
+    one = len(service.get_decision(ctx.db, ids[0]).model_dump_json(exclude_none=True))
     monkeypatch.setattr(service, "MAX_PAGE_BYTES", 4 * one)
     found = list(pages(ctx, 500))
     assert [id_ for page in found for id_ in page] == ids[::-1]
