@@ -189,7 +189,7 @@ def _check_review(body: RouterPut, version: tables.ModelVersion) -> None:
             f"version {version.version} of {version.model} is not calibrated, so it has no set_probability "
             "to compare with review_below; train a version with the decision auto, or omit review_below"
         )
-        raise Invalid(message, code="version_not_calibrated", errors=[("/review_below", message)])
+        raise Invalid(message, errors=[("/review_below", message)])
 
 
 def _get_router_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:

@@ -165,7 +165,7 @@ def test_parts_of_a_message_in_json_give_the_same_features_as_the_raw_message() 
 def test_fields_of_a_loaded_model_are_those_of_its_parameters() -> None:
     features, _ = fitted(EVERYTHING, [MAIL, FORWARD])
     loaded = TextFeatures(features.parameters).set_state(features.get_state())
-    assert (loaded.transform([MAIL]) != features.transform([MAIL])).nnz == 0
+    assert loaded.transform([MAIL]).toarray().tolist() == features.transform([MAIL]).toarray().tolist()
 
 
 def test_some_field_must_be_read() -> None:
