@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.arrays import Bools, Floats, Ints, Labels
 
@@ -29,3 +29,27 @@ class HeldOut:
     unknown: Labels | None
     folds: Ints
     tunable: Bools
+
+    def relevant(self) -> Bools:
+        """Return whether each example has each label, (h, k)."""
+        relevant: Bools = self.Y.toarray() != 0
+        return relevant
+
+    def known(self) -> Bools | None:
+        """Return whether each label of each example is known, (h, k); None if all are."""
+        return None if self.unknown is None else self.unknown.toarray() == 0
+
+    def where(self, rows: Bools) -> HeldOut:
+        """Return the examples that a mask, (h,), selects."""
+        return replace(
+            self,
+            scores=self.scores[rows],
+            Y=self.Y[rows],
+            unknown=None if self.unknown is None else self.unknown[rows],
+            folds=self.folds[rows],
+        )
+
+
+def rows_of(known: Bools | None, rows: Bools) -> Bools | None:
+    """Return the rows of a mask, (h, k), that another mask, (h,), selects; None for None."""
+    return None if known is None else known[rows]
