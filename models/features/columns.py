@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Matrix, with_data
+from models.arrays import AnyArray, Floats, Ints, Matrix, with_data
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -42,6 +42,13 @@ def move_columns(matrix: Matrix, new_columns: AnyArray, n_columns: int) -> Matri
     if moved.has_sorted_indices:
         return moved
     return csr_array(moved.tocsc().tocsr())  # a counting sort, in linear time
+
+
+def keep_columns(matrix: Matrix, kept: Ints) -> Matrix:
+    """Return the columns with some distinct indices, in the order of these, without explicit zeros."""
+    new_columns = np.full(matrix.shape[1], -1, dtype=np.int32)
+    new_columns[kept] = np.arange(len(kept), dtype=np.int32)
+    return move_columns(matrix, new_columns, len(kept))
 
 
 def first_columns(matrix: Matrix, n_columns: int) -> Matrix:

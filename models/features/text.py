@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
@@ -15,11 +15,12 @@ from models.base import State, TrainingSummary
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import (
     first_columns,
-    move_columns,
+    keep_columns,
     normalize_row,
     normalize_rows,
     stack_rows,
 )
+from models.features.limits import Frequency, terms_within
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.features.weighting import (
     DocumentLengths,
@@ -55,14 +56,43 @@ class TextFeaturesParameters(BaseModel):
     scaling: Literal["none", "unit"] = "none"
     """`unit` divides the weights of each document by their Euclidean length, after selection."""
 
+    sublinear_tf: bool = False
+    """Replace the number c of occurrences by 1 + ln c. Only for `tf` and `tfidf`; `pivoted` always does."""
+
+    smooth_idf: bool = False
+    """Use the idf 1 + ln((1 + g)/(1 + df)) instead of ln(g/df), so that terms of all training documents have
+    a weight. Only for `tfidf` and `pivoted`."""
+
     analyzer: AnalyzerParameters = AnalyzerParameters()
     """How a text is split into terms."""
+
+    min_df: Frequency = 1
+    """Drop terms that fewer training documents contain: a number of documents (an integer from 1), or a share
+    of them (below 1). Applied before `selection`, as are `max_df` and `max_features`."""
+
+    max_df: Frequency | None = None
+    """Drop terms that more training documents contain: a number of documents, or a share of them."""
+
+    max_features: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """Keep only this number of terms: those with the most occurrences in the training part; among equal ones,
+    those that sort first."""
 
     selection: SelectionParameters = NoSelection()
     """Which terms of the training part become features."""
 
     fields: MailFieldsParameters = MailFieldsParameters()
     """Which fields of an e-mail are read. Only for data sets of e-mail."""
+
+    @model_validator(mode="after")
+    def _check_effects(self) -> Self:
+        if self.sublinear_tf and self.weighting not in ("tf", "tfidf"):
+            raise ValueError(f"sublinear_tf has no effect with the weighting {self.weighting}; remove it")
+        if self.smooth_idf and self.weighting not in ("tfidf", "pivoted"):
+            raise ValueError(f"smooth_idf has no effect with the weighting {self.weighting}; remove it")
+        same_unit = isinstance(self.min_df, int) is isinstance(self.max_df, int)
+        if self.max_df is not None and same_unit and self.min_df > self.max_df:
+            raise ValueError("min_df must not be greater than max_df")
+        return self
 
 
 class TextFeatures:
@@ -120,22 +150,21 @@ class TextFeatures:
                 "no training document contains a term with this analyzer; keep numbers, stop words and short"
                 " tokens, or check that the texts are not empty"
             )
+        n_terms = len(vocabulary)
         lengths = DocumentLengths.of(counts)
         mean_distinct = float(lengths.distinct.mean())
-        idf = inverse_document_frequency(document_frequency(counts).astype(np.float64), counts.shape[0])
-        weights = weigh(counts, self.parameters.weighting, idf, lengths, mean_distinct)
+        vocabulary, counts, idf = self._limit(vocabulary, counts)
+        weights = self._weigh(counts, idf, lengths, mean_distinct)
         selection = select(self.parameters.selection, counts, weights, Y, unknown)
         if not len(selection.kept):
             raise UnsuitableDataError("the selection of features kept no term; use another selection or none")
 
-        self.summary_ = TrainingSummary(facts={"terms": len(vocabulary), "features": len(selection.kept)})
+        self.summary_ = TrainingSummary(facts={"terms": n_terms, "features": len(selection.kept)})
         if empty := int((lengths.distinct == 0).sum()):
             self.summary_.warnings.append(f"{empty} training documents contain no term")
         self.candidates_ = selection.candidates
         self._set_fitted([vocabulary[i] for i in selection.kept], idf[selection.kept], mean_distinct)
-        new_columns = np.full(len(vocabulary), -1, dtype=np.int32)
-        new_columns[selection.kept] = np.arange(len(selection.kept), dtype=np.int32)
-        return self._scaled(move_columns(weights, new_columns, len(selection.kept)))
+        return self._scaled(keep_columns(weights, selection.kept))
 
     def transform(self, documents: Sequence[TextDocument]) -> Matrix:
         """Return the vectors of other documents, (n, r). Terms that are not features are ignored."""
@@ -146,7 +175,7 @@ class TextFeatures:
             all_counts = self._vocabulary.count(batch)
             counts = first_columns(all_counts, len(self.names_))
             lengths = DocumentLengths.of(all_counts)
-            parts.append(weigh(counts, self.parameters.weighting, self._idf, lengths, self._mean_distinct))
+            parts.append(self._weigh(counts, self._idf, lengths, self._mean_distinct))
         return self._scaled(stack_rows(parts, len(self.names_)))
 
     def vector(self, document: TextDocument) -> Vector | None:
@@ -160,7 +189,13 @@ class TextFeatures:
         counts = self._vocabulary.count_one(document, unknown=pivoted)
         if counts is None:
             return None
-        terms, weights = weigh_one(counts, self.parameters.weighting, self._idf, self._mean_distinct)
+        terms, weights = weigh_one(
+            counts,
+            self.parameters.weighting,
+            self._idf,
+            self._mean_distinct,
+            sublinear=self.parameters.sublinear_tf,
+        )
         if self.parameters.scaling == "unit":
             weights = normalize_row(weights)
         return Vector(terms, weights)
@@ -208,9 +243,39 @@ class TextFeatures:
         counts = stack_rows(parts, len(terms))
         occurring = np.flatnonzero(document_frequency(counts)).tolist()
         order = sorted(occurring, key=terms.__getitem__)
-        new_columns = np.full(len(terms), -1, dtype=np.int32)
-        new_columns[order] = np.arange(len(order), dtype=np.int32)
-        return [terms[i] for i in order], move_columns(counts, new_columns, len(order))
+        return [terms[i] for i in order], keep_columns(counts, np.array(order, dtype=np.int64))
+
+    def _limit(self, terms: list[str], counts: Matrix) -> tuple[list[str], Matrix, Floats]:
+        """Return the terms within the limits of the vocabulary, their counts, and their idf.
+
+        Raises:
+            UnsuitableDataError: no term is within the limits.
+        """
+        parameters = self.parameters
+        frequency = document_frequency(counts)
+        kept = terms_within(
+            counts,
+            frequency,
+            min_df=parameters.min_df,
+            max_df=parameters.max_df,
+            max_features=parameters.max_features,
+        )
+        if not len(kept):
+            raise UnsuitableDataError(
+                "no term is within min_df and max_df; decrease min_df, increase max_df, or use more documents"
+            )
+        idf = inverse_document_frequency(
+            frequency[kept].astype(np.float64), counts.shape[0], smooth=parameters.smooth_idf
+        )
+        if len(kept) == len(terms):
+            return terms, counts, idf
+        return [terms[i] for i in kept.tolist()], keep_columns(counts, kept), idf
+
+    def _weigh(self, counts: Matrix, idf: Floats, lengths: DocumentLengths, mean_distinct: float) -> Matrix:
+        parameters = self.parameters
+        return weigh(
+            counts, parameters.weighting, idf, lengths, mean_distinct, sublinear=parameters.sublinear_tf
+        )
 
     def _scaled(self, weights: Matrix) -> Matrix:
         return normalize_rows(weights) if self.parameters.scaling == "unit" else weights

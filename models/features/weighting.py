@@ -6,12 +6,16 @@ are natural.
 
 - ``binary``: 1.
 - ``tf``: c.
-- ``tfidf``: c · ln(g / df), without length normalization; use ``scaling: unit`` for that.
-- ``pivoted``: ln(g / df) · tf, with the tf of the AdaBoost.LC paper's experiments:
+- ``tfidf``: c · idf, without length normalization; use ``scaling: unit`` for that.
+- ``pivoted``: idf · tf, with the tf of the AdaBoost.LC paper's experiments:
   (1 + ln c) / (1 + ln(mean c)) / (1 − slope + slope · m / mean m). Here m is the number of distinct terms of
   the document, mean c = (sum of c over its terms) / m, mean m is the mean of m over the training documents,
   and slope is 0.3. The m and mean c of a document include all its terms, whether known and selected or not,
   because the paper computes them before the selection.
+
+The inverse document frequency idf is ln(g / df), or smoothed: 1 + ln((1 + g) / (1 + df)), as in scikit-learn.
+The smoothed one is never 0, so that terms of all documents count, too. With sublinear ``tf`` and ``tfidf``,
+1 + ln c replaces c.
 
 The paper defines idf by "the number of times the term appears throughout the corpus". Taken literally, idf is
 negative for a term with more occurrences than there are documents, so this module counts documents instead.
@@ -67,19 +71,29 @@ class DocumentLengths:
         return _damped(self.mean_count) * (1.0 - SLOPE + SLOPE * self.distinct / mean_distinct)
 
 
-def inverse_document_frequency(frequency: Floats, n_documents: int) -> Floats:
+def inverse_document_frequency(frequency: Floats, n_documents: int, *, smooth: bool = False) -> Floats:
     """Return ln(g / df) of each term.
 
     Args:
         frequency: (r,) document frequencies, at least 1.
         n_documents: number g of documents.
+        smooth: whether to return 1 + ln((1 + g) / (1 + df)) instead.
     """
+    if smooth:
+        smoothed: Floats = 1.0 + np.log((1 + n_documents) / (1 + frequency))
+        return smoothed
     weights: Floats = np.log(n_documents / frequency)
     return weights
 
 
 def weigh(
-    counts: Matrix, kind: Weighting, idf: Floats, lengths: DocumentLengths, mean_distinct: float
+    counts: Matrix,
+    kind: Weighting,
+    idf: Floats,
+    lengths: DocumentLengths,
+    mean_distinct: float,
+    *,
+    sublinear: bool = False,
 ) -> Matrix:
     """Convert counts to weights.
 
@@ -89,16 +103,18 @@ def weigh(
         idf: (r,) inverse document frequencies in the training part.
         lengths: lengths of the n documents, from all their terms.
         mean_distinct: mean number of distinct terms of a training document.
+        sublinear: whether 1 + ln c replaces c, for ``tf`` and ``tfidf``.
 
     Returns:
         (n, r) weights without explicit zeros. With ``tfidf`` and ``pivoted``, a term that occurs in every
-        training document has the weight 0.
+        training document has the weight 0, unless idf is smoothed.
     """
     if kind == "pivoted":
         norms = np.repeat(lengths.norms(mean_distinct), np.diff(counts.indptr))
         data = _pivoted(counts.data, idf[counts.indices], norms)
     else:
-        data = _plain(counts.data, counts.indices, kind, idf)
+        occurrences = _damped(counts.data) if sublinear else counts.data
+        data = _plain(occurrences, counts.indices, kind, idf)
     weights = counts if data is counts.data else with_data(counts, data)
     if not data.all():
         weights = weights.copy()
@@ -106,7 +122,9 @@ def weigh(
     return weights
 
 
-def weigh_one(counts: TermCounts, kind: Weighting, idf: Floats, mean_distinct: float) -> tuple[Ints, Floats]:
+def weigh_one(
+    counts: TermCounts, kind: Weighting, idf: Floats, mean_distinct: float, *, sublinear: bool = False
+) -> tuple[Ints, Floats]:
     """Convert the counts of one document to weights, exactly as ``weigh`` does.
 
     Returns:
@@ -119,7 +137,7 @@ def weigh_one(counts: TermCounts, kind: Weighting, idf: Floats, mean_distinct: f
         norm = damped * (1.0 - SLOPE + SLOPE * counts.distinct / mean_distinct)
         data = _pivoted(counts.counts, idf[terms], norm)
     else:
-        data = _plain(counts.counts, terms, kind, idf)
+        data = _plain(_damped(counts.counts) if sublinear else counts.counts, terms, kind, idf)
     if not data.all():
         kept = data != 0
         terms, data = terms[kept], data[kept]
