@@ -14,6 +14,7 @@ from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import Learner, LearnerParameters, State, TrainingSummary
 from models.base.training import abbreviated
 from models.boosting.adaboost_lc import AdaBoostLC
+from models.calibration import Calibration
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
@@ -72,7 +73,7 @@ class Pipeline:
     labels_: list[str]
     tree_: LabelTree | None
     rule_: LabelSetRule
-    calibration_: Any
+    calibration_: Calibration | None
     decision_report_: dict[str, Any] | None
     mail_version_: int | None
     summary_: TrainingSummary
@@ -210,8 +211,7 @@ class Pipeline:
                 "the pipeline is not calibrated; fit it with a decision that holds out examples (auto)",
                 "/decision/kind",
             )
-        probabilities: Floats = self.calibration_.label_probabilities(self.scores(documents))
-        return probabilities
+        return self.calibration_.label_probabilities(self.scores(documents))
 
     def rule_with(
         self,
