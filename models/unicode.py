@@ -74,6 +74,10 @@ _JOINS_PREVIOUS: Final = (
 )
 """Other characters that can combine with the character before them: vowels, and parts of Hangul syllables."""
 _BOUNDARY: Final = re.compile(rf"[^{_NON_STARTERS}{_JOINS_PREVIOUS}]")
+_SEGMENT: Final = re.compile(
+    rf"[\x00-\x7f]+(?![{_NON_STARTERS}{_JOINS_PREVIOUS}])|(?s:.)[{_NON_STARTERS}{_JOINS_PREVIOUS}]*"
+)
+_JOINING: Final = re.compile(rf"[{_JOINS_PREVIOUS}]")
 
 
 def normalize(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
@@ -100,6 +104,38 @@ def normalize(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
         if not left:
             break
     return "".join(results)
+
+
+def normalized_segments(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> Iterator[tuple[int, int, str]]:
+    r"""Split a text into short segments that are normalized independently of each other.
+
+    A segment is ASCII text, which does not change, or a character with the marks and other characters that
+    can combine with it.
+
+    Returns:
+        The start, the end and the normalization form of each segment. Joined, the forms are the result of
+        ``normalize``, except that it can be cut.
+
+    >>> [*normalized_segments("no. e\u0301\ufb01")]
+    [(0, 4, 'no. '), (4, 6, 'é'), (6, 7, 'fi')]
+    """
+    for match in _SEGMENT.finditer(text):
+        segment, start = match.group(), match.start()
+        if segment.isascii():
+            yield start, match.end(), segment
+            continue
+        first = 0
+        for joining in _JOINING.finditer(segment, 1):  # most do not combine, so that each is a segment
+            at = joining.start()
+            before, after = _normalized(segment[first:at], form), _normalized(segment[at], form)
+            if _normalized(segment[first : at + 1], form) == before + after:
+                yield start + first, start + at, before
+                first = at
+        yield start + first, match.end(), _normalized(segment[first:], form)
+
+
+def _normalized(segment: str, form: Literal["NFC", "NFKC"]) -> str:
+    return unicodedata.normalize(form, _LONG_RUN.sub(r"\1", segment))
 
 
 def _without_long_runs(piece: str, run: str) -> str:

@@ -20,7 +20,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.text.unsegmented import high_bytes, may_contain_letters, split_unsegmented
+from models.text.unsegmented import (
+    high_bytes,
+    may_contain_letters,
+    split_unsegmented,
+    unsegmented_spans,
+)
 from models.unicode import PLANES_WITH_MARKS, character_class, normalize
 
 _SPACE = 32
@@ -40,6 +45,16 @@ _INVISIBLE = re.compile(
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 """Unicode's default-ignorable characters, except the zero-width space U+200B, which separates words."""
+
+
+def without_invisible(text: str) -> str:
+    """Return a text without invisible characters."""
+    return _INVISIBLE.sub("", text)
+
+
+def invisible_places(text: str) -> list[int]:
+    """Return where the invisible characters of a text are."""
+    return [match.start() for match in _INVISIBLE.finditer(text)]
 
 
 def _ascii_table(*, lowercase: bool) -> bytes:
@@ -77,13 +92,31 @@ def words(
         if max(map(len, found), default=0) <= max_length:
             return found
         return [word[i : i + max_length] for word in found for i in range(0, len(word), max_length)]
-    text = _INVISIBLE.sub("", normalize(text))
-    text = (text.lower() if lowercase else text).replace("_", " ")
+    text = prepare(text, lowercase=lowercase)
     high = high_bytes(text)
     bmp = len(high) == len(text)
     if bigrams and max_length > 1 and may_contain_letters(high):
         return split_unsegmented(text, _MARKS[bmp], max_length, bmp=bmp)
     return _word(max_length, bmp=bmp).findall(text)
+
+
+def prepare(text: str, *, lowercase: bool) -> str:
+    """Return the text in which words are found: normalized, without invisible characters and underscores."""
+    text = without_invisible(normalize(text))
+    return (text.lower() if lowercase else text).replace("_", " ")
+
+
+def word_spans(text: str, *, max_length: int = MAX_LENGTH, bigrams: bool = False) -> list[tuple[int, int]]:
+    """Return where the words of a text are that ``prepare`` returned. :func:`words` returns the same words.
+
+    >>> word_spans("re 我的包"), word_spans("re 我的包", bigrams=True)
+    ([(0, 2), (3, 6)], [(0, 2), (3, 5), (4, 6)])
+    """
+    high = high_bytes(text)
+    bmp = len(high) == len(text)
+    if bigrams and max_length > 1 and may_contain_letters(high):
+        return unsegmented_spans(text, _MARKS[bmp], max_length, bmp=bmp)
+    return [match.span() for match in _word(max_length, bmp=bmp).finditer(text)]
 
 
 def ascii_words(text: str, *, lowercase: bool) -> list[str]:

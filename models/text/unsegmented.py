@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from operator import add
 
 from models.unicode import character_class
@@ -98,6 +99,24 @@ def split_unsegmented(text: str, marks: str, max_length: int, *, bmp: bool) -> l
         else:
             found.append(word)
     return found
+
+
+def unsegmented_spans(text: str, marks: str, max_length: int, *, bmp: bool) -> list[tuple[int, int]]:
+    """Return where the words are that ``split_unsegmented`` returns for the same arguments."""
+    spans: list[tuple[int, int]] = []
+    for match in _run_or_word(marks, max_length, bmp=bmp).finditer(text):
+        first, last = match.span()
+        if begins_unsegmented(match.group()):
+            characters = [one.span() for one in _character(marks, bmp=bmp).finditer(text, first, last)]
+            pairs = [(one[0], two[1]) for one, two in pairwise(characters)] or [(first, last)]
+            spans += [
+                (start, min(start + max_length, end))
+                for begin, end in pairs
+                for start in range(begin, end, max_length)
+            ]
+        else:
+            spans.append((first, last))
+    return spans
 
 
 @cache

@@ -1,0 +1,176 @@
+"""Finds where terms occur in a document, in the text as it was given, to explain a prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from models.mail.fields import MailFields
+from models.text.alignment import AlignedWords, align_words
+from models.text.counting import padded_ngrams
+from models.text.documents import TextDocument, language_of, parts_of
+from models.text.languages import language_name
+from models.text.parameters import AnalyzerParameters
+from models.text.word_terms import shared_word_terms
+
+MAX_OCCURRENCES: Final = 10
+"""Occurrences of a term that are listed."""
+
+MAX_CHARACTERS: Final = 2**18
+"""Characters of a document that are searched."""
+
+_MAX_FORM_CHARACTERS: Final = 200
+
+
+class Occurrence(NamedTuple):
+    """Where a term occurs.
+
+    Attributes:
+        field: the name of the field; ``text`` in a text without fields.
+        start: the first character, in code points from the beginning of the field.
+        end: the character after the last one.
+    """
+
+    field: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class TermOccurrences:
+    """The occurrences of one term in a document.
+
+    Attributes:
+        words: the distinct forms of its words at these occurrences. For a character n-gram, the words that
+            contain it.
+        fields: the names of the fields in which it occurs.
+        occurrences: where it occurs, by field and position; at most ``MAX_OCCURRENCES``. A word n-gram
+            extends from its first word to its last, with the dropped words in between.
+    """
+
+    words: list[str] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    occurrences: list[Occurrence] = field(default_factory=list)
+
+
+Matches: TypeAlias = "Iterator[tuple[int, Sequence[int], tuple[int, int]]]"
+"""The feature, the numbers of the words, and the place in the prepared text of each occurrence."""
+
+
+def find_occurrences(
+    document: TextDocument,
+    feature_of: Callable[[str], int | None],
+    parameters: AnalyzerParameters,
+    fields: MailFields,
+) -> dict[int, TermOccurrences]:
+    """Find where features occur in a document, in time proportional to its length.
+
+    Args:
+        document: the document.
+        feature_of: returns the feature of a term; None if its occurrences are not needed.
+        parameters: how a text is split into terms.
+        fields: which fields are read, and which have terms of their own.
+
+    Returns:
+        the occurrences of each feature that occurs.
+
+    >>> from models.mail.fields import DEFAULT_FIELDS
+    >>> parameters = AnalyzerParameters(stemmer="porter")
+    >>> find_occurrences("Invoices, the INVOICE", {"invoic": 7}.get, parameters, DEFAULT_FIELDS)[7].words
+    ['Invoices', 'INVOICE']
+    """
+    found: dict[int, TermOccurrences] = {}
+    by_language = "auto" in (parameters.stop_words, parameters.stemmer)
+    terms_of = shared_word_terms(parameters, language_name(language_of(document)) if by_language else None)
+    left = MAX_CHARACTERS
+    for part in parts_of(document, fields):
+        text = part.text[:left]
+        left -= len(text)
+        aligned = align_words(
+            text,
+            lowercase=parameters.lowercase,
+            max_length=parameters.max_length,
+            bigrams=parameters.bigrams,
+        )
+        terms = aligned.words if terms_of.changes_nothing else [*map(terms_of.__getitem__, aligned.words)]
+        count = _character_ngrams if parameters.unit == "character" else _word_ngrams
+        for feature, words, span in count(aligned, terms, part.prefix, feature_of, parameters.ngrams):
+            occurrences = found.setdefault(feature, TermOccurrences())
+            if part.field not in occurrences.fields:
+                occurrences.fields.append(part.field)
+            if len(occurrences.occurrences) < MAX_OCCURRENCES:
+                occurrences.occurrences.append(Occurrence(part.field, *aligned.place(*span)))
+                form = " ".join([_form(text, aligned, number) for number in words])
+                if len(form) <= _MAX_FORM_CHARACTERS and form not in occurrences.words:
+                    occurrences.words.append(form)
+    return found
+
+
+def _form(text: str, aligned: AlignedWords, number: int) -> str:
+    start, end = aligned.place(*aligned.spans[number])
+    return text[start:end]
+
+
+def _word_ngrams(
+    aligned: AlignedWords,
+    terms: Sequence[str | None],
+    prefix: str,
+    feature_of: Callable[[str], int | None],
+    ngrams: tuple[int, int],
+) -> Matches:
+    shortest, longest = ngrams
+    spans = aligned.spans
+    if longest == 1:
+        for number, term in enumerate(terms):
+            if term is not None and (feature := feature_of(prefix + term)) is not None:
+                yield feature, (number,), spans[number]
+        return
+    kept = [(prefix + term, number) for number, term in enumerate(terms) if term is not None]
+    for i in range(len(kept)):
+        words = kept[i : i + longest]
+        for length in range(shortest, len(words) + 1):
+            feature = feature_of(" ".join([term for term, _ in words[:length]]))
+            if feature is not None:
+                numbers = [number for _, number in words[:length]]
+                yield feature, numbers, (spans[numbers[0]][0], spans[numbers[-1]][1])
+
+
+def _character_ngrams(
+    aligned: AlignedWords,
+    terms: Sequence[str | None],
+    prefix: str,
+    feature_of: Callable[[str], int | None],
+    ngrams: tuple[int, int],
+) -> Matches:
+    features_of: dict[str, list[tuple[int, int, int]]] = {}
+    for number, term in enumerate(terms):
+        if term is None:
+            continue
+        features = features_of.get(term)
+        if features is None:
+            features = features_of[term] = [
+                (feature, start, end)
+                for gram, start, end in _places_of_ngrams(term, ngrams)
+                if (feature := feature_of(prefix + gram)) is not None
+            ]
+        if not features:
+            continue
+        first, last = aligned.spans[number]
+        is_beginning = aligned.words[number].startswith(term)  # a stem can differ from its word
+        for feature, start, end in features:
+            yield feature, (number,), (first + start, first + end) if is_beginning else (first, last)
+
+
+def _places_of_ngrams(word: str, ngrams: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
+    """Yield each character n-gram of a word, and which characters of the word it contains.
+
+    >>> [*_places_of_ngrams("ab", (1, 2))]
+    [('a', 0, 1), ('b', 1, 2), (' a', 0, 1), ('ab', 0, 2), ('b ', 1, 2)]
+    """
+    n = len(word)
+    grams = iter(padded_ngrams(word, ngrams))
+    for length in range(ngrams[0], ngrams[1] + 1):
+        spaces = length == 1  # a space alone is no n-gram
+        for start in range(-1 + spaces, n + 2 - length - spaces):
+            yield next(grams), max(start, 0), min(start + length, n)
