@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.serving.explanations import explanation_content
 from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
 from models.data.examples import Examples
@@ -19,7 +20,7 @@ from models.measures.evaluation import Evaluation
 from models.measures.histograms import score_histograms
 from models.measures.unknown import without_unknown
 from models.measures.worst import worst_examples
-from models.pipeline import Explanation, Pipeline
+from models.pipeline import Pipeline
 
 N_WORST = 10
 MAX_CO_ERRORS = 200
@@ -124,14 +125,9 @@ def _worst_documents(
                 "scores": [
                     {"label": names[j], "score": float(scores[example, j])} for j in sorted(true | assigned)
                 ],
-                "explanation": [
-                    _explanation(pipeline.explain(document.documents, names[j])[0]) for j in explained
-                ],
+                "explanation": explanation_content(
+                    pipeline.explain(document.documents, names[j])[0] for j in explained
+                ),
             }
         )
     return worst
-
-
-def _explanation(explanation: Explanation) -> dict[str, Any]:
-    terms = [{"term": term, "weight": weight} for term, weight in explanation.terms]
-    return {"label": explanation.label, "terms": terms}

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.ids import new_id
 from app.routing.decision_rules import RankedLabel, RoutingOutcome
+from app.serving.explanations import explanation_content
 from models.mail import MailDocument
 from models.pipeline import Explanation
 
@@ -66,13 +67,7 @@ def decision_content(
     if outcome.review_reason is not None:
         content["review_reason"] = outcome.review_reason
     if explanation:
-        content["explanation"] = [
-            {
-                "label": item.label,
-                "terms": [{"term": term, "weight": weight} for term, weight in item.terms],
-            }
-            for item in explanation
-        ]
+        content["explanation"] = explanation_content(explanation)
     if fallback_reason is not None:
         content["fallback_reason"] = fallback_reason
     content["message"] = message

@@ -86,14 +86,36 @@ class RankedLabel(ResponseModel):
     """Position in the ranking, from 1 for the highest score."""
 
 
+class TermOccurrence(ResponseModel):
+    """A place of a document where a term occurs."""
+
+    field: str
+    """The field: `text` in a text; in an e-mail `subject`, `new_text`, `quoted_text`, `attachment_names`,
+    `sender_domain`, `recipients`, `list_id` or `attachment_types`."""
+    start: int
+    """The first character, in Unicode code points from the beginning of the field."""
+    end: int
+    """The character after the last one."""
+
+
 class Term(ResponseModel):
     """A term of a document and its contribution to the score of a label."""
 
     term: str
-    """The term as the analyzer returns it, for example stemmed. With binary weights, a term of quoted text
-    begins with `>`."""
+    """Name of the feature: the term as the analyzer returns it, for example stemmed. Terms of their own begin
+    with their field, such as `subject:` or, for quoted text, `>`. The words of an n-gram are separated by
+    spaces."""
     weight: float
     """Contribution to the score. It is negative if the term is evidence against the label."""
+    words: list[str] | None = None
+    """The words of the document that the term stands for, in the forms at its `occurrences`. For a character
+    n-gram, the words that contain it. Absent if the term occurs nowhere in the text that was searched."""
+    fields: list[str] | None = None
+    """The fields in which the term occurs."""
+    occurrences: list[TermOccurrence] | None = None
+    """The first 10 places where the term occurs. An n-gram extends from its first word to its last."""
+    factors: list[str] | None = None
+    """The two features that this feature is the product of. Only for `interactions` of numeric features."""
 
 
 class LabelExplanation(ResponseModel):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pydantic_core import to_json
 
+from app.serving.explanations import explanation_content
 from models.pipeline import Prediction, Ranking
 
 
@@ -131,15 +132,7 @@ class ResponseEncoder:
 
 def explanations(prediction: Prediction) -> bytes:
     """Return the explanations of a prediction as a JSON array of ``LabelExplanation``."""
-    return to_json(
-        [
-            {
-                "label": explanation.label,
-                "terms": [{"term": term, "weight": weight} for term, weight in explanation.terms],
-            }
-            for explanation in prediction.explanation
-        ]
-    )
+    return to_json(explanation_content(prediction.explanation))
 
 
 def numbers(values: Sequence[float]) -> list[bytes]:

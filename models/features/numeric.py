@@ -16,6 +16,7 @@ from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import move_columns, normalize_row, normalize_rows, stack_rows
+from models.features.sources import FeatureSource
 from models.serialization.state import read_array, require, require_index_range
 from models.serialization.strings import pack_strings, unpack_strings
 
@@ -165,6 +166,17 @@ class NumericFeatures:
         sizes = np.diff(ends).astype(np.int64)
         return int((sizes * (sizes + 1) // 2).sum())
 
+    def sources(self, document: None, features: Sequence[int]) -> dict[int, FeatureSource]:  # noqa: ARG002
+        """Return the factors of those of some features that are products; no document is needed."""
+        n = len(self._base)
+        sources: dict[int, FeatureSource] = {}
+        for feature in features:
+            product = int(self._order[feature]) - n
+            if product >= 0:
+                one, other = divmod(int(self._products[product]), n)
+                sources[feature] = FeatureSource(factors=(self._base[one], self._base[other]))
+        return sources
+
     def get_state(self) -> State:
         """Return the names, the divisors, and the products i · r + j of features i ≤ j."""
         names, offsets = pack_strings(self._base)
@@ -209,6 +221,7 @@ class NumericFeatures:
                 raise UnsuitableDataError(f"two features would have the name {name!r}; rename one of them")
         self._columns = np.empty(len(names), dtype=np.int64)
         self._columns[order] = np.arange(len(names))
+        self._order = np.array(order, dtype=np.int64)
         self._base, self._scale, self._products = base, scale, products
         self._index = {name: i for i, name in enumerate(base)}
 

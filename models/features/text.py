@@ -22,6 +22,7 @@ from models.features.columns import (
 )
 from models.features.limits import Frequency, terms_within
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
+from models.features.sources import FeatureSource
 from models.features.weighting import (
     DocumentLengths,
     Weighting,
@@ -34,6 +35,7 @@ from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer
 from models.text.documents import TextDocument, parts_of
+from models.text.occurrences import find_occurrences
 from models.text.parameters import AnalyzerParameters
 from models.text.vocabulary import Vocabulary
 
@@ -199,6 +201,21 @@ class TextFeatures:
         if self.parameters.scaling == "unit":
             weights = normalize_row(weights)
         return Vector(terms, weights)
+
+    def sources(self, document: TextDocument, features: Sequence[int]) -> dict[int, FeatureSource]:
+        """Return the words and places of some features in a document, for those that occur in it.
+
+        >>> features = TextFeatures(TextFeaturesParameters(kind="text"))
+        >>> _ = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
+        >>> features.sources("A Rose is a rose", [2])[2].words
+        ['Rose', 'rose']
+        """
+        wanted = {self.names_[feature]: feature for feature in features}
+        found = find_occurrences(document, wanted.get, self.parameters.analyzer, self._fields)
+        return {
+            feature: FeatureSource(place.words, place.fields, place.occurrences)
+            for feature, place in found.items()
+        }
 
     def get_state(self) -> State:
         """Return the terms, their inverse document frequencies and the mean number of distinct terms."""

@@ -1,13 +1,15 @@
 """The pipeline: features, learner and decision, fitted together on labelled documents."""
 
 from models.pipeline.documents import read_documents
+from models.pipeline.explanation import ExplainedTerm, Explanation
 from models.pipeline.fitting import Features
 from models.pipeline.pipeline import Pipeline
-from models.pipeline.prediction import Explanation, Prediction
+from models.pipeline.prediction import Prediction
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.ranking import Ranking
 
 __all__ = [
+    "ExplainedTerm",
     "Explanation",
     "Features",
     "Phase",

@@ -27,14 +27,13 @@ from models.labels.ranking import ranking
 from models.mail import MAIL_VERSION, MailDocument
 from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
+from models.pipeline.explanation import Explanation, explain_labels
 from models.pipeline.fitting import Features, Fitting, TrainingSet
 from models.pipeline.prediction import (
-    Explanation,
     Prediction,
     full_scores,
     quick_scores,
     scores_of_one,
-    strongest_terms,
 )
 from models.pipeline.progress import Phase, PipelineMonitor
 from models.pipeline.ranking import LabelBudget, Ranking, rows_of
@@ -273,7 +272,7 @@ class Pipeline:
                 ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        X = self._features_of(documents)
+        X = self._features_of(self._readable(documents))
         return self._rank(X, top, rule or self.rule_, LabelBudget(max_labels))
 
     def predict(
@@ -307,7 +306,8 @@ class Pipeline:
         """
         weight = 1 + explain * (1 + terms)  # of a predicted label, with its explanation
         budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
-        X, rule = self._features_of(documents), rule or self.rule_
+        readable, rule = self._readable(documents), rule or self.rule_
+        X = self._features_of(readable)
         dot_products: list[int] = []
         if quick:
             ranked, dot_products = self._rank_quickly(self._as_matrix(X), top, rule, budget)
@@ -318,7 +318,9 @@ class Pipeline:
             Prediction(
                 labels=[self.labels_[j] for j in predicted],
                 ranking=[(self.labels_[j], score) for j, score in zip(order, scores, strict=True)],
-                explanation=[] if matrix is None else self._explanations(matrix, i, predicted, terms),
+                explanation=(
+                    [] if matrix is None else self._explanations(readable, matrix, i, predicted, terms)
+                ),
                 dot_products=dot_products[i] if dot_products else None,
                 probabilities=None if ranked.probabilities is None else ranked.probabilities[i].tolist(),
                 set_probability=(
@@ -345,8 +347,9 @@ class Pipeline:
         """
         if label not in self._check_fitted():
             raise ParameterError(f"the model has no label {label!r}", "/label")
-        j, X = self.labels_.index(label), self._feature_matrix(documents)
-        return [self._explanation(X[[i]], j, terms) for i in range(X.shape[0])]
+        readable = self._readable(documents)
+        j, X = self.labels_.index(label), self.features.transform(readable)
+        return [self._explanations(readable, X, i, [j], terms)[0] for i in range(X.shape[0])]
 
     def evaluate(self, source: ExampleSource, *, covering: Any = None) -> Evaluation:
         """Compute all measures of the predictions for labelled examples.
@@ -443,9 +446,9 @@ class Pipeline:
     def _feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
         return self.features.transform(self._readable(documents))
 
-    def _features_of(self, documents: Documents | Sequence[MailDocument]) -> Matrix | Vector:
+    def _features_of(self, readable: Any) -> Matrix | Vector:
         """Return the features of documents, as a vector if there is one document and this is possible."""
-        readable, features = self._readable(documents), self.features
+        features = self.features
         if len(readable) == 1:
             vector = (
                 features.vector(readable)
@@ -533,19 +536,12 @@ class Pipeline:
         for first in range(0, n, size):
             yield X if n <= size else X[first : first + size]
 
-    def _explanations(self, X: Matrix, i: int, labels: list[int], n_terms: int) -> list[Explanation]:
+    def _explanations(
+        self, readable: Any, X: Matrix, i: int, labels: list[int], n_terms: int
+    ) -> list[Explanation]:
         if not labels:
             return []
         x = X if X.shape[0] == 1 else X[[i]]
-        return [self._explanation(x, j, n_terms) for j in labels]
-
-    def _explanation(self, x: Matrix, label: int, n_terms: int) -> Explanation:
-        features, contributions = strongest_terms(self.learner, x, label, n_terms)
-        names = self.features.names_
-        return Explanation(
-            self.labels_[label],
-            [
-                (names[feature], contribution)
-                for feature, contribution in zip(features.tolist(), contributions.tolist(), strict=True)
-            ],
-        )
+        document = None if isinstance(readable, FeatureRows) else readable[i]
+        named = [(j, self.labels_[j]) for j in labels]
+        return explain_labels(self.learner, self.features, document, x, named, n_terms)

@@ -1,4 +1,4 @@
-"""Predictions and explanations of a fitted pipeline."""
+"""Predictions of a fitted pipeline."""
 
 from __future__ import annotations
 
@@ -10,20 +10,7 @@ from models.arrays import Floats, Ints, Matrix, Vector
 from models.base import Learner
 from models.errors import ParameterError, UnsuitableDataError
 from models.perceptrons import MLPP
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The features that contribute to the score of a label.
-
-    Attributes:
-        label: the label.
-        terms: names of features of the document and their contributions to the label's score, by descending
-            absolute value.
-    """
-
-    label: str
-    terms: list[tuple[str, float]]
+from models.pipeline.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -102,26 +89,6 @@ def quick_scores(learner: Learner, X: Matrix, top: int | None) -> tuple[Floats, 
     _check_finite(votes.scores)
     np.put_along_axis(scores, votes.labels, votes.scores, axis=1)
     return scores, votes.labels, votes.products.tolist()
-
-
-def strongest_terms(learner: Learner, x: Matrix, label: int, n_terms: int) -> tuple[Ints, Floats]:
-    """Return the features with the largest absolute contributions to a score, and the contributions.
-
-    Args:
-        learner: the fitted learner.
-        x: (1, r) features of one example.
-        label: index of the label.
-        n_terms: maximum number of features.
-
-    Raises:
-        ParameterError: the learner cannot explain its scores.
-        UnsuitableDataError: a contribution is not finite.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        features, contributions = learner.explain(x, label)
-    _check_finite(contributions)
-    strongest = np.argsort(-np.abs(contributions), kind="stable")[:n_terms]
-    return features[strongest], contributions[strongest]
 
 
 def _check_finite(numbers: Floats) -> None:

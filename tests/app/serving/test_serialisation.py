@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.serving.schemas import PredictResponse
 from app.serving.serialisation import ResponseEncoder, numbers
-from models.pipeline import Explanation, Prediction, Ranking
+from models.pipeline import ExplainedTerm, Explanation, Prediction, Ranking
 
 LABELS = ['"quoted"', "a/b\\c", "billing", "line\nbreak\u2028", "naïve 🦔", "null", "\u202eright", "zz\x7f"]
 
@@ -54,9 +54,10 @@ def test_explanations_and_quick_voting_have_the_documented_form(
 ) -> None:
     ranking = [(LABELS[4], 1e300), (LABELS[0], -0.0)]
     terms = [("inv\u00f3ice", 0.1 + 0.2), ('"', -5e-324)]
+    explanations = [Explanation(LABELS[0], [ExplainedTerm(term, weight) for term, weight in terms])]
     predictions = [
         Prediction([], ranking, [], dot_products),
-        Prediction([LABELS[0]], ranking, [Explanation(LABELS[0], terms)] if explain else [], dot_products),
+        Prediction([LABELS[0]], ranking, explanations if explain else [], dot_products),
     ]
 
     response = read(ResponseEncoder(LABELS).explained_predictions(predictions, explain=explain))

@@ -169,10 +169,10 @@ def test_explanations_add_up_to_the_score() -> None:
     scores = dict(prediction.ranking)
     assert [e.label for e in prediction.explanation] == prediction.labels == ["flower", "red"]
     for explanation in prediction.explanation:
-        assert {term for term, _ in explanation.terms} == {"red", "rose"}
-        total = sum(weight for _, weight in explanation.terms)
+        assert {item.term for item in explanation.terms} == {"red", "rose"}
+        total = sum(item.weight for item in explanation.terms)
         assert total + intercepts[explanation.label] == pytest.approx(scores[explanation.label])
-        sizes = [abs(weight) for _, weight in explanation.terms]
+        sizes = [abs(item.weight) for item in explanation.terms]
         assert sizes == sorted(sizes, reverse=True)
 
 
