@@ -35,6 +35,7 @@ class ProblemSize:
         parents: (k,) index of each label's parent, -1 for a root; None without a label tree.
         numeric_features: ``Context.numeric_features``.
         unknown_entries: number of pairs of an example and an unknown label.
+        n_jobs: number of threads that the learner may use.
     """
 
     examples: int
@@ -45,6 +46,7 @@ class ProblemSize:
     parents: Ints | None = None
     numeric_features: bool = False
     unknown_entries: int = 0
+    n_jobs: int = 1
 
     @classmethod
     def of(cls, X: Matrix, Y: Labels, context: Context) -> ProblemSize:
@@ -52,7 +54,9 @@ class ProblemSize:
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         shape = (X.shape[0], X.shape[1], Y.shape[1])
         unknown = 0 if context.unknown is None else int(context.unknown.nnz)
-        return cls(*shape, int(X.nnz), counts, context.parents, context.numeric_features, unknown)
+        return cls(
+            *shape, int(X.nnz), counts, context.parents, context.numeric_features, unknown, context.n_jobs
+        )
 
     @property
     def weights(self) -> int:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Matrix, Vector
+from models.arrays import AnyArray, Floats, Matrix, Vector, read_only
 
 _MAX_GATHERED = 2**18
 """Weights of one example that are copied at once, which limits the memory."""
 
+_MAX_CONVERTED = 2**22
+"""Weights that are converted to float64 at once, unless one example has more, which limits the memory."""
 
-def product(X: Matrix | Vector, weights: AnyArray) -> Floats:
+
+def product(X: Matrix | Vector, weights: AnyArray | Matrix) -> Floats:
     """Return the (n, p) products of n examples and (r, p) weights; n is 1 for a vector.
+
+    The weights are an array or a sparse matrix, of float64 or float32. Sums are always in float64.
 
     The sum over the features of an example is sequential, as in SciPy, so that an example has the same bits
     alone as in a batch. Only the rows of the example's features are read, so that weights can be a memory map
@@ -22,12 +28,55 @@ def product(X: Matrix | Vector, weights: AnyArray) -> Floats:
     array([[51., 62.]])
     """
     if isinstance(X, Vector):
+        if not isinstance(weights, np.ndarray):
+            return _sparse_product(X, weights)
         if len(X.indices) * weights.shape[1] > _MAX_GATHERED:
-            return np.asarray(X.to_matrix(len(weights)) @ weights)
+            return product(X.to_matrix(len(weights)), weights)
         rows = weights.take(X.indices, axis=0)
-        rows *= X.data[:, np.newaxis]
+        if rows.dtype == np.float64:
+            rows *= X.data[:, np.newaxis]
+        else:
+            rows = rows * X.data[:, np.newaxis]  # in float64
         return sum_of_rows(rows)
-    return np.asarray(X @ weights)
+    if weights.dtype == np.float64:
+        return _dense(X @ weights)
+    return _converted_product(X, weights)
+
+
+def _sparse_product(x: Vector, weights: Matrix) -> Floats:
+    """Return the (1, p) product of one example and sparse weights."""
+    begins = weights.indptr[x.indices].astype(np.int64)
+    lengths = weights.indptr[x.indices + 1] - begins
+    ends = np.cumsum(lengths)
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + lengths, lengths)
+    terms = weights.data[places] * np.repeat(x.data, lengths)
+    sums = np.bincount(weights.indices[places], weights=terms, minlength=weights.shape[1])
+    return np.asarray(sums, dtype=np.float64)[np.newaxis]
+
+
+def _converted_product(X: Matrix, weights: AnyArray | Matrix) -> Floats:
+    """Return the products of examples and weights of another type, block by block of the examples.
+
+    Only the weights of the features of a block are converted to float64, not all weights in each call.
+    """
+    n, p = X.shape[0], weights.shape[1]
+    result = np.empty((n, p))
+    start = 0
+    while start < n:
+        limit = X.indptr[start] + _MAX_CONVERTED // max(1, p)
+        end = max(start + 1, int(np.searchsorted(X.indptr, limit, side="right")) - 1)
+        block = X if end - start == n else X[start:end]
+        features, columns = np.unique(block.indices, return_inverse=True)
+        part = csr_array(
+            (read_only(block.data), columns, read_only(block.indptr)), shape=(end - start, len(features))
+        )
+        result[start:end] = _dense(part @ weights[features].astype(np.float64))
+        start = end
+    return result
+
+
+def _dense(products: AnyArray | Matrix) -> Floats:
+    return np.asarray(products if isinstance(products, np.ndarray) else products.toarray())
 
 
 def sum_of_rows(rows: Floats) -> Floats:

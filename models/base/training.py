@@ -42,6 +42,7 @@ class Context:
             if there are none. Only learners that train each label separately accept them.
         weights: (g,) how much each example counts, positive; 2 as much as two equal examples. None if all
             are 1. Only some learners accept them.
+        n_jobs: number of threads that a learner may use; they never change the result.
         validation: examples for early stopping; None lets the learner hold out training examples.
     """
 
@@ -52,6 +53,7 @@ class Context:
     numeric_features: bool = False
     unknown: Labels | None = None
     weights: Floats | None = None
+    n_jobs: int = 1
     validation: ValidationSet | None = None
 
 

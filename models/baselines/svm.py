@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby, islice
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -20,6 +22,15 @@ from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
 from models.base.training import abbreviated
 from models.baselines.class_weight import ClassWeight
+from models.baselines.coefficients import (
+    CoefficientColumns,
+    Coefficients,
+    Compression,
+    Precision,
+    coefficients_state,
+    contributions,
+    read_coefficients,
+)
 from models.serialization.state import read_array
 
 
@@ -32,6 +43,11 @@ class LinearSVMParameters(LearnerParameters):
     class_weight: ClassWeight = "none"
     """``balanced`` gives the examples with a label and those without it the same total cost, which helps rare
     labels. Otherwise every example costs the same."""
+    precision: Precision = "float64"
+    """Type of the stored weights. ``float32`` halves the model; scores are rounded to about 7 digits."""
+    prune: float = Field(0.0, ge=0, lt=1)
+    """Weights whose absolute value is below this fraction of the label's largest one are dropped, for example
+    0.01. The model then stores only the weights that are left."""
 
     def trains_labels_separately(self) -> bool:
         """Return true: each label has its own SVM."""
@@ -89,11 +105,8 @@ def fit_linear_svm(
         return LinearSVM(np.zeros(X.shape[1]), 1.0 if len(positive) and positive.all() else -1.0)
     balance = None if class_weight == "none" else class_weight
     svc = LinearSVC(C=C, dual="auto", class_weight=balance, random_state=seed)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        svc.fit(X, positive, sample_weight=weights)
-    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return LinearSVM(svc.coef_[0], float(svc.intercept_[0]), converged)
+    svc.fit(X, positive, sample_weight=weights)
+    return LinearSVM(svc.coef_[0], float(svc.intercept_[0]), bool(svc.n_iter_ < svc.max_iter))
 
 
 class SVM(Learner):
@@ -106,10 +119,12 @@ class SVM(Learner):
     Args:
         C: cost of the losses, relative to the norm of the weights.
         class_weight: ``none`` or ``balanced``.
+        precision: ``float64`` or ``float32``, the type of the stored weights.
+        prune: fraction of a label's largest weight below which weights are dropped.
         random_state: seed of liblinear's order of coordinates.
 
     Attributes:
-        coef_: (r, k) weights.
+        coef_: (r, k) weights; sparse if they are pruned.
         intercept_: (k,) intercepts.
 
     >>> SVM(C=10).fit([[1.0, 0], [0, 1], [1, 1]], [[1, 0], [0, 1], [1, 1]]).predict([[0.9, 0.1]])
@@ -119,12 +134,21 @@ class SVM(Learner):
     parameters: ClassVar[type[LearnerParameters]] = SVMParameters
     algorithm: ClassVar[str] = "svm"
 
-    coef_: Floats
+    coef_: Coefficients
     intercept_: Floats
 
-    def __init__(self, C: float = 1.0, class_weight: ClassWeight = "none", random_state: int = 0) -> None:
+    def __init__(
+        self,
+        C: float = 1.0,
+        class_weight: ClassWeight = "none",
+        precision: Precision = "float64",
+        prune: float = 0.0,
+        random_state: int = 0,
+    ) -> None:
         self.C = C
         self.class_weight = class_weight
+        self.precision = precision
+        self.prune = prune
         self.random_state = random_state
 
     def _fit(
@@ -149,37 +173,41 @@ class SVM(Learner):
         resume: State | None,
     ) -> None:
         """Train an SVM for each label j, on the examples ``rows_of(j)`` (None: all examples)."""
-        k = Y.shape[1]
+        k, compression = Y.shape[1], Compression(parameters.precision, parameters.prune)
         start, converged = 0, np.ones(k, dtype=np.bool_)
-        self.coef_, self.intercept_ = np.zeros((X.shape[1], k)), np.zeros(k)
+        columns, intercept = CoefficientColumns(X.shape[1], k, compression), np.zeros(k)
         if resume is not None:
             start, converged = int(resume["completed"]), resume["converged"].copy()
-            self.coef_, self.intercept_ = resume["coef"].copy(), resume["intercept"].copy()
-        X, columns = _with_int32_indices(X), Y.tocsc()
-        unknown = context.unknown.tocsc() if context.unknown is not None else None
+            intercept = resume["intercept"].copy()
+            columns.restore(resume, start)
+        problems = BinaryProblems(_with_int32_indices(X), Y, rows_of, context)
 
-        def snapshot(completed: int) -> State:
-            fitted = {name: array.copy() for name, array in SVM.get_state(self).items()}
-            return {**fitted, "converged": converged.copy(), "completed": np.array(completed)}
-
-        for j in range(start, k):
-            positive = np.zeros(X.shape[0], dtype=np.bool_)
-            positive[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
-            rows = rows_of(j)
-            if unknown is not None:
-                rows = _known(rows, X.shape[0], unknown.indices[unknown.indptr[j] : unknown.indptr[j + 1]])
-            weights = context.weights
-            svm = fit_linear_svm(
-                X if rows is None else X[rows],
-                positive if rows is None else positive[rows],
+        def fit(j: int) -> LinearSVM:
+            examples, positive, weights = problems.of_label(j)
+            return fit_linear_svm(
+                examples,
+                positive,
                 parameters.C,
                 self.random_state,
                 class_weight=parameters.class_weight,
-                weights=weights if rows is None or weights is None else weights[rows],
+                weights=weights,
             )
-            self.coef_[:, j], self.intercept_[j] = svm.weights, svm.intercept
-            converged[j] = svm.converged
-            monitor(Step(j + 1, k, "labels", {}, partial(snapshot, j + 1)))
+
+        def snapshot(completed: int) -> State:
+            state = {**columns.snapshot(), "intercept": intercept.copy(), "converged": converged.copy()}
+            return {**state, "completed": np.array(completed)}
+
+        def is_parallel(j: int) -> bool:
+            return problems.n_examples(j) >= X.shape[1]
+
+        # The filters of warnings belong to the process, so threads must not change them one by one.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for j, svm in in_order(fit, range(start, k), is_parallel, context.n_jobs):
+                columns.append(j, svm.weights)
+                intercept[j], converged[j] = svm.intercept, svm.converged
+                monitor(Step(j + 1, k, "labels", {}, partial(snapshot, j + 1)))
+        self.coef_, self.intercept_ = columns.finish(), intercept
         if not converged.all():
             names = context.labels or [str(j) for j in range(k)]
             listed = abbreviated([names[j] for j in np.flatnonzero(~converged).tolist()])
@@ -196,23 +224,97 @@ class SVM(Learner):
 
     def explain(self, x: Matrix, label: int) -> tuple[Ints, Floats]:
         """Return the terms w_f·x_f of the inner product. The score is their sum plus the intercept."""
-        return x.indices.astype(np.int64), x.data * self.coef_[x.indices, label]
+        features = x.indices.astype(np.int64)
+        return features, contributions(self.coef_, features, x.data, label)
 
     def estimate_bytes(self, size: ProblemSize) -> int:
-        """Return 16·r·k for the weights and a copy, and what liblinear and the rows of one label take."""
+        """Return 16·r·k for the weights and a copy, and what liblinear and the rows of one label take.
+
+        Half as much for the weights with ``float32``, and at most 6·r·k with ``prune``, because few are left.
+        Each thread has its own liblinear.
+        """
         liblinear = 36 * size.entries + 60 * size.examples + 40 * size.features
-        return 2 * size.weights + liblinear + MATRIX_BYTES * size.entries + FIXED_BYTES
+        weights = 2 * size.weights if self.precision == "float64" else size.weights
+        if self.prune:
+            weights = min(weights, 3 * size.weights // 4)
+        jobs = min(size.n_jobs, size.labels) if size.examples >= size.features else 1
+        return weights + jobs * liblinear + MATRIX_BYTES * size.entries + FIXED_BYTES
 
     def get_state(self) -> State:
         """Return the weights and intercepts."""
-        return {"coef": self.coef_, "intercept": self.intercept_}
+        return {**coefficients_state(self.coef_), "intercept": self.intercept_}
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the learner from the arrays of ``get_state``."""
-        self.coef_ = read_array(state, "coef", "float64", (None, None))
+        self.intercept_ = read_array(state, "intercept", "float64", (None,))
+        compression = Compression(self.precision, self.prune)
+        self.coef_ = read_coefficients(state, len(self.intercept_), compression)
         self.n_features_in_, self.n_labels_ = self.coef_.shape
-        self.intercept_ = read_array(state, "intercept", "float64", (self.n_labels_,))
         return self
+
+
+class BinaryProblems:
+    """The binary problem of each label: its examples, which of them are positive, and their weights.
+
+    Args:
+        X: (g, r) features of all examples.
+        Y: (g, k) their relevant labels.
+        rows_of: returns the rows of the examples of a label; None: all.
+        context: contains the unknown labels and the weights.
+    """
+
+    def __init__(self, X: Matrix, Y: Labels, rows_of: Callable[[int], Ints | None], context: Context) -> None:
+        self._X = X
+        self._rows_of = rows_of
+        self._columns = Y.tocsc()
+        self._unknown = context.unknown.tocsc() if context.unknown is not None else None
+        self._weights = context.weights
+
+    def n_examples(self, j: int) -> int:
+        """Return the number of examples of the problem of label j."""
+        rows = self._rows(j)
+        return self._X.shape[0] if rows is None else len(rows)
+
+    def of_label(self, j: int) -> tuple[Matrix, Bools, Floats | None]:
+        """Return the features of label j's n examples, (n,) which are positive, and (n,) their weights."""
+        columns, weights = self._columns, self._weights
+        positive = np.zeros(self._X.shape[0], dtype=np.bool_)
+        positive[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
+        rows = self._rows(j)
+        if rows is None:
+            return self._X, positive, weights
+        return self._X[rows], positive[rows], None if weights is None else weights[rows]
+
+    def _rows(self, j: int) -> Ints | None:
+        rows, unknown = self._rows_of(j), self._unknown
+        if unknown is None:
+            return rows
+        return _known(rows, self._X.shape[0], unknown.indices[unknown.indptr[j] : unknown.indptr[j + 1]])
+
+
+def in_order(
+    fit: Callable[[int], LinearSVM], labels: range, is_parallel: Callable[[int], bool], n_jobs: int
+) -> Iterator[tuple[int, LinearSVM]]:
+    """Fit labels, several at the same time in threads, and yield the results in the order of the labels.
+
+    liblinear releases the lock of the interpreter. But the process has only one generator of liblinear's
+    random numbers, which order the coordinates of the dual problem. So a label is fitted in parallel only if
+    liblinear solves its primal problem, which needs none. The bits do not depend on the number of threads.
+
+    Args:
+        fit: fits a label.
+        labels: the labels.
+        is_parallel: whether liblinear solves the primal problem of a label.
+        n_jobs: number of threads.
+    """
+    if n_jobs == 1:
+        for j in labels:
+            yield j, fit(j)
+        return
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for parallel, run in groupby(labels, is_parallel):
+            while group := list(islice(run, 2 * n_jobs if parallel else 1)):
+                yield from zip(group, pool.map(fit, group), strict=True)
 
 
 def _known(rows: Ints | None, n_examples: int, unknown: AnyArray) -> Ints | None:

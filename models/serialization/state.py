@@ -70,7 +70,12 @@ def read_integer(state: Mapping[str, AnyArray], name: str, *, minimum: int = 0) 
 
 
 def read_csr(
-    state: Mapping[str, AnyArray], prefix: str, n_columns: int, *, n_rows: int | None = None
+    state: Mapping[str, AnyArray],
+    prefix: str,
+    n_columns: int,
+    *,
+    n_rows: int | None = None,
+    dtype: str = "float64",
 ) -> Matrix:
     """Return a sparse matrix of a state, stored as ``<prefix>.data``, ``.indices`` and ``.indptr``.
 
@@ -79,12 +84,13 @@ def read_csr(
         prefix: prefix of the three names.
         n_columns: number of columns of the matrix.
         n_rows: required number of rows; None allows any number.
+        dtype: required data type of the values.
 
     Raises:
         ArtifactError: the indices are out of range, unsorted or repeated, or the rows overlap.
     """
     integers = ("int32", "int64")
-    data = read_array(state, f"{prefix}.data", "float64", (None,))
+    data = read_array(state, f"{prefix}.data", dtype, (None,))
     indices = read_array(state, f"{prefix}.indices", integers, data.shape)
     indptr = read_array(state, f"{prefix}.indptr", integers, (None if n_rows is None else n_rows + 1,))
     require(
