@@ -68,7 +68,8 @@ class Settings(BaseSettings):
     """Number of jobs that one worker runs at the same time."""
 
     job_threads: PositiveInt = 1
-    """Number of threads that numerical libraries can use in one job."""
+    """Number of threads that numerical libraries, and trainings of ``svm`` and ``h_svm``, can use in one
+    job."""
 
     job_niceness: int = Field(default=10, ge=0, le=19)
     """Niceness of job processes. Higher values give priority to other work, such as predictions. 0: same

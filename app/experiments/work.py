@@ -96,6 +96,7 @@ class RunCell:
                 resume=kept.state if kept is not None else None,
                 earlier_fit_seconds=sum(kept.seconds.values()) if kept is not None else 0.0,
                 memory_bytes=memory.available_to_training(ctx.settings),
+                n_jobs=ctx.settings.job_threads,
             )
 
         def monitor(step: TrialStep, /) -> None:

@@ -50,12 +50,12 @@ class TrainModel:
         parts = split_examples(stored, request, tree)
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
-        limit = memory.available_to_training(ctx.settings)
+        limit, n_jobs = memory.available_to_training(ctx.settings), ctx.settings.job_threads
         try:
-            pipeline, timings = fit(request, parts, tree, report, checkpoints, checkpoint, limit)
+            pipeline, timings = fit(request, parts, tree, report, checkpoints, checkpoint, limit, n_jobs)
         except SnapshotError as error:
             checkpoints.ignore(str(error))
-            pipeline, timings = fit(request, parts, tree, report, checkpoints, None, limit)
+            pipeline, timings = fit(request, parts, tree, report, checkpoints, None, limit, n_jobs)
         fitted = time.perf_counter()
         warnings = list(pipeline.summary_.warnings)
         metrics: dict[str, dict[str, float]] = {}
@@ -120,6 +120,7 @@ def fit(
     checkpoints: Checkpoints,
     checkpoint: Checkpoint | None,
     memory_bytes: int | None,
+    n_jobs: int = 1,
 ) -> tuple[Pipeline, dict[str, float]]:
     """Fits the pipeline of a request, from the beginning or from a checkpoint.
 
@@ -131,6 +132,7 @@ def fit(
         checkpoints: receives a snapshot of every step and saves some of them.
         checkpoint: the checkpoint to resume from, if there is one.
         memory_bytes: limit of the memory of the training; None if there is none.
+        n_jobs: number of threads that the learner may use.
 
     Returns:
         the pipeline, and the seconds spent on each phase: in earlier attempts up to the checkpoint, and in
@@ -167,6 +169,7 @@ def fit(
         monitor=monitor,
         resume=checkpoint.state if checkpoint is not None else None,
         memory_bytes=memory_bytes,
+        n_jobs=n_jobs,
     )
     timings: dict[str, float] = {
         f"{phase}_seconds": taken + earlier.get(phase, 0.0) for phase, taken in pipeline.timings_.items()

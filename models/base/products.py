@@ -45,12 +45,14 @@ def product(X: Matrix | Vector, weights: AnyArray | Matrix) -> Floats:
 
 def _sparse_product(x: Vector, weights: Matrix) -> Floats:
     """Return the (1, p) product of one example and sparse weights."""
-    begins = weights.indptr[x.indices].astype(np.int64)
-    lengths = weights.indptr[x.indices + 1] - begins
-    ends = np.cumsum(lengths)
-    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + lengths, lengths)
-    terms = weights.data[places] * np.repeat(x.data, lengths)
-    sums = np.bincount(weights.indices[places], weights=terms, minlength=weights.shape[1])
+    begins = weights.indptr.take(x.indices).astype(np.int64)
+    lengths = weights.indptr.take(x.indices + 1) - begins
+    places = np.repeat(begins - lengths.cumsum() + lengths, lengths)
+    places += np.arange(len(places))
+    terms = np.repeat(x.data, lengths)
+    terms *= weights.data.take(places)
+    labels = weights.indices.take(places).astype(np.int64)
+    sums = np.bincount(labels, weights=terms, minlength=weights.shape[1])
     return np.asarray(sums, dtype=np.float64)[np.newaxis]
 
 

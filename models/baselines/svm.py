@@ -230,13 +230,12 @@ class SVM(Learner):
     def estimate_bytes(self, size: ProblemSize) -> int:
         """Return 16·r·k for the weights and a copy, and what liblinear and the rows of one label take.
 
-        Half as much for the weights with ``float32``, and at most 6·r·k with ``prune``, because few are left.
-        Each thread has its own liblinear.
+        With ``float32`` half as much for the weights; with ``prune`` 4·r·k, for which a tenth of them can be
+        left. Each thread has its own liblinear.
         """
         liblinear = 36 * size.entries + 60 * size.examples + 40 * size.features
-        weights = 2 * size.weights if self.precision == "float64" else size.weights
-        if self.prune:
-            weights = min(weights, 3 * size.weights // 4)
+        weights = size.weights * (2 if self.precision == "float64" else 1)
+        weights = size.weights // 2 if self.prune else weights
         jobs = min(size.n_jobs, size.labels) if size.examples >= size.features else 1
         return weights + jobs * liblinear + MATRIX_BYTES * size.entries + FIXED_BYTES
 

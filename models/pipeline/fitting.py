@@ -92,6 +92,7 @@ class Fitting:
         matrix: the features of the training set, if ``features`` are already fitted on it.
         validation_matrix: the features of the validation examples, if they are already computed.
         memory_bytes: limit of the memory of the training; None if there is none.
+        n_jobs: number of threads that the learner may use.
         timings: receives the seconds of every completed phase.
     """
 
@@ -108,6 +109,7 @@ class Fitting:
         matrix: Matrix | None,
         validation_matrix: Matrix | None,
         memory_bytes: int | None,
+        n_jobs: int,
         timings: dict[Phase, float],
     ) -> None:
         self._features = features
@@ -120,6 +122,7 @@ class Fitting:
         self._matrix = matrix
         self._validation_matrix = validation_matrix
         self._memory_bytes = memory_bytes
+        self._n_jobs = n_jobs
         self._timings = timings
 
     def run(self) -> FitResult:
@@ -143,6 +146,7 @@ class Fitting:
             numeric_features=self._training.source.kind == "features",
             unknown=self._training.unknown,
             weights=self._training.weights,
+            n_jobs=self._n_jobs,
             validation=self._validation,
         )
         check_training(

@@ -118,6 +118,7 @@ class Pipeline:
         matrix: Matrix | None = None,
         validation_matrix: Matrix | None = None,
         memory_bytes: int | None = None,
+        n_jobs: int = 1,
     ) -> Self:
         """Fit features, learner and thresholds on labelled examples.
 
@@ -134,6 +135,8 @@ class Pipeline:
             validation_matrix: the features of the validation examples, if they are already computed.
             memory_bytes: limit of the memory of the training and of the evaluation of its examples, estimated
                 before the learner is fitted; None if there is none.
+            n_jobs: number of threads that the learner may use; they never change the result. ``svm`` and
+                ``h_svm`` use them if there are at least as many examples as features.
 
         Raises:
             ParameterError: the parameters are invalid, alone, together or for this kind of data.
@@ -169,6 +172,7 @@ class Pipeline:
             matrix=matrix,
             validation_matrix=validation_matrix,
             memory_bytes=memory_bytes,
+            n_jobs=n_jobs,
             timings=self.timings_,
         ).run()
         self.rule_, self.summary_ = result.rule, result.summary

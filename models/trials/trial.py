@@ -84,6 +84,7 @@ def run_trial(
     resume: State | None = None,
     earlier_fit_seconds: float = 0.0,
     memory_bytes: int | None = None,
+    n_jobs: int = 1,
 ) -> TrialResult:
     """Train a learner on the training part and evaluate it on both parts.
 
@@ -103,6 +104,7 @@ def run_trial(
         resume: a snapshot of an interrupted trial. The result is the same as without interruption.
         earlier_fit_seconds: duration of the fit before the snapshot.
         memory_bytes: limit of the memory of the training; None if there is none.
+        n_jobs: number of threads that the learner may use; they never change the result.
 
     Raises:
         ParameterError: the parameters are invalid, alone or together.
@@ -136,6 +138,7 @@ def run_trial(
         validation_matrix=features.validation,
         resume=snapshot or None,
         memory_bytes=memory_bytes,
+        n_jobs=n_jobs,
     )
     fitted = time.perf_counter()
     scores = pipeline.learner.decision_function(features.test)

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mp_boost thresholds": ("mp_boost", {"rounds": 2, "stump": "threshold"}),
     "adaboost_lc": ("adaboost_lc", {"rounds": 3}),
     "adaboost_lc sequential": ("adaboost_lc", {"rounds": 3, "template": "sequential"}),
+    "svm float32": ("svm", {"precision": "float32"}),
     "h_m3": ("h_m3", {"passes": 1}),
     "h_m3 polynomial": ("h_m3", {"passes": 1, "kernel": "polynomial"}),
 }
