@@ -11,6 +11,7 @@ import numpy as np
 from app.serving.explanations import explanation_content
 from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
+from models.boosting.covering import Covering
 from models.data.examples import Examples
 from models.data.record import quoted
 from models.data.store import StoredExamples
@@ -29,13 +30,19 @@ MAX_EXPLAINED = 5
 
 
 def evaluate_part(
-    pipeline: Pipeline, part: StoredExamples, *, on_batch: Callable[[], None] = lambda: None
+    pipeline: Pipeline,
+    part: StoredExamples,
+    *,
+    covering: Covering | None = None,
+    on_batch: Callable[[], None] = lambda: None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """Evaluate a pipeline on a part of a data set.
 
     Args:
         pipeline: the fitted pipeline of a version.
         part: the examples.
+        covering: the covering of ``covering_error`` and ``covering_loss``; None selects that of the learner,
+            if it has one.
         on_batch: called before each batch of examples; may raise an error to stop the evaluation.
 
     Returns:
@@ -43,7 +50,7 @@ def evaluate_part(
     """
     scores = _scores(pipeline, part, on_batch)
     label_sets, unknown_sets = part.label_sets(), part.unknown_sets()
-    evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets)
+    evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets, covering=covering)
     labels = pipeline.labels_
     Y = indicator_matrix(label_sets, labels, pipeline.tree_)
     unknown = unknown_matrix(unknown_sets, Y, labels, pipeline.tree_)

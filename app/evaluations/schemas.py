@@ -9,9 +9,10 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
-from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp
+from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState
 from app.serving.schemas import LabelExplanation
+from models.boosting.covering import Covering
 
 EvaluationId: TypeAlias = Annotated[str, Path(description="Id of the evaluation.")]
 EvaluatedPart = TypeAliasType(
@@ -39,6 +40,9 @@ class EvaluationCreate(RequestModel):
     """Id of a data set in the state `ready`, with the kind of examples that the version was trained on."""
     part: EvaluatedPart = "all"
     """Which examples to use: all, or one part of the data set's own split."""
+    covering: Covering | None = None
+    """A label covering to measure by: the measures then have `covering_error` and `covering_loss`. Defaults
+    to the covering of the learner `adaboost_lc`; other learners have none."""
     priority: JobPriority = 0
     """Priority among the evaluations that wait for a worker."""
 
@@ -170,6 +174,8 @@ class Evaluation(ResponseModel):
     """Id of the data set."""
     part: EvaluatedPart
     """Which examples of the data set are used."""
+    covering: JsonObject | None = None
+    """The label covering of the request. Absent if it has none."""
     state: JobState
     """State of the evaluation."""
     priority: JobPriority

@@ -11,6 +11,7 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.evaluations.coverings import check_covering_of_version, check_measured_covering
 from app.evaluations.schemas import (
     Evaluation,
     EvaluationCreate,
@@ -55,6 +56,11 @@ def create(
     if body.part != "all" and not splits.get(body.part):
         message = f"the data set has no {body.part} part; set part to all"
         raise Invalid(message, errors=[("/part", message)])
+    check_measured_covering(body.covering, dataset)
+    if body.covering is not None:
+        with ctx.db.read() as session:
+            evaluated = resolve(session, name, version)
+        check_covering_of_version(body.covering, evaluated)
 
     def work(tx: Transaction) -> Evaluation:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
@@ -69,7 +75,7 @@ def create(
             job_id=job.id,
             of_training=False,
             dataset_id=dataset.id,
-            request=body.model_dump(mode="json"),
+            request=body.model_dump(mode="json", exclude_none=True),
             created_at=tx.now,
         )
         tx.session.add(row)
@@ -192,6 +198,7 @@ def to_response(row: tables.Evaluation, job: tables.Job | Row[Any], *, with_resu
         "version": row.version,
         "dataset_id": row.dataset_id,
         "part": row.request["part"],
+        "covering": row.request.get("covering"),
         "state": job.state,
         "priority": job.priority,
         "created_at": row.created_at,

@@ -36,7 +36,8 @@ class EvaluateVersion:
         report("loading", 0, 1, "files")
         pipeline = artifact.load(ctx.storage.local(version.artifact_key))
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
-        part = EvaluationCreate.model_validate(row.request).part
+        request = EvaluationCreate.model_validate(row.request)
+        part = request.part
         keep = np.array([part in ("all", split) for split in stored.splits()], dtype=np.bool_)
         completed = 0
 
@@ -45,7 +46,7 @@ class EvaluateVersion:
             report("evaluating", completed, None, "batches")
             completed += 1
 
-        _, content = evaluate_part(pipeline, stored.where(keep), on_batch=on_batch)
+        _, content = evaluate_part(pipeline, stored.where(keep), covering=request.covering, on_batch=on_batch)
 
         def finish(tx: Transaction) -> None:
             queue.finish(tx, claim, "succeeded")

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.db import tables
 from app.experiments.configuration_names import configuration_names
+from app.experiments.measures import fill_in_measures
 from app.experiments.schemas import (
     AssignedSplit,
     Configuration,
@@ -22,8 +23,6 @@ from models import catalog
 from models.catalog import FeaturesConfig
 from models.decisions import DecisionRule
 from models.errors import ParameterError
-from models.measures.directions import DIRECTIONS
-from models.measures.tree import TREE_LOSSES
 
 MAX_LISTED_FOLDS = 20
 """Largest number of folds that an error lists."""
@@ -37,11 +36,7 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
     """
     report = dataset.report or {}
     split = _fill_in_split(body.split, report)
-    for i, measure in enumerate(body.measures):
-        known = measure in DIRECTIONS and (measure not in TREE_LOSSES or bool(dataset.label_tree))
-        if not known:
-            message = f"the data set has no measure {measure!r}; use one of {_measures_of(dataset)}"
-            raise Invalid(message, errors=[(f"/measures/{i}", message)])
+    measures = fill_in_measures(body, dataset)
     configurations = [
         _fill_in_configuration(configuration, pointer, report, given_split=isinstance(split, GivenSplit))
         for pointer, configuration in expand_grid(body)
@@ -65,7 +60,7 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
                 configuration.model_copy(update={"name": name})
                 for configuration, name in zip(configurations, names, strict=True)
             ],
-            "measures": list(dict.fromkeys(body.measures)),
+            "measures": measures,
         }
     )
 
@@ -158,7 +153,3 @@ def _fill_in_configuration(
 def _with_pointer(error: ParameterError, prefix: str) -> ApiError:
     """Return the error for a client; the prefix is the JSON pointer of the configuration."""
     return from_learning(ParameterError(str(error), prefix + error.pointer))
-
-
-def _measures_of(dataset: tables.Dataset) -> str:
-    return ", ".join(sorted(m for m in DIRECTIONS if dataset.label_tree or m not in TREE_LOSSES))

@@ -118,7 +118,8 @@ class ExperimentCreate(RequestModel):
     grid: ConfigurationGrid | None = None
     """The configurations, as all combinations of the lists. Set either `configurations` or `grid`."""
     measures: list[str] = Field(default=list(DEFAULT_MEASURES), min_length=1)
-    """Names of the measures in the report."""
+    """Names of the measures in the report. `covering_error` and `covering_loss` stand for the measures of all
+    `coverings`; `covering_loss.NAME` is the measure of one of them."""
     coverings: dict[str, Covering] = Field(default={})
     """Label coverings by name (letters, digits, `_` and `-`). Each adds the measure `covering_error.NAME`
     for every configuration."""

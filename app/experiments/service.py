@@ -24,7 +24,7 @@ from app.http.paging import Page, newest_first
 from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits
-from app.training.coverings import check_coverings
+from app.training.coverings import check_coverings, coverings_of_learners
 
 
 def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
@@ -46,7 +46,9 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     _check_cells(n_cells(request), body, ctx.settings.max_experiment_cells)
     # The folds are not known yet, so this only rejects coverings that no fold could use.
     learners = [(pointer, configuration.learner) for pointer, configuration in expand_grid(body)]
-    check_coverings(ctx.db, learners, dataset, left_out=int((dataset.report or {})["n_examples"]))
+    measured = [(f"/coverings/{name}", covering) for name, covering in body.coverings.items()]
+    coverings = [*coverings_of_learners(learners), *measured]
+    check_coverings(ctx.db, coverings, dataset, left_out=int((dataset.report or {})["n_examples"]))
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")

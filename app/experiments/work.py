@@ -12,6 +12,7 @@ from app.db.session import DATABASE_UNAVAILABLE, Transaction
 from app.db.tables import Job
 from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, held_out_folds
+from app.experiments.measures import measures_of
 from app.experiments.schemas import ExperimentCreate
 from app.jobs import memory, queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
@@ -22,7 +23,6 @@ from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
-from models.measures.examples import COVERING_PREFIX
 from models.serialization.array_file import write_arrays
 from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
@@ -75,6 +75,7 @@ class RunCell:
         folds = shared_files.load_folds(ctx, experiment.id) or assign_folds(request, stored, tree)
         training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
         validation = stored.where(folds.validation()) if folds.validation().any() else None
+        measures = measures_of(request)
         key = shared_files.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(
             ctx, key, configuration.features, training, test, validation, tree, report
@@ -90,7 +91,7 @@ class RunCell:
                 tree=tree,
                 validation=validation,
                 seed=request.seed,
-                measures=request.measures,
+                measures=measures,
                 coverings=request.coverings,
                 monitor=monitor,
                 resume=kept.state if kept is not None else None,
@@ -111,7 +112,6 @@ class RunCell:
             checkpoints.ignore(str(error))
             trial = run(None)
         report("saving", 0, 1, "files")
-        measures = [*request.measures, *(f"{COVERING_PREFIX}{name}" for name in request.coverings)]
         examples_key = _save_examples(ctx, experiment.id, claim, trial, measures)
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},

@@ -10,12 +10,11 @@ from sqlalchemy import select
 from app.db import tables
 from app.db.session import Transaction
 from app.db.upsert import upsert
-from app.http.errors import Invalid
 from app.ids import new_id
 from app.registry.schemas import PromoteIfBetter, PromotionRule
 from app.storage import StoredFile
 from app.version import software
-from models.measures.directions import DIRECTIONS, is_better
+from models.measures.directions import is_better
 from models.pipeline import Pipeline
 
 LIVE = "live"
@@ -168,17 +167,6 @@ def _should_promote(
             return False
         return is_better(metric, after, before)
     return promote == "always" or (promote == "if_first" and live is None)
-
-
-def check_metric(metric: str) -> None:
-    """Check that a measure for promotion exists.
-
-    Raises:
-        Invalid: there is no such measure.
-    """
-    if metric not in DIRECTIONS:
-        message = f"there is no measure {metric!r}; choose one of {', '.join(sorted(DIRECTIONS))}"
-        raise Invalid(message, errors=[("/promote/if_better/metric", message)])
 
 
 def _description(new: NewVersion) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from app.http.errors import Problem
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionRule
+from models.boosting.covering import Covering
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.decisions import DecisionRule
 
@@ -108,6 +109,9 @@ class TrainingJobCreate(RequestModel):
     """Learner and its parameters. `GET /v1/learners` lists all learners."""
     decision: DecisionRule | None = None
     """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
+    covering: Covering | None = None
+    """A label covering by which the version is measured: its metrics then have `covering_error` and
+    `covering_loss`. Defaults to the covering of the learner `adaboost_lc`; other learners have none."""
     promote: PromotionRule | PromoteIfBetter = "if_first"
     """When to move the alias `live` to the new version."""
     seed: int = Field(default=0, ge=0, lt=2**32)

@@ -12,6 +12,7 @@ from app.context import AppContext
 from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database, Transaction
+from app.evaluations.coverings import check_measured_covering
 from app.http.errors import Invalid, NotFound, from_learning
 from app.http.idempotency import Idempotency
 from app.http.paging import Page, newest_first
@@ -19,8 +20,9 @@ from app.jobs import events as job_events
 from app.jobs import queue
 from app.jobs.schemas import CurvePage, JobEventPage
 from app.limits import service as limits
-from app.training.coverings import check_coverings
+from app.training.coverings import check_coverings, coverings_of_learners
 from app.training.learner_checks import check_trainable
+from app.training.measures import check_promotion
 from app.training.schemas import (
     GivenSplit,
     NoSplit,
@@ -48,7 +50,10 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
     datasets.check_labelled(dataset, pointer="/dataset_id")
     request = fill_in_defaults(body, dataset)
     left_out = _left_out(request, dataset.report or {})
-    check_coverings(ctx.db, [("", request.learner)], dataset, left_out=left_out)
+    coverings = [*coverings_of_learners([("", request.learner)])]
+    if request.covering is not None:
+        coverings.append(("/covering", request.covering))
+    check_coverings(ctx.db, coverings, dataset, left_out=left_out)
 
     def work(tx: Transaction) -> TrainingJob:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")
@@ -78,6 +83,8 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
     if isinstance(body.split, GivenSplit) and not has_split:
         message = "the data set has no split with a training part; use random or none"
         raise Invalid(message, errors=[("/split/kind", message)])
+    check_measured_covering(body.covering, dataset)
+    check_promotion(body, dataset)
     kind = report["kind"]
     features = body.features or catalog.FEATURES_PARAMETERS.validate_python(
         {"kind": "numeric" if kind == "features" else "text"}

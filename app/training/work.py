@@ -63,7 +63,7 @@ class TrainModel:
         for completed, (name, part) in enumerate([("train", parts.training), ("test", parts.test)]):
             report("evaluating", completed, 2, "parts")
             if part is not None:
-                evaluation, evaluations[name] = evaluate_part(pipeline, part)
+                evaluation, evaluations[name] = evaluate_part(pipeline, part, covering=request.covering)
                 metrics[name] = evaluation.measures
                 warnings += [f"{name} part: {warning}" for warning in evaluation.warnings]
         evaluated = time.perf_counter()

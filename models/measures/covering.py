@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.arrays import Floats, Labels
 from models.boosting.covering import CompiledCovering, parse_covering
+
+COVERING_MEASURES = ("covering_error", "covering_loss")
+"""The names of the measures that need a covering."""
+
+
+def covering_measure(measure: str, covering: str) -> str:
+    """Return the name of a measure if there are several coverings.
+
+    >>> covering_measure("covering_loss", "exact")
+    'covering_loss.exact'
+    """
+    return f"{measure}.{covering}"
+
+
+def covering_measures(
+    Y: Labels, predicted: Labels, scores: Floats, coverings: Mapping[str, Any], labels: Sequence[str]
+) -> dict[str, Floats]:
+    """Return the measures of several coverings for each example, (n,) each, as ``MEASURE.COVERING``.
+
+    Args:
+        Y: (n, k) true label sets.
+        predicted: (n, k) predicted label sets.
+        scores: (n, k) f(x).
+        coverings: coverings or their JSON forms, by name.
+        labels: the k label names.
+
+    Raises:
+        ParameterError: a covering contains an unknown label or does not cover a label.
+    """
+    values = {}
+    for name, covering in coverings.items():
+        values[covering_measure("covering_error", name)] = covering_errors(Y, predicted, covering, labels)
+        values[covering_measure("covering_loss", name)] = covering_losses(Y, scores, covering, labels)
+    return values
 
 
 def covering_error(Y: Labels, predicted: Labels, covering: Any, labels: Sequence[str]) -> float:
@@ -65,7 +99,12 @@ def covering_loss(Y: Labels, scores: Floats, covering: Any, labels: Sequence[str
     >>> round(covering_loss(csr_array([[1, 0]]), np.zeros((1, 2)), {"kind": "zero_one"}, ["a", "b"]), 4)
     1.0986
     """
-    return _mean(_compiled(covering, labels).losses(Y, scores))
+    return _mean(covering_losses(Y, scores, covering, labels))
+
+
+def covering_losses(Y: Labels, scores: Floats, covering: Any, labels: Sequence[str]) -> Floats:
+    """Return the covering loss of each example, (n,). The arguments are those of ``covering_loss``."""
+    return _compiled(covering, labels).losses(Y, scores)
 
 
 def _compiled(covering: Any, labels: Sequence[str]) -> CompiledCovering:

@@ -50,6 +50,18 @@ DIRECTIONS: Mapping[str, Direction] = MappingProxyType(
 """The direction of every measure of ``evaluate``. ``margin`` is the papers' ranking loss of this name."""
 
 
+def direction_of(measure: str) -> Direction:
+    """Return the direction of a measure, also of one that is named after its covering.
+
+    Raises:
+        KeyError: the measure is unknown.
+
+    >>> direction_of("covering_loss.exact"), direction_of("f1_micro")
+    ('lower', 'higher')
+    """
+    return DIRECTIONS[measure.partition(".")[0]]
+
+
 def is_better(measure: str, value: float, other: float) -> bool:
     """Whether a value of a measure is better than another one.
 
@@ -59,4 +71,4 @@ def is_better(measure: str, value: float, other: float) -> bool:
     >>> is_better("hamming_loss", 0.1, 0.2), is_better("f1_micro", 0.1, 0.2)
     (True, False)
     """
-    return value < other if DIRECTIONS[measure] == "lower" else value > other
+    return value < other if direction_of(measure) == "lower" else value > other

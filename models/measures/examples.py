@@ -10,14 +10,11 @@ import numpy as np
 from models.arrays import Floats, Labels
 from models.hierarchy.forest import Scaling
 from models.labels import LabelTree
-from models.measures.covering import covering_errors
+from models.measures.covering import covering_measures
 from models.measures.rankings import example_ranking_measures
 from models.measures.sets import wrong_labels
 from models.measures.tree import hierarchical_losses, simplified_hierarchical_losses
 from models.measures.unknown import without_unknown
-
-COVERING_PREFIX = "covering_error."
-"""Prefix of the name of a covering error if there are several coverings."""
 
 
 def example_measures(
@@ -40,8 +37,8 @@ def example_measures(
         scores: (n, k) scores.
         labels: the k label names.
         tree: the label tree; if given, the tree losses are included.
-        coverings: coverings by name; each adds the measure ``covering_error.NAME``, unless labels are
-            unknown.
+        coverings: coverings by name; each adds the measures ``covering_error.NAME`` and
+            ``covering_loss.NAME``, unless labels are unknown.
         unknown: (n, k) unknown labels; None if there are none. They are left out of every measure.
 
     Returns:
@@ -74,6 +71,4 @@ def example_measures(
             values[f"simplified_hierarchical{suffix}"] = simplified_hierarchical_losses(
                 Y, predicted, parents, scaling
             )
-    for name, covering in (coverings or {}).items():
-        values[f"{COVERING_PREFIX}{name}"] = covering_errors(Y, predicted, covering, labels)
-    return values
+    return values | covering_measures(Y, predicted, scores, coverings or {}, labels)

@@ -14,9 +14,8 @@ from models.data.examples import ExampleSource
 from models.decisions import TunedThresholdDecision, untuned_rule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
-from models.measures.covering import covering_error
+from models.measures.covering import COVERING_MEASURES, covering_error, covering_loss, covering_measure
 from models.measures.evaluation import evaluate
-from models.measures.examples import COVERING_PREFIX
 from models.measures.rankings import RANKING_MEASURES
 from models.pipeline import Pipeline, Progress
 from models.trials.precomputed_features import PrecomputedFeatures
@@ -28,7 +27,8 @@ STEP_GROWTH = 1.1
 class Curve:
     """Computes the points of a learning curve.
 
-    If thresholds are tuned after the training, only ranking measures can be computed during the training.
+    If thresholds are tuned after the training, only measures that depend on the scores alone can be computed
+    during the training: ranking measures and covering losses.
 
     Args:
         pipeline: the unfitted pipeline.
@@ -36,8 +36,8 @@ class Curve:
         training: the training part.
         test: the test part.
         tree: the label tree.
-        measures: names of the measures.
-        coverings: coverings by name; each adds the measure ``covering_error.NAME``.
+        measures: names of the measures, including those of coverings, such as ``covering_loss.NAME``.
+        coverings: coverings by name.
 
     Attributes:
         unit: what a step is, such as ``rounds``; None before the first point.
@@ -65,10 +65,16 @@ class Curve:
         threshold = catalog.default_threshold(pipeline.learner, len(self._labels))
         self._rule = untuned_rule(self._decision, np.full(len(self._labels), threshold))
         tuned = isinstance(self._decision, TunedThresholdDecision)
-        self._measures = [name for name in measures if name in RANKING_MEASURES or not tuned]
-        self._coverings = (
-            {} if tuned else {f"{COVERING_PREFIX}{name}": covering for name, covering in coverings.items()}
-        )
+        self._measures = [
+            name
+            for name in measures
+            if not tuned or name in RANKING_MEASURES or name.startswith("covering_loss")
+        ]
+        self._coverings = {
+            covering_measure(measure, name): (measure, covering)
+            for name, covering in coverings.items()
+            for measure in COVERING_MEASURES
+        }
         self._n_steps = 0
         self._next_step = 1
         self.unit: str | None = None
@@ -106,9 +112,14 @@ class Curve:
             evaluation = evaluate(Y, label_sets, scores, self._labels, tree=self._tree, unknown=unknown)
             values = evaluation.measures
             point |= {f"{part}.{name}": values[name] for name in self._measures if name in values}
-            if Y.shape[0] and unknown is None:
-                for name, covering in self._coverings.items():
+            if not Y.shape[0] or unknown is not None:
+                continue
+            for name in self._measures:
+                measure, covering = self._coverings.get(name, (None, None))
+                if measure == "covering_error":
                     point[f"{part}.{name}"] = covering_error(Y, label_sets, covering, self._labels)
+                elif measure == "covering_loss":
+                    point[f"{part}.{name}"] = covering_loss(Y, scores, covering, self._labels)
         if point:
             self.unit = progress.unit
         return point

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,9 @@ from models.data.examples import ExampleSource
 from models.decisions import DecisionRule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
+from models.measures.covering import COVERING_MEASURES, covering_measure
 from models.measures.evaluation import Evaluation
-from models.measures.examples import COVERING_PREFIX, example_measures
+from models.measures.examples import example_measures
 from models.pipeline import Pipeline, Progress
 from models.trials.curve import Curve
 from models.trials.precomputed_features import PrecomputedFeatures
@@ -98,8 +100,9 @@ def run_trial(
         validation: examples for early stopping and ``tuned_threshold``; None if there are none.
         seed: seed of all random choices.
         measures: names of the measures of the learning curve. If thresholds are tuned after the training, the
-            curve only has the ranking measures among them.
-        coverings: coverings by name; each adds the measure ``covering_error.NAME``, also to the curve.
+            curve only has those among them that depend on the scores alone.
+        coverings: coverings by name; each adds the measures ``covering_error.NAME`` and
+            ``covering_loss.NAME``. The curve has them if they are among ``measures``.
         monitor: called after every step.
         resume: a snapshot of an interrupted trial. The result is the same as without interruption.
         earlier_fit_seconds: duration of the fit before the snapshot.
@@ -169,8 +172,8 @@ def _evaluate(
     examples = example_measures(
         Y, pipeline.decide(scores), scores, labels, tree=tree, coverings=coverings, unknown=unknown
     )
-    for name in coverings if unknown is None else ():
-        errors = examples[f"{COVERING_PREFIX}{name}"]
-        if len(errors):
-            evaluation.measures[f"{COVERING_PREFIX}{name}"] = float(errors.mean())
+    if unknown is None and Y.shape[0]:
+        for covering, measure in itertools.product(coverings, COVERING_MEASURES):
+            name = covering_measure(measure, covering)
+            evaluation.measures[name] = float(examples[name].mean())
     return evaluation, examples

@@ -14,6 +14,7 @@ from app.context import AppContext
 from app.db import tables
 from app.experiments import service
 from app.experiments.folds import held_out_folds
+from app.experiments.measures import measures_of
 from app.experiments.report.cells import CellResult
 from app.experiments.report.comparisons import compare_configurations
 from app.experiments.report.curves import mean_curves
@@ -22,8 +23,7 @@ from app.experiments.schemas import ExperimentCreate
 from app.http.errors import FileDamaged
 from app.jobs.events import curves_of
 from app.jobs.queue import FINISHED
-from models.measures.directions import DIRECTIONS, Direction
-from models.measures.examples import COVERING_PREFIX
+from models.measures.directions import direction_of
 
 log = structlog.get_logger()
 
@@ -85,12 +85,7 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
 
 def report_measures(request: ExperimentCreate) -> list[ReportMeasure]:
     """Return the measures of a report: those of the request, then one for each covering."""
-    names = [*request.measures, *(f"{COVERING_PREFIX}{name}" for name in request.coverings)]
-    return [ReportMeasure(name=name, better=_direction(name)) for name in names]
-
-
-def _direction(measure: str) -> Direction:
-    return "lower" if measure.startswith(COVERING_PREFIX) else DIRECTIONS[measure]
+    return [ReportMeasure(name=name, better=direction_of(name)) for name in measures_of(request)]
 
 
 def _load_examples(ctx: AppContext, key: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import in_process
-import pytest
 from contract import problem_of
 from in_process_api import InProcessApi
 
@@ -75,28 +74,22 @@ def test_folds_of_all_examples_are_the_default_without_a_split(service: InProces
     assert created["request"]["split"]["kind"] == "folds"
 
 
-@pytest.mark.parametrize(
-    ("folds", "split", "pointer", "message"),
-    [
-        ([0, 1, None], {}, "/split/kind", "examples without a fold: 1; set the field fold of every example"),
-        ([4, 4, 4], {}, "/split/kind", "all examples are in fold 4; at least two folds are needed"),
-        (
-            [0, 1, 5], {"folds": [1, 2]}, "/split/folds/1",
-            "the data set has no fold 2; its folds are 0, 1, 5",
-        ),
-        (
-            [None, None], {}, "/split/kind",
-            "examples without a fold: 2; set the field fold of every example",
-        ),
-    ],
-)  # fmt: skip
-def test_folds_that_do_not_fit_are_rejected(
-    service: InProcessApi, folds: list[int | None], split: dict[str, Any], pointer: str, message: str
-) -> None:
-    examples = [{"text": "x", "labels": ["a"], "fold": fold} for fold in folds]
-    body = request_of(dataset_of(service, examples), split={"kind": "assigned", **split})
-    problem = problem_of(service.send("POST", "/v1/experiments", json=body), 422, "invalid_request")
-    assert problem["errors"] == [{"pointer": pointer, "message": message}]
+WITHOUT_FOLD = "examples without a fold: {}; set the field fold of every example"
+REJECTED: list[tuple[list[int | None], dict[str, Any], str, str]] = [
+    ([0, 1, None], {}, "/split/kind", WITHOUT_FOLD.format(1)),
+    ([None, None], {}, "/split/kind", WITHOUT_FOLD.format(2)),
+    ([4, 4, 4], {}, "/split/kind", "all examples are in fold 4; at least two folds are needed"),
+    ([0, 1, 5], {"folds": [1, 2]}, "/split/folds/1", "the data set has no fold 2; its folds are 0, 1, 5"),
+]
+
+
+def test_folds_that_do_not_fit_are_rejected(service: InProcessApi) -> None:
+    for folds, split, pointer, message in REJECTED:
+        examples = [{"text": "x", "labels": ["a"], "fold": fold} for fold in folds]
+        body = request_of(dataset_of(service, examples), split={"kind": "assigned", **split})
+        response = service.send("POST", "/v1/experiments", json=body)
+        problem = problem_of(response, 422, "invalid_request")
+        assert problem["errors"] == [{"pointer": pointer, "message": message}]
 
 
 def test_a_fold_in_a_request_must_be_a_whole_number(service: InProcessApi) -> None:

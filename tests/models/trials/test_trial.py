@@ -103,19 +103,20 @@ def test_the_curve_ends_with_the_training() -> None:
         if step.curve:
             curve[step.progress.completed] = step.curve
 
+    measures = (*MEASURES, "covering_error.one", "covering_error.two", "covering_loss.two")
     trial = run_trial(
-        shared, learner, None, training, test, measures=MEASURES, coverings=coverings, monitor=monitor
+        shared, learner, None, training, test, measures=measures, coverings=coverings, monitor=monitor
     )
     last = max(curve)
     assert last == trial.pipeline.summary_.facts["rounds"]
     assert list(curve)[:10] == list(range(1, 11))
     assert len(curve) < last or last <= 11
-    for name in (*MEASURES, "covering_error.one", "covering_error.two"):
+    for name in measures:
         assert curve[last][f"train.{name}"] == pytest.approx(trial.train.measures[name])
         assert curve[last][f"test.{name}"] == pytest.approx(trial.test.measures[name])
 
 
-def test_with_tuned_thresholds_the_curve_only_has_ranking_measures() -> None:
+def test_with_tuned_thresholds_the_curve_only_has_measures_of_the_scores() -> None:
     training, test = texts(40, 0), texts(20, 1)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 3})
@@ -126,8 +127,11 @@ def test_with_tuned_thresholds_the_curve_only_has_ranking_measures() -> None:
         names.update(step.curve)
 
     coverings = {"one": {"kind": "zero_one"}}
-    run_trial(shared, learner, tuned, training, test, measures=MEASURES, coverings=coverings, monitor=monitor)
-    assert names == {"train.one_error", "test.one_error"}
+    measures = (*MEASURES, "covering_error.one", "covering_loss.one")
+    run_trial(shared, learner, tuned, training, test, measures=measures, coverings=coverings, monitor=monitor)
+    assert names == {
+        f"{part}.{name}" for part in ("train", "test") for name in ("one_error", "covering_loss.one")
+    }
 
 
 def test_coverings_are_measures_of_every_learner() -> None:
@@ -138,6 +142,7 @@ def test_coverings_are_measures_of_every_learner() -> None:
     measures = run_trial(shared, learner, None, training, test, coverings=coverings).test.measures
     assert measures["covering_error.one"] == measures["subset_zero_one"]
     assert measures["covering_error.each"] == pytest.approx(3 * measures["hamming_loss"])
+    assert measures["covering_loss.one"] >= np.log(2) * measures["covering_error.one"]
 
 
 def test_unsuitable_data_is_rejected() -> None:
