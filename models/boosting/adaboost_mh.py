@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from models.arrays import Labels
+from models.arrays import Floats, Labels
 from models.base import Context
 from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
 from models.boosting.booster import Booster, Rounds
@@ -61,7 +61,13 @@ class AdaBoostMH(Booster):
     _pivot_per_label = False
 
     def _rounds(
-        self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float, context: Context
+        self,
+        stumps: Stumps,
+        Y: Labels,
+        shares: Floats | None,
+        variant: BoostingVariant,
+        smoothing: float,
+        context: Context,
     ) -> Rounds:
         if context.candidates is not None:
             raise ParameterError(
@@ -69,7 +75,7 @@ class AdaBoostMH(Booster):
                 "separately; choose another selection policy, or mp_boost",
                 "/features/selection/policy",
             )
-        return AdaBoostMHRounds(stumps, Y, variant, smoothing)
+        return AdaBoostMHRounds(stumps, Y, variant, smoothing, shares=shares)
 
     def _note_pivots(self, hypotheses: Sequence[WeakHypothesis], features: Sequence[str] | None) -> None:
         self.summary_.facts["distinct_pivots"] = len(np.unique(self.hypothesis_.features))

@@ -40,8 +40,16 @@ class AdaBoostMHRounds:
         weights: (g, k) D, with the sign of Φ: negative if the label is irrelevant.
     """
 
-    def __init__(self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float) -> None:
-        """Start with equal weights."""
+    def __init__(
+        self,
+        stumps: Stumps,
+        Y: Labels,
+        variant: BoostingVariant,
+        smoothing: float,
+        *,
+        shares: Floats | None = None,
+    ) -> None:
+        """Start with equal weights, or with the (g,) shares of the examples."""
         g, k = Y.shape
         self._stumps = stumps
         self._variant: BoostingVariant = variant
@@ -50,7 +58,10 @@ class AdaBoostMHRounds:
         self._positive_rows = np.concatenate(positives).astype(np.int64)
         self._positive_labels: Ints = np.repeat(np.arange(k), [len(rows) for rows in positives])
         self._places = self._positive_rows * k + self._positive_labels
-        self.weights = np.full((g, k), -1 / (g * k))
+        if shares is None:
+            self.weights = np.full((g, k), -1 / (g * k))
+        else:
+            self.weights = np.repeat(-shares[:, np.newaxis] / k, k, axis=1)
         self.weights.flat[self._places] *= -1
         self._listed = np.zeros(g, dtype=np.bool_)
         if stumps.by_presence:

@@ -50,6 +50,9 @@ class Booster(Learner):
     snapshot contains these pivots only. A resumed training repeats the rounds without searching for pivots,
     and gets the same bits.
 
+    The initial distribution D gives each example its share of the weights of all examples, so that an example
+    of weight 2 is learned like two equal examples. The bound is then that of the weighted Hamming loss.
+
     Attributes:
         hypothesis_: the final hypothesis.
     """
@@ -132,22 +135,25 @@ class Booster(Learner):
     ) -> None:
         p: BoostingParameters = parameters
         by_presence = self._tests_presence(numeric_features=context.numeric_features)
-        stopping = None
+        stopping, weights = None, context.weights
         if p.early_stopping is not None:
             validation = context.validation
             if validation is None:
                 held_out = draw_held_out(Y, p.early_stopping.validation_fraction, self.random_state)
                 validation = ValidationSet(X[held_out], Y[held_out])
                 X, Y = X[~held_out], Y[~held_out]
+                weights = None if weights is None else weights[~held_out]
             stopping = EarlyStoppingMonitor(
                 validation,
                 p.early_stopping,
                 by_presence=by_presence,
                 per_label=self._pivot_per_label,
             )
-        smoothing = p.smoothing or 1 / (Y.shape[0] * Y.shape[1])
+        total = Y.shape[0] if weights is None else float(weights.sum())
+        smoothing = p.smoothing or 1 / (total * Y.shape[1])
+        shares = None if weights is None else weights / total
         stumps = presence_stumps(X) if by_presence else threshold_stumps(X)
-        rounds = self._rounds(stumps, Y, p.variant, smoothing, context)
+        rounds = self._rounds(stumps, Y, shares, p.variant, smoothing, context)
         hypotheses: list[WeakHypothesis] = []
         history: list[Ints] = list(resume["pivots"]) if resume is not None else []
         replayed = len(history)
@@ -195,9 +201,24 @@ class Booster(Learner):
 
     @abstractmethod
     def _rounds(
-        self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float, context: Context
+        self,
+        stumps: Stumps,
+        Y: Labels,
+        shares: Floats | None,
+        variant: BoostingVariant,
+        smoothing: float,
+        context: Context,
     ) -> Rounds:
-        """The state of a training before its first round."""
+        """The state of a training before its first round.
+
+        Args:
+            stumps: the candidates.
+            Y: (g, k) relevant labels.
+            shares: (g,) weight of each example, divided by the sum of the weights; None if all are equal.
+            variant: the variant.
+            smoothing: ε of equation 4.
+            context: contains the features that a label may use.
+        """
 
     @abstractmethod
     def _note_pivots(self, hypotheses: Sequence[WeakHypothesis], features: Sequence[str] | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import Labels
+from models.arrays import Floats, Labels
 from models.base import Context
 from models.boosting.booster import Booster, Rounds
 from models.boosting.hypothesis import WeakHypothesis
@@ -57,7 +57,13 @@ class MPBoost(Booster):
     _pivot_per_label = True
 
     def _rounds(
-        self, stumps: Stumps, Y: Labels, variant: BoostingVariant, smoothing: float, context: Context
+        self,
+        stumps: Stumps,
+        Y: Labels,
+        shares: Floats | None,
+        variant: BoostingVariant,
+        smoothing: float,
+        context: Context,
     ) -> Rounds:
         allowed = None
         if context.candidates is not None:
@@ -67,7 +73,7 @@ class MPBoost(Booster):
                     f"{(self.n_features_in_, self.n_labels_)}"
                 )
             allowed = _allowed(stumps, context.candidates)
-        return MPBoostRounds(stumps, Y, variant, smoothing, allowed)
+        return MPBoostRounds(stumps, Y, variant, smoothing, allowed, shares=shares)
 
     def _note_pivots(self, _hypotheses: Sequence[WeakHypothesis], _features: Sequence[str] | None) -> None:
         self.summary_.facts["distinct_pivots"] = float(self.hypothesis_.distinct_pivots().mean())

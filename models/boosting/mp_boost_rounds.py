@@ -79,8 +79,10 @@ class MPBoostRounds:
         variant: BoostingVariant,
         smoothing: float,
         allowed: Sequence[AllowedCandidates] | None = None,
+        *,
+        shares: Floats | None = None,
     ) -> None:
-        """Start with equal weights."""
+        """Start with equal weights, or with the (g,) shares of the examples."""
         g, k = Y.shape
         self._stumps = stumps
         self._variant: BoostingVariant = variant
@@ -94,7 +96,7 @@ class MPBoostRounds:
         self._one_sided = ((n_positive == 0) | (n_positive == g)) & (variant != "real_abstaining")
         self._positive_labels: Ints = np.repeat(np.arange(k), np.diff(self._starts))
         self._places = np.concatenate(self._positives) + self._positive_labels * g
-        self.weights = np.full((k, g), -1 / g)
+        self.weights = np.full((k, g), -1 / g) if shares is None else np.tile(-shares, (k, 1))
         self.weights.flat[self._places] *= -1
         self.learning: Ints = np.arange(k) if len(stumps) else np.arange(0)
         self._listed = np.zeros(g, dtype=np.bool_)

@@ -40,7 +40,8 @@ class BoostingParameters(LearnerParameters):
     weight for the round."""
 
     smoothing: float | None = Field(default=None, ge=1e-100, le=1e9)
-    """ε in the logarithm of a prediction; by default 1/(number of training examples · number of labels)."""
+    """ε in the logarithm of a prediction; by default 1/(number of training examples · number of labels).
+    Examples with weights count by their weights."""
 
     stump: Literal["presence", "threshold", "auto"] = "auto"
     """What a stump tests: whether the document has the feature (`presence`), or whether the feature exceeds a
@@ -48,3 +49,7 @@ class BoostingParameters(LearnerParameters):
 
     early_stopping: EarlyStopping | None = None
     """Early stopping on held-out examples; by default, training takes all rounds."""
+
+    def accepts_weights(self) -> bool:
+        """Return true: the initial distribution gives each example its share of the weights."""
+        return True

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.errors import UnsuitableDataError
@@ -34,6 +34,10 @@ class HRLSParameters(LearnerParameters):
     algorithm: Literal["h_rls"]
     ridge: float = Field(1.0, gt=0)
     """Weight of the identity matrix in the regularized least squares."""
+
+    def accepts_weights(self) -> bool:
+        """Return true: a weight multiplies the squared error of its example."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class HRLS(Learner):
     factorization serves every x and all nodes that share a parent, because they share S. The learner factors
     A if there are at most as many features as examples, else ridge·I + SᵀS: with κ = Sᵀx,
     xᵀA⁻¹Sy = κᵀ(ridge·I + SᵀS)⁻¹y and xᵀA⁻¹x = (x·x − κᵀ(ridge·I + SᵀS)⁻¹κ) / ridge. Training is rejected if
-    all factors together use more than 2 GiB.
+    all factors together use more than 2 GiB. An example of weight v counts v times in S Sᵀ and S y.
 
     Args:
         ridge: weight of the identity matrix.
@@ -121,8 +125,13 @@ class HRLS(Learner):
         for completed, (parent, rows) in list(enumerate(rows_of.items(), 1))[len(self.families_) :]:
             children = np.flatnonzero(self.forest_.parents == parent)
             signs = np.where(Y[rows][:, children].toarray() > 0, 1.0, -1.0)
+            examples = X[rows]
+            if context.weights is not None:  # w times a squared error is the error of √w x and √w y
+                roots = np.sqrt(context.weights[rows])
+                examples = with_data(examples, examples.data * np.repeat(roots, np.diff(examples.indptr)))
+                signs *= roots[:, np.newaxis]
             with one_blas_thread():
-                self.families_.append(_fit_family(X[rows], signs, children, parameters.ridge))
+                self.families_.append(_fit_family(examples, signs, children, parameters.ridge))
             monitor(Step(completed, len(rows_of), "families", {}, partial(dict, self._family_arrays())))
         self.summary_.facts["factor_bytes"] = sum(family.factor.nbytes for family in self.families_)
 
