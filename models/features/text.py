@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import State, TrainingSummary
-from models.errors import NotFittedError, UnsuitableDataError
+from models.errors import ArtifactError, NotFittedError, UnsuitableDataError
 from models.features.columns import (
     first_columns,
     keep_columns,
@@ -35,6 +35,14 @@ from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer
 from models.text.documents import TextDocument, parts_of
+from models.text.hashing import (
+    HashedVocabulary,
+    HashingParameters,
+    column_name,
+    column_of,
+    column_of_name,
+    count_hashed,
+)
 from models.text.occurrences import find_occurrences
 from models.text.parameters import AnalyzerParameters
 from models.text.vocabulary import Vocabulary
@@ -79,6 +87,11 @@ class TextFeaturesParameters(BaseModel):
     """Keep only this number of terms: those with the most occurrences in the training part; among equal ones,
     those that sort first."""
 
+    hashing: HashingParameters | None = None
+    """Choose the feature of each term by a hash function instead of storing the terms, so that any number of
+    distinct terms takes limited memory. Features then have numbers instead of names; explanations state the
+    words of the document. By default, the terms of the training part are stored."""
+
     selection: SelectionParameters = NoSelection()
     """Which terms of the training part become features."""
 
@@ -104,7 +117,8 @@ class TextFeatures:
         parameters: see :class:`TextFeaturesParameters`.
 
     Attributes:
-        names_: the r terms that are features, sorted by code point. Each occurs in a training document.
+        names_: the r terms that are features, sorted by code point. Each occurs in a training document. With
+            hashing, the numbers of the features.
         candidates_: (r, k) true if local selection allows the label to use the feature; None with another
             selection, and after ``set_state``, because only training needs it.
         summary_: warnings and facts about the vocabulary.
@@ -211,7 +225,12 @@ class TextFeatures:
         ['Rose', 'rose']
         """
         wanted = {self.names_[feature]: feature for feature in features}
-        found = find_occurrences(document, wanted.get, self.parameters.analyzer, self._fields)
+
+        def feature_of(term: str) -> int | None:
+            n_columns = 0 if self.parameters.hashing is None else self.parameters.hashing.n_features
+            return wanted.get(column_name(column_of(term, n_columns), n_columns) if n_columns else term)
+
+        found = find_occurrences(document, feature_of, self.parameters.analyzer, self._fields)
         return {
             feature: FeatureSource(place.words, place.fields, place.occurrences)
             for feature, place in found.items()
@@ -243,17 +262,38 @@ class TextFeatures:
         require(1e-12 < mean_distinct < 1e12, "the mean number of distinct terms is out of range")
         idf = read_array(state, "idf", "float64", (len(names),))
         require(bool(((idf >= 0) & (idf < 64)).all()), "an inverse document frequency is out of range")
-        self._set_fitted(names, idf, mean_distinct)
+        try:
+            self._set_fitted(names, idf, mean_distinct)
+        except ValueError as error:
+            raise ArtifactError(str(error)) from error
         return self
 
     def _set_fitted(self, names: list[str], idf: Floats, mean_distinct: float) -> None:
         self.names_ = names
         self._idf = idf
         self._mean_distinct = mean_distinct
-        self._vocabulary = Vocabulary(self.parameters.analyzer, names, self._fields)
+        if (hashing := self.parameters.hashing) is None:
+            self._vocabulary = Vocabulary(self.parameters.analyzer, names, self._fields)
+        else:
+            columns = np.array([column_of_name(name, hashing.n_features) for name in names], dtype=np.int64)
+            self._vocabulary = HashedVocabulary(
+                self.parameters.analyzer, columns, hashing.n_features, self._fields
+            )
 
     def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
         """Return all terms in code point order, and their (g, terms) counts."""
+        if (hashing := self.parameters.hashing) is not None:
+            hashed = stack_rows(
+                [
+                    count_hashed(small, self.parameters.analyzer, hashing.n_features, self._fields)
+                    for batch in batches
+                    for small in self._batches(batch)
+                ],
+                hashing.n_features,
+            )
+            columns = np.flatnonzero(document_frequency(hashed))
+            names = [column_name(column, hashing.n_features) for column in columns.tolist()]
+            return names, keep_columns(hashed, columns)
         analyzer = Analyzer(self.parameters.analyzer, self._fields)
         parts = [analyzer.count(small) for batch in batches for small in self._batches(batch)]
         terms = analyzer.terms

@@ -7,7 +7,8 @@ much slower than looking it up, so the result of each distinct word is cached.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,17 @@ class WordAnalysis:
         return self._stem(word) or None
 
 
+class TermOfWord(Protocol):
+    """Converts a word to a term."""
+
+    changes_nothing: bool
+    """Whether each word is its own term."""
+
+    def __call__(self, word: str, /) -> str | None:
+        """Return the term, or None if the word is dropped."""
+        ...
+
+
 class Analyzer:
     """Counts the terms of training documents, and numbers the terms in the order of their first appearance.
 
@@ -66,14 +78,21 @@ class Analyzer:
     Args:
         parameters: how a text is split into terms.
         fields: which fields of a document are read, and which have terms of their own.
+        analysis: returns the analysis of words for some parameters and a language.
     """
 
-    def __init__(self, parameters: AnalyzerParameters, fields: MailFields = DEFAULT_FIELDS) -> None:
+    def __init__(
+        self,
+        parameters: AnalyzerParameters,
+        fields: MailFields = DEFAULT_FIELDS,
+        analysis: Callable[[AnalyzerParameters, str | None], TermOfWord] = WordAnalysis,
+    ) -> None:
         self.parameters = parameters
         self.fields = fields
+        self._analysis = analysis
         self._strings: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._words: dict[tuple[str | None, str], tuple[WordAnalysis, dict[str, int]]] = {}
+        self._words: dict[tuple[str | None, str], tuple[TermOfWord, dict[str, int]]] = {}
         self._pairs: dict[int, int] = {}
         self._character_ngrams: dict[int, list[int]] = {}
 
@@ -104,7 +123,7 @@ class Analyzer:
         """Return the number of each word after analysis, or -1 if the word is dropped."""
         key = (language, prefix)
         if key not in self._words:
-            analysis = WordAnalysis(self.parameters, language)
+            analysis = self._analysis(self.parameters, language)
             self._words[key] = (analysis, self._numbers if analysis.changes_nothing and not prefix else {})
         analysis, known = self._words[key]
         missing = [word for word in distinct if word not in known]

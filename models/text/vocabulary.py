@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Final
 
@@ -110,11 +110,19 @@ class Vocabulary:
             return self._count_known_words(parts, language)
         if single_words:
             return self._count_words(parts, language)
+        return self._count_ngrams(document, parts, language)
+
+    def _count_ngrams(
+        self,
+        document: TextDocument,  # noqa: ARG002 - a subclass counts it like several documents
+        parts: Sequence[Part],
+        language: str | None,
+    ) -> TermCounts:
         numbering = _Call(self)
         numbered = [
             (numbering.words(self._split(part.text), language, part.prefix), part.weight) for part in parts
         ]
-        return count_ngrams(numbered, parameters, numbering, self.n_terms)
+        return count_ngrams(numbered, self.parameters, numbering, self.n_terms)
 
     def _count_words(self, parts: Sequence[Part], language: str | None) -> TermCounts:
         by_use: dict[tuple[float, str], list[str]] = {}
@@ -128,7 +136,11 @@ class Vocabulary:
             for term, occurrences in Counter(terms).items():
                 counts[term] = counts.get(term, 0) + weight * occurrences
         counts.pop(None, None)
-        numbers = np.array([*map(self._words.get, counts, repeat(-1))], dtype=np.int64)  # type: ignore[arg-type]
+        return self._numbered(counts)  # type: ignore[arg-type]  # None is no key any more
+
+    def _numbered(self, counts: Mapping[str, float]) -> TermCounts:
+        """Return the counts of terms by number."""
+        numbers = np.array([*map(self._words.get, counts, repeat(-1))], dtype=np.int64)
         values = np.array([*counts.values()], dtype=np.float64)
         known = numbers.argsort()[np.count_nonzero(numbers < 0) :]
         return TermCounts(numbers[known], values[known], len(counts), float(values.sum()))

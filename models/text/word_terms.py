@@ -39,6 +39,10 @@ class WordTerms(dict[str, str | None]):
         self.changes_nothing = WordAnalysis(parameters, language).changes_nothing
         """Whether each word is its own term. The cache then stays empty."""
 
+    def __call__(self, word: str, /) -> str | None:
+        """Return the term of a word, or None if the word is dropped."""
+        return self[word]
+
     def __missing__(self, word: str) -> str | None:
         old = self._old
         term = old[word] if word in old else self._analysis()(word)
