@@ -7,9 +7,9 @@ analyzer; each other line changes what its name states. Figures are micro- and m
 part, with 1 for labels without positives and predictions, the difference of micro F1 to the first line, the
 number of features, and CPU seconds of the training.
 
-Corpora: Reuters-21578, 20 Newsgroups without headers, the mailing lists of SpamAssassin, the part of RCV1 (names
-of binary features, so without words), the messages of ``covey demo`` in three languages, and the German ones
-alone. The last two are small: their figures are means over ten splits.
+Corpora: Reuters-21578, 20 Newsgroups without headers, the mailing lists of SpamAssassin, the part of RCV1
+(names of binary features, so without words), the messages of ``covey demo`` in three languages, and the
+German ones alone. The last two are small: their figures are means over ten splits.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models import catalog
 from models.data.examples import Examples
@@ -96,9 +97,13 @@ def measure(corpus: str, option: str, decision: str) -> dict[str, float]:
 
 
 def _measure(
-    texts: list[str], labels: list[tuple[str, ...]], train: np.ndarray, features: dict[str, Any], decision: str
+    texts: list[str],
+    labels: list[tuple[str, ...]],
+    train: NDArray[np.bool_],
+    features: dict[str, Any],
+    decision: str,
 ) -> dict[str, float]:
-    def part(rows: np.ndarray) -> Examples:
+    def part(rows: NDArray[np.intp]) -> Examples:
         return Examples("text", [texts[i] for i in rows], [labels[i] for i in rows])
 
     pipeline = Pipeline.from_parameters(

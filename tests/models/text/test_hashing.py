@@ -53,7 +53,7 @@ def test_features_have_numbers_and_keep_no_terms() -> None:
     features, X = fitted()
     assert all(name.startswith("#") for name in features.names_)
     assert features.names_ == sorted(features.names_)
-    assert X.shape == (5, 10)
+    assert X.shape == (5, 9)
     stored = b"".join(array.tobytes() for array in features.get_state().values())
     assert b"red" not in stored
     assert b"rose" not in stored
