@@ -61,6 +61,18 @@ ExperimentSplit = TypeAliasType(
 )
 
 
+TestAlternative = TypeAliasType(
+    "TestAlternative",
+    Annotated[
+        Literal["two_sided", "greater", "less"],
+        Field(
+            description="What a test confirms: the values of the first configuration differ from those of "
+            "the second, or are greater, or are less."
+        ),
+    ],
+)
+
+
 class Configuration(RequestModel):
     """A combination of features, a learner, and a decision rule."""
 
@@ -123,6 +135,8 @@ class ExperimentCreate(RequestModel):
     coverings: dict[str, Covering] = Field(default={})
     """Label coverings by name (letters, digits, `_` and `-`). Each adds the measure `covering_error.NAME`
     for every configuration."""
+    alternative: TestAlternative = "two_sided"
+    """Alternative of the significance tests. The first configuration of a pair comes first in the request."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of the folds and of all other random choices."""
     priority: JobPriority = 0

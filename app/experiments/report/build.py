@@ -79,7 +79,9 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
             for configuration, by_fold in sorted(results.items())
             for curve in mean_curves(configuration, list(by_fold.values()), names)
         ],
-        comparisons=compare_configurations(results, names) if len(report_rows) <= MAX_COMPARED else [],
+        comparisons=compare_configurations(results, names, request.alternative)
+        if len(report_rows) <= MAX_COMPARED
+        else [],
     )
 
 

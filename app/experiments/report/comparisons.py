@@ -11,12 +11,12 @@ import numpy as np
 from app.experiments.report.cells import CellResult
 from app.experiments.report.schemas import Comparison, ReportTest
 from models.arrays import Floats
-from models.measures.significance import TestResult, holm, paired_wald, wilcoxon_signed_rank
+from models.measures.significance import Alternative, TestResult, holm, paired_wald, wilcoxon_signed_rank
 
 MIN_FOLDS = 3
 """The smallest number of folds that a test over folds needs."""
 
-TESTS_OVER_EXAMPLES: Mapping[str, Callable[[Floats, Floats], TestResult]] = {
+TESTS_OVER_EXAMPLES: Mapping[str, Callable[[Floats, Floats, Alternative], TestResult]] = {
     "wald": paired_wald,
     "wilcoxon": wilcoxon_signed_rank,
 }
@@ -24,7 +24,9 @@ TESTS_OVER_FOLDS = {"wilcoxon": wilcoxon_signed_rank}
 
 
 def compare_configurations(
-    results: Mapping[int, Mapping[int, CellResult]], measures: Sequence[str]
+    results: Mapping[int, Mapping[int, CellResult]],
+    measures: Sequence[str],
+    alternative: Alternative = "two_sided",
 ) -> list[Comparison]:
     """Compare every pair of configurations by every measure.
 
@@ -33,13 +35,14 @@ def compare_configurations(
     Args:
         results: results by configuration and fold.
         measures: names of the measures.
+        alternative: what the tests can confirm about the first configuration of each pair.
     """
     comparisons: list[Comparison] = []
     for measure in measures:
         by_measure = [
             comparison
             for first, second in itertools.combinations(sorted(results), 2)
-            if (comparison := _compare(results, first, second, measure)) is not None
+            if (comparison := _compare(results, first, second, measure, alternative)) is not None
         ]
         for kind in TESTS_OVER_EXAMPLES:
             tests = [test for comparison in by_measure for test in comparison.tests if test.test == kind]
@@ -50,7 +53,11 @@ def compare_configurations(
 
 
 def _compare(
-    results: Mapping[int, Mapping[int, CellResult]], first: int, second: int, measure: str
+    results: Mapping[int, Mapping[int, CellResult]],
+    first: int,
+    second: int,
+    measure: str,
+    alternative: Alternative,
 ) -> Comparison | None:
     """Compare two configurations over the folds that both completed; return None if that is impossible."""
     folds = sorted(set(results[first]) & set(results[second]))
@@ -73,14 +80,18 @@ def _compare(
         second=second,
         over="examples" if over_examples else "folds",
         difference=float(means[0].mean() - means[1].mean()),
-        tests=[_report_test(kind, test(pairs[0], pairs[1])) for kind, test in tests.items()],
+        tests=[
+            _report_test(kind, test(pairs[0], pairs[1], alternative), alternative)
+            for kind, test in tests.items()
+        ],
     )
 
 
-def _report_test(kind: str, result: TestResult) -> ReportTest:
+def _report_test(kind: str, result: TestResult, alternative: Alternative) -> ReportTest:
     return ReportTest.model_validate(
         {
             "test": kind,
+            "alternative": alternative,
             "pairs": result.n,
             "statistic": result.statistic if math.isfinite(result.statistic) else None,
             "p_value": result.p_value,

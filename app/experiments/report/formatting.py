@@ -40,3 +40,14 @@ def tested_comparisons(report: ExperimentReport, measure: str) -> list[Compariso
 def find_test(comparison: Comparison, kind: str) -> ReportTest | None:
     """Return the test of a kind, or None if the comparison does not have it."""
     return next((test for test in comparison.tests if test.test == kind), None)
+
+
+def describe_tests(report: ExperimentReport) -> str:
+    """Describe the alternative of the tests, in a sentence."""
+    alternative = next(test.alternative for comparison in report.comparisons for test in comparison.tests)
+    if alternative == "two_sided":
+        return "Two-sided paired tests of no difference."
+    return (
+        "One-sided paired tests: a small p-value confirms that the values of the first configuration are "
+        f"{alternative}."
+    )

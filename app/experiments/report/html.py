@@ -12,6 +12,7 @@ from app.experiments.report.charts import color_of, curve_units, curves_chart, m
 from app.experiments.report.formatting import (
     ARROWS,
     describe_split,
+    describe_tests,
     find_test,
     format_p_value,
     tested_comparisons,
@@ -58,6 +59,7 @@ def _template() -> Template:
         "arrows": ARROWS,
         "color_of": color_of,
         "describe_split": describe_split,
+        "describe_tests": describe_tests,
         "find_test": find_test,
         "tested_comparisons": tested_comparisons,
     }

@@ -7,6 +7,7 @@ import re
 from app.experiments.report.formatting import (
     ARROWS,
     describe_split,
+    describe_tests,
     find_test,
     format_p_value,
     tested_comparisons,
@@ -44,7 +45,7 @@ def render(report: ExperimentReport) -> str:
         lines += [
             "## Significance",
             "",
-            "Two-sided paired tests. P-values are corrected by Holm's method within each measure and test.",
+            f"{describe_tests(report)} P-values are corrected by Holm's method within each measure and test.",
             "",
             "| measure | first | second | difference | over | Wald | Wilcoxon |",
             "|---|---|---|---:|---|---:|---:|",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from app.experiments.schemas import TestAlternative
 from app.http.schemas import JsonObject, ResponseModel, Timestamp
 from app.jobs.schemas import JobState
 from models.measures.directions import Direction
@@ -91,10 +92,12 @@ class ReportCurve(ResponseModel):
 
 
 class ReportTest(ResponseModel):
-    """A two-sided paired test of the hypothesis that two configurations do not differ."""
+    """A paired test of the hypothesis that two configurations do not differ."""
 
     test: Literal["wald", "wilcoxon"]
     """The paired Wald test or the Wilcoxon signed-rank test."""
+    alternative: TestAlternative = "two_sided"
+    """What a small p-value confirms about the values of the first configuration."""
     pairs: int
     """Number of pairs tested; the Wilcoxon test leaves out pairs without a difference."""
     statistic: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from models.measures.significance import EXACT_UP_TO, holm, paired_wald, wilcoxon_signed_rank
+from models.measures.significance import EXACT_UP_TO, Alternative, holm, paired_wald, wilcoxon_signed_rank
 
 SMALL = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=9)
 
@@ -102,3 +103,44 @@ def test_holm_agrees_with_the_step_down_procedure(p_values: list[float]) -> None
             rejected.add(i)
         assert {i for i, p in enumerate(corrected) if p <= alpha} == rejected
     assert all(p <= c <= 1 for p, c in zip(p_values, corrected, strict=True))
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.parametrize("shift", [-0.3, 0.3])
+@pytest.mark.parametrize("n", [6, EXACT_UP_TO, 300])
+def test_one_sided_signed_rank_tests_agree_with_scipy(alternative: Alternative, shift: float, n: int) -> None:
+    differences = np.random.default_rng(n).normal(shift, 1, n)
+    method: Any = "exact" if n <= EXACT_UP_TO else "asymptotic"
+    expected: Any = stats.wilcoxon(differences, alternative=alternative, method=method)
+    result = wilcoxon_signed_rank(differences, np.zeros(n), alternative)
+    assert (result.statistic, result.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+@settings(max_examples=50)
+@given(SMALL)
+def test_one_sided_signed_rank_tests_count_sign_patterns(differences: list[float]) -> None:
+    zeros = np.zeros(len(differences))
+    nonzero = [d for d in differences if d != 0]
+    ranks = stats.rankdata(np.abs(nonzero)).tolist() if nonzero else []
+    positive = sum(rank for rank, d in zip(ranks, nonzero, strict=True) if d > 0)
+    sums = [sum(itertools.compress(ranks, signs)) for signs in itertools.product([0, 1], repeat=len(nonzero))]
+    for alternative, extreme in (
+        ("greater", [s >= positive for s in sums]),
+        ("less", [s <= positive for s in sums]),
+    ):
+        result = wilcoxon_signed_rank(np.array(differences), zeros, cast("Alternative", alternative))
+        assert result.p_value == pytest.approx(sum(extreme) / len(sums), abs=1e-12)
+
+
+def test_one_sided_wald_tests_have_the_tails_of_the_normal_distribution() -> None:
+    first, second = np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 1.0])
+    assert paired_wald(first, second, "greater").p_value == pytest.approx(stats.norm.sf(2.0))
+    assert paired_wald(first, second, "less").p_value == pytest.approx(stats.norm.cdf(2.0))
+    assert paired_wald(second, first, "greater").p_value == pytest.approx(stats.norm.cdf(2.0))
+    assert paired_wald(first, first, "less").p_value == 0.5
+    equal = np.full(4, 2.0)
+    assert [paired_wald(equal, np.zeros(4), side).p_value for side in ("two_sided", "greater", "less")] == [
+        0,
+        0,
+        1,
+    ]
