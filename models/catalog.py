@@ -223,6 +223,8 @@ class DecisionDescription(BaseModel):
     """The parameter values to which this item applies; empty: all values."""
     default: DecisionKind
     """The decision that is used if the request has none."""
+    own: DecisionKind
+    """The decision that `auto` uses if nothing can be held out."""
     kinds: list[DecisionKind]
     """All valid decisions."""
 
@@ -376,10 +378,15 @@ def has_zero_threshold(learner: Learner | LearnerParameters) -> bool:
     return _interpretation(learner).scale == "zero"
 
 
-def predicts_closed_sets(learner: Learner, decision: DecisionRule) -> bool:
-    """Whether every predicted label set is guaranteed to include the ancestors of its labels."""
+def predicts_closed_sets(learner: Learner) -> bool:
+    """Whether the rule ``sign`` always predicts a label together with its ancestors."""
     entry = ENTRIES.get(learner.algorithm)
-    return entry is not None and entry.predicts_closed_sets and decision.kind == "sign"
+    return entry is not None and entry.predicts_closed_sets
+
+
+def own_decision(learner: Learner | LearnerParameters) -> DecisionRule:
+    """Return the decision that suits the scores of a learner if nothing can be held out."""
+    return DECISION_PARAMETERS.validate_python({"kind": _interpretation(learner).own})
 
 
 def _interpretation(learner: Learner | LearnerParameters) -> ScoreInterpretation:
@@ -406,7 +413,7 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
         defaults={name: value for name, value in defaults.items() if name != "algorithm"},
         default_decision=entry.interpretation(defaults).default,
         decisions=[
-            DecisionDescription(when=dict(r.when), default=r.default, kinds=list(r.decisions))
+            DecisionDescription(when=dict(r.when), default=r.default, own=r.own, kinds=list(r.decisions))
             for r in entry.interpretations
         ],
         accepts_unknown_labels=entry.learner.algorithm in _SEPARATE_LEARNERS,

@@ -14,6 +14,7 @@ from models.catalog import FeaturesConfig, LearnerConfig
 from models.data.examples import Kind
 from models.data.record import RecordError, check_name
 from models.decisions import DecisionRule
+from models.decisions.report import DecisionReport
 
 FORMAT_VERSION = 1
 
@@ -39,7 +40,7 @@ MAX_NAME_LENGTH = 512
 """Maximum number of characters of a label."""
 
 MAX_NOTES_BYTES = 2**20
-"""Maximum size of the warnings, the facts and the decision report together, as JSON."""
+"""Maximum size of the warnings and facts together, as JSON."""
 
 
 def _check_label(label: str) -> str:
@@ -95,8 +96,8 @@ class Manifest(_Part):
     decision: DecisionRule
     rule: RuleEntry | None = None
     """None in files of older versions. The rule then follows from the decision."""
-    decision_report: dict[str, Any] | None = None
-    """How the decision was tuned. None if nothing was tuned, and in files of older versions."""
+    decision_report: DecisionReport | None = None
+    """How the decision was tuned. None if its kind gives no choice, and in files of older versions."""
     seed: int = Field(ge=0, lt=2**32)
     warnings: list[str]
     facts: dict[str, Any]
@@ -106,10 +107,9 @@ class Manifest(_Part):
 
     @model_validator(mode="after")
     def _check_notes(self) -> Self:
-        size = len(json.dumps([self.warnings, self.facts, self.decision_report], ensure_ascii=False).encode())
+        size = len(json.dumps([self.warnings, self.facts], ensure_ascii=False).encode())
         if size > MAX_NOTES_BYTES:
             raise ValueError(
-                f"the warnings, the facts and the decision report have {size:,} bytes together; "
-                f"the limit is {MAX_NOTES_BYTES:,}"
+                f"the warnings and facts have {size:,} bytes together; the limit is {MAX_NOTES_BYTES:,}"
             )
         return self

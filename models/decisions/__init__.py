@@ -4,19 +4,23 @@ from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
 from models.decisions.rules import (
     AtLeastOneDecision,
+    AutoDecision,
     CalibratedLabelDecision,
     DecisionKind,
     DecisionRule,
     SignDecision,
     SingleLabelDecision,
+    TargetDecision,
     TopKDecision,
     TunedThresholdDecision,
+    needs_held_out,
     untuned_rule,
 )
 
 __all__ = [
     "N_FOLDS",
     "AtLeastOneDecision",
+    "AutoDecision",
     "CalibratedLabelDecision",
     "DecisionKind",
     "DecisionRule",
@@ -24,7 +28,9 @@ __all__ = [
     "LabelSetRule",
     "SignDecision",
     "SingleLabelDecision",
+    "TargetDecision",
     "TopKDecision",
     "TunedThresholdDecision",
+    "needs_held_out",
     "untuned_rule",
 ]

@@ -15,7 +15,7 @@ class ScoreInterpretation:
 
     Attributes:
         decisions: the valid decision rules.
-        default: the rule that is used if the request has none.
+        own: the rule that suits the scores if nothing can be held out.
         reason: what the scores are, a clause for error messages such as "X is not valid because ...".
         when: the parameter values to which this interpretation applies; empty: all values.
         scale: ``zero`` if positive scores are for a label and negative scores against it, ``votes`` if scores
@@ -23,13 +23,20 @@ class ScoreInterpretation:
     """
 
     decisions: tuple[DecisionKind, ...]
-    default: DecisionKind
+    own: DecisionKind
     reason: str
     when: Mapping[str, Any] = field(default_factory=dict)
     scale: Literal["zero", "votes", "order"] = "zero"
 
+    @property
+    def default(self) -> DecisionKind:
+        """The rule that is used if the request has none."""
+        return self.own
+
 
 _ALL_BUT_CALIBRATED: tuple[DecisionKind, ...] = (
+    "auto",
+    "target",
     "sign",
     "at_least_one",
     "top_k",
@@ -39,40 +46,49 @@ _ALL_BUT_CALIBRATED: tuple[DecisionKind, ...] = (
 
 SIGNED = ScoreInterpretation(
     decisions=_ALL_BUT_CALIBRATED,
-    default="sign",
+    own="sign",
     reason="its scores are positive for a label and negative against it, and it has no artificial label",
 )
 ORDER_ONLY = ScoreInterpretation(
     decisions=_ALL_BUT_CALIBRATED,
-    default="tuned_threshold",
+    own="tuned_threshold",
     reason="its scores only order the labels, and it has no artificial label",
     scale="order",
 )
 VOTES = ScoreInterpretation(
-    decisions=("tuned_threshold", "top_k", "single_label"),
-    default="tuned_threshold",
+    decisions=("auto", "target", "tuned_threshold", "top_k", "single_label"),
+    own="tuned_threshold",
     reason="its scores are vote counts, which have no natural threshold without calibration",
     scale="votes",
 )
 CALIBRATED_VOTES = ScoreInterpretation(
-    decisions=("sign", "calibrated_label", "at_least_one", "top_k", "tuned_threshold", "single_label"),
-    default="sign",
+    decisions=(
+        "auto",
+        "target",
+        "sign",
+        "calibrated_label",
+        "at_least_one",
+        "top_k",
+        "tuned_threshold",
+        "single_label",
+    ),
+    own="sign",
     reason="its scores are votes minus the votes of the artificial label",
     when={"calibrated": True},
 )
 WITHIN_DOCUMENT = ScoreInterpretation(
     decisions=("single_label", "top_k"),
-    default="single_label",
+    own="single_label",
     reason="its scores compare the labels of one document and are not comparable between documents",
     when={"label_mode": "single_label"},
 )
 TOP_DOWN = ScoreInterpretation(
-    decisions=("sign", "at_least_one", "top_k", "tuned_threshold"),
-    default="sign",
+    decisions=("auto", "target", "sign", "at_least_one", "top_k", "tuned_threshold"),
+    own="sign",
     reason="a label never scores higher than its parent in the label tree",
 )
 TREE_LABELING = ScoreInterpretation(
-    decisions=("sign", "at_least_one", "top_k", "tuned_threshold"),
-    default="sign",
+    decisions=("auto", "target", "sign", "at_least_one", "top_k", "tuned_threshold"),
+    own="sign",
     reason="its scores compare labelings of the whole tree, which include the ancestors of every label",
 )

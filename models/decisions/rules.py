@@ -17,7 +17,16 @@ from models.decisions.label_sets import LabelSetRule
 DecisionKind = TypeAliasType(
     "DecisionKind",
     Annotated[
-        Literal["sign", "top_k", "at_least_one", "calibrated_label", "tuned_threshold", "single_label"],
+        Literal[
+            "auto",
+            "target",
+            "sign",
+            "top_k",
+            "at_least_one",
+            "calibrated_label",
+            "tuned_threshold",
+            "single_label",
+        ],
         Field(description="Kind of a decision rule."),
     ],
 )
@@ -25,6 +34,66 @@ DecisionKind = TypeAliasType(
 
 class _Decision(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class LabelCost(_Decision):
+    """The costs of the mistakes with one label."""
+
+    false_label: float | None = Field(default=None, gt=0, le=1e9)
+    """Cost of predicting the label for a document that does not have it; by default, that of all labels."""
+    missed_label: float | None = Field(default=None, gt=0, le=1e9)
+    """Cost of not predicting the label for a document that has it; by default, that of all labels."""
+
+
+class CostObjective(_Decision):
+    """The least total cost of false and missed labels."""
+
+    kind: Literal["cost"]
+    false_label: float = Field(default=1.0, gt=0, le=1e9)
+    """Cost of a predicted label that a document does not have."""
+    missed_label: float = Field(default=1.0, gt=0, le=1e9)
+    """Cost of a label of a document that is not predicted."""
+    labels: dict[str, LabelCost] = Field(default={}, max_length=100_000)
+    """Costs of single labels, by label."""
+
+
+class AutoDecision(_Decision):
+    """The best of several ways to choose thresholds, selected and tuned on held-out training folds.
+
+    The candidates are the threshold zero, if it has a meaning for the learner; one threshold for all labels;
+    one threshold for each label; and the latter, moved towards the threshold of all labels the more, the
+    fewer examples a label has. Each is tried with and without predicting at least one label. The candidate
+    with the best value on held-out examples on which it was not tuned is used. If nothing can be held out,
+    the learner's own decision is used.
+    """
+
+    kind: Literal["auto"]
+    optimize: Literal["f1_micro", "subset_accuracy"] | CostObjective = "f1_micro"
+    """What is optimized: the micro-averaged F1, the share of documents whose label set is exactly right, or a
+    cost."""
+    at_most: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Maximum number of labels of a document, those with the highest scores; no limit by default. Ancestors
+    that are added in a label tree do not count."""
+
+
+class TargetDecision(_Decision):
+    """Thresholds that reach a precision or a recall on held-out training folds.
+
+    To reach a precision, as many labels are predicted as possible; to reach a recall, as few as possible. A
+    label that cannot reach the precision is never predicted. The figures of new documents vary around the
+    target, and more widely for labels with few examples.
+    """
+
+    kind: Literal["target"]
+    measure: Literal["precision", "recall"]
+    """The measure that must reach the value."""
+    value: float = Field(gt=0, le=1)
+    """The value to reach."""
+    scope: Literal["pooled", "per_label"] = "pooled"
+    """Whether all predictions together reach the value, or those of each label."""
+    at_most: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Maximum number of labels of a document, those with the highest scores; no limit by default. Ancestors
+    that are added in a label tree do not count. A limit can reduce the recall below the value."""
 
 
 class SignDecision(_Decision):
@@ -74,7 +143,9 @@ class SingleLabelDecision(_Decision):
 DecisionRule = TypeAliasType(
     "DecisionRule",
     Annotated[
-        SignDecision
+        AutoDecision
+        | TargetDecision
+        | SignDecision
         | TopKDecision
         | AtLeastOneDecision
         | CalibratedLabelDecision
@@ -84,6 +155,11 @@ DecisionRule = TypeAliasType(
     ],
 )
 """Any decision rule; ``kind`` selects which."""
+
+
+def needs_held_out(decision: DecisionRule) -> bool:
+    """Whether a decision is tuned on held-out scores."""
+    return isinstance(decision, AutoDecision | TargetDecision | TunedThresholdDecision)
 
 
 def untuned_rule(decision: DecisionRule, thresholds: Floats) -> LabelSetRule:
@@ -106,5 +182,7 @@ def untuned_rule(decision: DecisionRule, thresholds: Floats) -> LabelSetRule:
             return LabelSetRule(thresholds, at_least=1, at_most=1)
         case AtLeastOneDecision():
             return LabelSetRule(thresholds, at_least=1)
+        case AutoDecision(at_most=at_most) | TargetDecision(at_most=at_most):
+            return LabelSetRule(thresholds, at_most=at_most)
         case SignDecision() | CalibratedLabelDecision() | TunedThresholdDecision():
             return LabelSetRule(thresholds)

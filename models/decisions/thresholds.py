@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
-from models.arrays import Bools, Floats, Labels
+from models.arrays import Bools, Floats, Ints, Labels
+from models.decisions.cuts import LabelCuts, best_f1
 
 _MAX_GROWTH = 2
 """How many times more often than expected a transferable threshold may predict its label."""
+
+Select: TypeAlias = Callable[[int, LabelCuts], float]
+"""Chooses the threshold of a label, which has a positive example, from its cuts."""
 
 
 def tuned_thresholds(
@@ -34,14 +41,54 @@ def tuned_thresholds(
     Returns:
         (k,) thresholds. A label is predicted if its score is above its threshold.
     """
-    thresholds = scores.max(axis=0) if default is None else np.full(Y.shape[1], default)
-    columns = Y.tocsc()
+    relevant = Y.toarray() != 0
     known = None if unknown is None else unknown.toarray() == 0
+    everything = np.ones((1, len(scores)), dtype=bool)
+
+    thresholds: Floats = thresholds_of_labels(
+        scores, relevant, known, everything, tunable, default=default, select=with_best_f1(fbr)
+    )[0]
+    return thresholds
+
+
+def thresholds_of_labels(
+    scores: Floats,
+    relevant: Bools,
+    known: Bools | None,
+    parts: Bools,
+    tunable: Bools,
+    *,
+    default: float | None,
+    select: Select,
+) -> Floats:
+    """Choose the threshold of each label, on several parts of the examples.
+
+    Args:
+        scores: (g, k) held-out scores.
+        relevant: (g, k) whether each example has each label.
+        known: (g, k) false for unknown labels; None if there are none.
+        parts: (p, g) whether each example is in each part.
+        tunable: (k,) whether to choose a threshold for the label.
+        default: the threshold of a label that is not tunable, or without a positive example in the part; None
+            for its highest score in the part.
+        select: chooses the threshold of the other labels.
+
+    Returns:
+        (p, k) the thresholds.
+    """
+    thresholds = np.empty((len(parts), scores.shape[1]))
+    for p, part in enumerate(parts):
+        thresholds[p] = scores[part].max(axis=0) if default is None else default
     for j in np.flatnonzero(tunable):
-        relevant = np.zeros(Y.shape[0], dtype=bool)
-        relevant[columns.indices[columns.indptr[j] : columns.indptr[j + 1]]] = True
-        rows = slice(None) if known is None else known[:, j]
-        thresholds[j] = best_threshold(scores[rows, j], relevant[rows], fbr=fbr)
+        rows: Ints = np.arange(len(scores)) if known is None else np.flatnonzero(known[:, j])
+        # A stable order of all examples is a stable order of each part, so one sort is enough.
+        rows = rows[np.argsort(-scores[rows, j], kind="stable")]
+        descending, positive = scores[rows, j], relevant[rows, j]
+        for p, part in enumerate(parts):
+            inside = part[rows]
+            of_part = positive[inside]
+            if of_part.any():
+                thresholds[p, j] = select(int(j), LabelCuts.of(descending[inside], of_part))
     return thresholds
 
 
@@ -82,36 +129,15 @@ def transferable(
     return valid
 
 
-def best_threshold(scores: Floats, relevant: Bools, *, fbr: float) -> float:
-    """Return the threshold of one label with the best F1; the largest one if several are equally good.
-
-    Candidates are the midpoints between consecutive distinct scores, one threshold above all scores and one
-    below.
+def with_best_f1(fbr: float) -> Select:
+    """Return a function that chooses the threshold with the best F1, the largest of equally good ones.
 
     Args:
-        scores: (g,) scores, at least one.
-        relevant: (g,) whether each example has the label; at least one has.
-        fbr: see ``tuned_thresholds``.
-
-    >>> best_threshold(np.array([0.0, 1.0, 2.0, 3.0]), np.array([False, False, True, True]), fbr=0.1)
-    1.5
+        fbr: if the best F1 is below this value, the threshold is the highest score.
     """
-    order = np.argsort(-scores, kind="stable")
-    descending = scores[order]
-    last_of_equals = np.append(descending[:-1] != descending[1:], True)
-    n_predicted = np.flatnonzero(last_of_equals) + 1
-    tp = np.cumsum(relevant[order])[last_of_equals]
-    # Equal fractions of integers are equal floats, so ties are exact. The F1 above all scores is 0.
-    f1 = np.concatenate([[0.0], 2 * tp / (n_predicted + int(relevant.sum()))])
-    best = int(np.argmax(f1))
-    if f1[best] < fbr:
-        return float(descending[0])
-    distinct = descending[last_of_equals]
-    if best == 0:
-        return float(distinct[0]) + 1.0
-    if best == len(distinct):
-        return float(distinct[-1]) - 1.0
-    upper, lower = float(distinct[best - 1]), float(distinct[best])
-    middle = (upper + lower) / 2
-    # The midpoint of two adjacent floats rounds to one of them. It must not be the upper one.
-    return middle if middle < upper else lower
+
+    def select(label: int, cuts: LabelCuts) -> float:  # noqa: ARG001 - the same for every label
+        best, f1 = best_f1(cuts)
+        return float(cuts.distinct[0]) if f1 < fbr else cuts.threshold(best)
+
+    return select

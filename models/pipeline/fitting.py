@@ -12,18 +12,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
+from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.data.examples import ExampleSource
-from models.decisions import DecisionRule, LabelSetRule, TunedThresholdDecision, untuned_rule
+from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
+from models.decisions.report import DecisionReport
+from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.pipeline.documents import read_documents
-from models.pipeline.held_out import FoldStep, Thresholds, ThresholdSelection
+from models.pipeline.held_out import FoldStep, HeldOutScores
 from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.snapshot import (
@@ -68,13 +71,13 @@ class FitResult:
     Attributes:
         rule: how scores become label sets.
         summary: warnings and facts about the training.
-        decision_report: how the decision was tuned, as JSON; None if nothing was tuned.
+        decision_report: how the decision was tuned; None if its kind gives no choice.
         calibration: converts scores to probabilities; None if there are no held-out scores.
     """
 
     rule: LabelSetRule
     summary: TrainingSummary
-    decision_report: dict[str, Any] | None = None
+    decision_report: DecisionReport | None = None
     calibration: None = None
 
 
@@ -155,8 +158,8 @@ class Fitting:
         with self._timed("training"):
             self._train()
         with self._timed("thresholds"):
-            thresholds = self._select_thresholds()
-        return FitResult(untuned_rule(self._decision, thresholds.values), self._summarize(thresholds))
+            decision = self._fit_decision()
+        return FitResult(decision.rule, self._summarize(decision), decision.report)
 
     def _compute_features(self) -> Matrix:
         Y = self._training.Y
@@ -169,7 +172,7 @@ class Fitting:
     def _validation_set(self) -> ValidationSet | None:
         """Return the validation examples; None if there are none, or if nothing uses them."""
         source, labels, tree = self._training.validation, self._training.labels, self._training.tree
-        needed = self._learner.uses_validation or isinstance(self._decision, TunedThresholdDecision)
+        needed = self._learner.uses_validation or needs_held_out(self._decision)
         if source is None or not source.n_examples or not needed:
             return None
         X = self._validation_matrix
@@ -203,14 +206,17 @@ class Fitting:
             resume=select_prefix("learner", self._resume) or None,
         )
 
-    def _select_thresholds(self) -> Thresholds:
+    def _hold_out(self) -> HeldOut | None:
+        """Return the held-out scores; None if the decision does not need them, or nothing can be held out."""
+        if not needs_held_out(self._decision):
+            return None
+
         def report(step: FoldStep) -> None:
             state = {**step.state, **fitted_learner_state(self._learner)}
             self._report_step("thresholds", step.completed, step.total, step.step, state)
 
-        return ThresholdSelection(
+        return HeldOutScores(
             self._learner,
-            self._decision,
             self._X,
             self._training.Y,
             context=self._context,
@@ -219,11 +225,28 @@ class Fitting:
             resume=self._resume,
         ).run()
 
-    def _summarize(self, thresholds: Thresholds) -> TrainingSummary:
+    def _fit_decision(self) -> FittedDecision:
+        n_labels = len(self._training.labels)
+        scores = LearnerScores(
+            own=catalog.own_decision(self._learner),
+            default=catalog.default_threshold(self._learner, n_labels),
+            has_zero=catalog.has_zero_threshold(self._learner),
+            parents=self._context.parents if catalog.predicts_closed_sets(self._learner) else None,
+            training=None if self._validation is not None else self._training_scores,
+        )
+        return fit_decision(
+            self._decision, self._hold_out(), scores, self._training.labels, calibrate=_calibrate
+        )
+
+    def _training_scores(self) -> Floats:
+        return np.asarray(self._learner.decision_function(self._X))
+
+    def _summarize(self, decision: FittedDecision) -> TrainingSummary:
         Y, labels, unknown = self._training.Y, self._training.labels, self._training.unknown
         learner, features = self._learner.summary_, self._features.summary_
         constant = [labels[j] for j in np.flatnonzero(in_every_example(Y, unknown))]
-        reset = [labels[j] for j in np.flatnonzero(thresholds.reset)]
+        reset = [labels[j] for j in np.flatnonzero(decision.reset)]
+        unreachable = [labels[j] for j in np.flatnonzero(decision.unreachable)]
         empty = int((np.diff(self._X.indptr) == 0).sum())
         warnings = [*features.warnings]
         if constant:
@@ -232,6 +255,11 @@ class Fitting:
             warnings.append(
                 "labels that keep the default threshold because the threshold tuned on held-out folds is not"
                 f" valid for the final learner: {abbreviated(reset)}"
+            )
+        if unreachable:
+            warnings.append(
+                "labels that are never predicted because they do not reach the precision on held-out scores:"
+                f" {abbreviated(unreachable)}"
             )
         if empty:
             warnings.append(f"{empty} training documents have none of the features")
@@ -293,3 +321,7 @@ class Fitting:
         start = time.perf_counter()
         yield
         self._timings[phase] = time.perf_counter() - start
+
+
+def _calibrate(held_out: HeldOut) -> None:  # noqa: ARG001
+    return None

@@ -1,4 +1,4 @@
-"""Selects the threshold of every label; if it is tuned, on scores of held-out folds."""
+"""Computes held-out scores: of the folds of the training examples, or of validation examples."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import clone
 
-from models import catalog
-from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step
-from models.decisions import N_FOLDS, DecisionRule, TunedThresholdDecision
-from models.decisions.thresholds import transferable, tuned_thresholds
+from models.decisions import N_FOLDS, HeldOut
 from models.pipeline.snapshot import select_prefix
 from models.splits import stratified_folds
 
@@ -34,42 +32,20 @@ class FoldStep:
     state: State
 
 
-@dataclass(frozen=True)
-class Thresholds:
-    """The selected thresholds.
+class HeldOutScores:
+    """Computes held-out scores for a fitted learner.
 
-    Attributes:
-        values: (k,) the score above which each label is predicted.
-        reset: (k,) true for a label whose tuned threshold was replaced by the default because it is not valid
-            for the final learner.
-    """
+    If there are validation examples (``context.validation``), no fold is trained: the fitted learner scores
+    them. Their folds are drawn so that a decision can be valued on examples on which it was not tuned.
 
-    values: Floats
-    reset: Bools
+    Otherwise a learner of the same kind is trained for each fold of the training examples, on the other
+    folds.
 
-
-class ThresholdSelection:
-    """Selects the thresholds of a fitted learner.
-
-    Only the decision ``tuned_threshold`` tunes thresholds. Other decisions use the learner's default
-    threshold. A label cannot be tuned if it has fewer positive examples than folds, or none in the training
-    part of a fold. Its threshold is
-
-    - the default threshold, if the scores are positive for a label and negative against it;
-    - the label's highest held-out score, if the scores are votes or only an order, because then no default
-      threshold is meaningful.
-
-    If there are validation examples (``context.validation``), no fold is trained: the thresholds are tuned
-    on the scores of the fitted learner for these examples. A label can then be tuned if it has as many
-    positive validation examples as there would be folds.
-
-    If no label can be tuned, no fold is trained and all labels keep the default threshold. If scores have a
-    meaningful zero and a tuned threshold is not valid for the final learner, the label keeps the default,
-    too.
+    A label can be tuned if it has as many positive examples as there are folds, and one in the training part
+    of every fold.
 
     Args:
         learner: the learner, fitted on all examples.
-        decision: the decision rule.
         X: (g, r) features of the training part.
         Y: (g, k) relevant labels of the training part.
         context: the context with which the learner was fitted.
@@ -81,7 +57,6 @@ class ThresholdSelection:
     def __init__(
         self,
         learner: Learner,
-        decision: DecisionRule,
         X: Matrix,
         Y: Labels,
         *,
@@ -91,7 +66,6 @@ class ThresholdSelection:
         resume: Mapping[str, AnyArray],
     ) -> None:
         self._learner = learner
-        self._decision = decision
         self._X = X
         self._Y = Y
         self._context = context
@@ -100,40 +74,25 @@ class ThresholdSelection:
         self._resume = resume
         self._first_fold = int(resume["fold"]) if "fold" in resume else 0
 
-    def run(self) -> Thresholds:
-        """Select the thresholds."""
-        n_labels = self._Y.shape[1]
-        default = catalog.default_threshold(self._learner, n_labels)
-        never = np.zeros(n_labels, dtype=bool)
-        validation, unknown = self._context.validation, self._context.unknown
-        if validation is not None and isinstance(self._decision, TunedThresholdDecision):
-            thresholds = tuned_thresholds(
-                np.asarray(self._learner.decision_function(validation.X)),
-                validation.Y,
-                np.bincount(validation.Y.indices, minlength=n_labels) >= N_FOLDS,
-                default=default if catalog.has_zero_threshold(self._learner) else None,
-                fbr=self._decision.fbr,
+    def run(self) -> HeldOut | None:
+        """Return the held-out scores; None if no label can be tuned on folds. No fold is then trained."""
+        validation = self._context.validation
+        if validation is not None:
+            return HeldOut(
+                scores=np.asarray(self._learner.decision_function(validation.X)),
+                Y=validation.Y,
                 unknown=validation.unknown,
+                folds=stratified_folds(validation.Y, N_FOLDS, seed=self._seed),
+                tunable=_counts(validation.Y) >= N_FOLDS,
             )
-            return Thresholds(thresholds, reset=never)
-        tunable = np.bincount(self._Y.indices, minlength=n_labels) >= N_FOLDS
-        if not isinstance(self._decision, TunedThresholdDecision) or not tunable.any():
-            return Thresholds(np.full(n_labels, default), reset=never)
+        tunable = _counts(self._Y) >= N_FOLDS
+        if not tunable.any():
+            return None
         folds = stratified_folds(self._Y, N_FOLDS, seed=self._seed)
         for fold in range(N_FOLDS):
             # A learner without a positive example of a label cannot score the label.
-            tunable &= np.bincount(self._Y[folds != fold].indices, minlength=n_labels) > 0
-        scores = self._held_out_scores(folds)
-        fbr = self._decision.fbr
-        has_zero = catalog.has_zero_threshold(self._learner)
-        tuned = tuned_thresholds(
-            scores, self._Y, tunable, default=default if has_zero else None, fbr=fbr, unknown=unknown
-        )
-        if not has_zero:
-            return Thresholds(tuned, reset=never)
-        training_scores = np.asarray(self._learner.decision_function(self._X))
-        reset = tunable & ~transferable(tuned, scores, training_scores, self._Y, unknown)
-        return Thresholds(np.where(reset, default, tuned), reset)
+            tunable &= _counts(self._Y[folds != fold]) > 0
+        return HeldOut(self._held_out_scores(folds), self._Y, self._context.unknown, folds, tunable)
 
     def _held_out_scores(self, folds: Ints) -> Floats:
         """Return (g, k) the scores of each example by a learner that was trained on the other folds."""
@@ -172,3 +131,8 @@ class ThresholdSelection:
             resume=select_prefix("learner", self._resume) if interrupted else None,
         )
         return np.asarray(learner.decision_function(self._X[~training]))
+
+
+def _counts(Y: Labels) -> Ints:
+    """Return the number of positive examples of each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1])

@@ -7,7 +7,7 @@ import math
 from models.arrays import Labels, Matrix
 from models.base import Context, Learner
 from models.base.memory import ProblemSize, check_memory
-from models.decisions import DecisionRule, TunedThresholdDecision
+from models.decisions import DecisionRule, needs_held_out
 
 STORED_VALUE_BYTES = 16
 """Memory of a stored value of the features, with the share of the copies that are made to score them."""
@@ -28,8 +28,8 @@ def check_training(
     """Check that a training and its evaluation fit in memory.
 
     The estimate contains the features, the validation examples with their scores, and the larger one of the
-    training (twice the learner's own estimate for ``tuned_threshold``, which trains learners of folds beside
-    the fitted one) and of the evaluation of the training part.
+    training (twice the learner's own estimate for a decision on held-out scores, which trains learners of
+    folds beside the fitted one) and of the evaluation of the training part.
 
     Args:
         learner: the learner to fit.
@@ -55,7 +55,7 @@ def check_training(
 def estimate(learner: Learner, decision: DecisionRule, size: ProblemSize) -> int:
     """Return the estimated memory of a training and its evaluation in bytes."""
     training = learner.estimate_bytes(size)
-    trainings = 2 if isinstance(decision, TunedThresholdDecision) else 1
+    trainings = 2 if needs_held_out(decision) else 1
     scores = SCORE_BYTES + (UNKNOWN_BYTES if size.unknown_entries else 0)
     evaluation = scores * size.examples * size.labels + SCORING_BYTES
     # A fitted learner takes at most half as much memory as its training, which also has a snapshot.

@@ -19,6 +19,7 @@ from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
 from models.decisions import DecisionRule, LabelSetRule
+from models.decisions.report import DecisionReport
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures
 from models.labels import LabelTree
@@ -61,7 +62,7 @@ class Pipeline:
         tree_: the label tree, or None. With a tree, an example of a label is also one of its ancestors.
         rule_: how scores become label sets.
         calibration_: converts scores to probabilities; None if there were no held-out scores.
-        decision_report_: how the decision was tuned, as JSON; None if nothing was tuned.
+        decision_report_: how the decision was tuned; None if its kind gives no choice.
         mail_version_: version of the mail parser, if the documents are e-mails; otherwise None.
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
@@ -73,7 +74,7 @@ class Pipeline:
     tree_: LabelTree | None
     rule_: LabelSetRule
     calibration_: Calibration | None
-    decision_report_: dict[str, Any] | None
+    decision_report_: DecisionReport | None
     mail_version_: int | None
     summary_: TrainingSummary
     timings_: dict[Phase, float]
@@ -415,7 +416,10 @@ class Pipeline:
     def closed_under_ancestors_(self) -> bool:
         """Whether every predicted label set is guaranteed to include the ancestors of its labels."""
         self._check_fitted()
-        return self.tree_ is not None and catalog.predicts_closed_sets(self.learner, self.decision_)
+        if self.tree_ is None:
+            return False
+        own = catalog.predicts_closed_sets(self.learner) and self.decision_.kind == "sign"
+        return own or self.rule_.parents is not None
 
     def get_state(self) -> State:
         """Return the fitted arrays of features, learner and decision."""

@@ -25,9 +25,8 @@ def create_features(kind: str, **options: Any) -> Any:
 
 
 def decision(kind: str) -> Any:
-    return catalog.DECISION_PARAMETERS.validate_python(
-        {"kind": kind, "k": 2} if kind == "top_k" else {"kind": kind}
-    )
+    more: dict[str, dict[str, Any]] = {"top_k": {"k": 2}, "target": {"measure": "recall", "value": 0.9}}
+    return catalog.DECISION_PARAMETERS.validate_python({"kind": kind, **more.get(kind, {})})
 
 
 def test_the_union_and_the_entries_have_the_same_learners() -> None:

@@ -239,6 +239,50 @@ def test_a_model_from_before_bigrams_still_reads_a_clause_as_one_word(tmp_path: 
     assert load(old).scores(texts).tobytes() == model.scores(texts).tobytes()
 
 
+@pytest.mark.parametrize(
+    ("decision", "bounds"),
+    [
+        ({"kind": "sign"}, (0, None)),
+        ({"kind": "at_least_one"}, (1, None)),
+        ({"kind": "top_k", "k": 2}, (2, 2)),
+        ({"kind": "tuned_threshold"}, (0, None)),
+        ({"kind": "single_label"}, (1, 1)),
+    ],
+)
+def test_the_rule_of_a_model_from_before_rules_follows_from_its_decision(
+    decision: dict[str, Any], bounds: tuple[int, int | None], tmp_path: Path
+) -> None:
+    model = pipeline()
+    model.decision = catalog.DECISION_PARAMETERS.validate_python(decision)
+    model.fit(Examples("text", TEXTS, SETS), tree=TREE)
+    save(model, tmp_path / "model")
+
+    def remove(header: Header, manifest: dict[str, Any]) -> None:
+        del manifest["rule"], manifest["decision_report"]
+
+    old = load(forged(tmp_path / "model", tmp_path / "old", remove))
+    assert (old.rule_.at_least, old.rule_.at_most) == bounds
+    assert old.rule_.parents is None
+    assert old.decision_report_ is None
+    assert old.predict(TEXTS) == model.predict(TEXTS)
+
+
+@pytest.mark.parametrize("algorithm", ["svm", "h_svm"])
+def test_a_model_with_a_chosen_decision_keeps_its_rule_and_its_report(algorithm: str, tmp_path: Path) -> None:
+    model = pipeline(algorithm)
+    model.decision = catalog.DECISION_PARAMETERS.validate_python({"kind": "auto", "at_most": 2})
+    model.fit(Examples("text", TEXTS * 3, SETS * 3), tree=TREE)
+    save(model, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert model.decision_report_ is not None
+    assert loaded.decision_report_ == model.decision_report_
+    rules = [(p.rule_.at_least, p.rule_.at_most, p.rule_.thresholds.tolist()) for p in (model, loaded)]
+    assert rules[0] == rules[1]
+    parents = [None if p.rule_.parents is None else p.rule_.parents.tolist() for p in (model, loaded)]
+    assert parents[0] == parents[1]
+    assert (parents[0] is not None) == loaded.closed_under_ancestors_ == (algorithm == "h_svm")
+
+
 def _unknown_member(header: Header, manifest: dict[str, Any]) -> None:
     header["more"] = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
 
@@ -302,6 +346,9 @@ def _other_metadata(header: Header, manifest: dict[str, Any]) -> None:
         _set("features", to="text"),
         _set("features", "analyzer", to=None),
         _set("software", to={"python": 3}),
+        _set("rule", "at_least", to=-1),
+        _set("rule", "at_most", to=0),
+        _set("decision_report", to={"reset_labels": "many"}),
     ],
 )
 def test_invalid_headers_are_rejected(
@@ -309,6 +356,12 @@ def test_invalid_headers_are_rejected(
 ) -> None:
     with pytest.raises(ArtifactError):
         load(forged(saved, tmp_path / "forged", change))
+
+
+def test_a_rule_that_adds_ancestors_needs_a_label_tree(tmp_path: Path) -> None:
+    save(pipeline().fit(Examples("text", TEXTS, SETS)), tmp_path / "model")
+    with pytest.raises(ArtifactError, match="no label tree"):
+        load(forged(tmp_path / "model", tmp_path / "forged", _set("rule", "adds_ancestors", to=True)))
 
 
 def test_a_model_of_another_mail_version_is_rejected(tmp_path: Path) -> None:

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.arrays import Bools, Floats
 from models.base.validation import as_label_matrix
-from models.decisions.thresholds import best_threshold, tuned_thresholds
+from models.decisions.cuts import LabelCuts
+from models.decisions.thresholds import tuned_thresholds, with_best_f1
+
+
+def best_threshold(scores: Floats, relevant: Bools, *, fbr: float) -> float:
+    order = np.argsort(-scores, kind="stable")
+    return with_best_f1(fbr)(0, LabelCuts.of(scores[order], relevant[order]))
 
 
 def literal(scores: list[float], relevant: list[bool], fbr: float) -> float:

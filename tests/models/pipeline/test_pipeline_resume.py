@@ -29,11 +29,11 @@ SHORT: dict[str, dict[str, Any]] = {
 }
 
 
-def pipeline(algorithm: str, seed: int = 3) -> Pipeline:
+def pipeline(algorithm: str, seed: int = 3, decision: str = "tuned_threshold") -> Pipeline:
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
         catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **SHORT.get(algorithm, {})}),
-        catalog.DECISION_PARAMETERS.validate_python({"kind": "tuned_threshold"}),
+        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}),
         seed=seed,
     )
 
@@ -53,17 +53,20 @@ class StopAt:
             raise StopTraining
 
 
-@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
-def test_a_resumed_training_gives_an_identical_pipeline(algorithm: str) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "decision"),
+    [*((algorithm, "tuned_threshold") for algorithm in sorted(catalog.ENTRIES)), ("mmp", "auto")],
+)
+def test_a_resumed_training_gives_an_identical_pipeline(algorithm: str, decision: str) -> None:
     uninterrupted = StopAt(-1)
-    whole = pipeline(algorithm).fit(SOURCE, monitor=uninterrupted)
+    whole = pipeline(algorithm, decision=decision).fit(SOURCE, monitor=uninterrupted)
     for step in range(1, len(uninterrupted.steps) + 1):
         stopped = StopAt(step)
         with pytest.raises(StopTraining):
-            pipeline(algorithm).fit(SOURCE, monitor=stopped)
+            pipeline(algorithm, decision=decision).fit(SOURCE, monitor=stopped)
         assert stopped.taken is not None
         rest = StopAt(-1)
-        resumed = pipeline(algorithm).fit(SOURCE, monitor=rest, resume=stopped.taken)
+        resumed = pipeline(algorithm, decision=decision).fit(SOURCE, monitor=rest, resume=stopped.taken)
         expected = whole.get_state()
         state = resumed.get_state()
         assert expected.keys() == state.keys()
@@ -71,6 +74,7 @@ def test_a_resumed_training_gives_an_identical_pipeline(algorithm: str) -> None:
             assert array.dtype == state[name].dtype, name
             assert np.array_equal(array, state[name]), f"{name}, stopped after {stopped.steps[-1]}"
         assert resumed.summary_ == whole.summary_
+        assert resumed.decision_report_ == whole.decision_report_
         # Only the features are computed again.
         assert [t for t in rest.steps if t[0] != "features"] == [
             t for t in uninterrupted.steps[step:] if t[0] != "features"

@@ -26,7 +26,7 @@ def random_texts(seed: int, n: int = 40) -> Examples:
     texts, sets = [], []
     for i in range(n):
         words = rng.choice(WORDS, size=3).tolist()
-        labels = {word for word in set(words) if word < "d" and rng.random() < 0.8} | {"wood"}
+        labels = {word for word in sorted(set(words)) if word < "d" and rng.random() < 0.8} | {"wood"}
         texts.append(" ".join(words))
         sets.append(tuple(sorted(labels | ({"rare"} if i in (5, 9) else set()))))
     return Examples("text", texts, sets)

@@ -1,0 +1,66 @@
+"""How a decision was tuned: the chosen candidate, the alternatives, and their values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.decisions.rules import DecisionKind
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, strict=True, use_attribute_docstrings=True
+    )
+
+
+class DecisionValues(_Part):
+    """Measures on held-out examples on which the thresholds were not tuned."""
+
+    f1_micro: float
+    """Micro-averaged F1."""
+    precision_micro: float
+    """Share of the predicted labels that are right."""
+    recall_micro: float
+    """Share of the labels of the documents that are predicted."""
+    subset_accuracy: float
+    """Share of the documents whose label set is exactly right."""
+    cost: float | None = None
+    """Mean cost of a document. Absent unless the decision optimizes a cost."""
+
+
+class DecisionCandidate(_Part):
+    """A way to choose thresholds, and what it is worth."""
+
+    thresholds: Literal["zero", "global", "per_label", "shrunk", "target"]
+    """How the thresholds are chosen: zero; one for all labels; one for each label; one for each label, moved
+    towards that of all labels the more, the fewer examples it has; or to reach a target."""
+    at_least_one: bool
+    """Whether the label with the highest score is predicted if there is no other."""
+    values: DecisionValues
+    """Its values."""
+
+
+class DecisionReport(_Part):
+    """How a decision was tuned."""
+
+    fallback: DecisionKind | None = None
+    """The learner's own decision, which is used because too few examples could be held out. Absent if the
+    decision was tuned."""
+    source: Literal["folds", "validation"] | None = None
+    """Where the held-out scores come from: folds of the training part, or validation examples."""
+    examples: int = 0
+    """Number of examples with held-out scores."""
+    tunable_labels: int = 0
+    """Number of labels with enough examples for a threshold of their own."""
+    chosen: DecisionCandidate | None = None
+    """The candidate that is used."""
+    alternatives: list[DecisionCandidate] = Field(default=[], max_length=8)
+    """All candidates among which it was chosen, the simplest first; empty if there was no choice."""
+    reset_labels: int = 0
+    """Number of labels that keep the learner's default threshold because the tuned one is not valid for the
+    final learner. A warning names them."""
+    unreachable_labels: int = 0
+    """Number of labels that are never predicted because they do not reach the precision of a target. A
+    warning names them."""

@@ -1,0 +1,202 @@
+"""The decisions ``auto`` and ``target`` in the pipeline: what they use, report and guarantee."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from models import catalog
+from models.arrays import Floats
+from models.base.memory import ProblemSize
+from models.baselines.svm import SVM
+from models.data.examples import Examples
+from models.decisions import AutoDecision, HeldOut, TargetDecision
+from models.decisions.auto import choose
+from models.decisions.report import DecisionReport
+from models.decisions.targets import reach
+from models.labels import LabelTree
+from models.labels.indicator_matrix import indicator_matrix
+from models.pipeline import Pipeline
+from models.pipeline.memory import estimate
+from models.splits import stratified_folds
+from tests.models.pipeline.test_pipeline_thresholds import held_out_scores, random_texts
+
+TREE = LabelTree({"ash": "wood", "birch": "wood", "cedar": "wood"})
+
+
+def pipeline(learner: str, decision: dict[str, Any], seed: int = 2, **options: Any) -> Pipeline:
+    return Pipeline.from_parameters(
+        catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **options}),
+        catalog.DECISION_PARAMETERS.validate_python(decision),
+        seed=seed,
+    )
+
+
+def held_out(fitted: Pipeline, source: Examples) -> HeldOut:
+    Y = indicator_matrix(source.labels, fitted.labels_)
+    return HeldOut(
+        scores=held_out_scores(fitted, source),
+        Y=Y,
+        unknown=None,
+        folds=stratified_folds(Y, 3, seed=fitted.seed),
+        tunable=np.array([label != "rare" for label in fitted.labels_]),
+    )
+
+
+@pytest.mark.parametrize("learner", ["svm", "mmp", "mlpp"])
+def test_auto_chooses_on_the_scores_of_the_folds(learner: str) -> None:
+    source = random_texts(seed=3)
+    fitted = pipeline(learner, {"kind": "auto"}).fit(source)
+    choice = choose(
+        AutoDecision(kind="auto"),
+        held_out(fitted, source),
+        labels=fitted.labels_,
+        default=0.0 if learner == "svm" else None,
+        parents=None,
+    )
+    np.testing.assert_array_equal(fitted.rule_.thresholds, choice.rule.thresholds)
+    assert fitted.rule_.at_least == choice.rule.at_least
+    report = fitted.decision_report_
+    assert report is not None
+    assert (report.source, report.examples, report.tunable_labels) == ("folds", 40, 4)
+    assert report.chosen in report.alternatives
+    assert report.chosen is not None
+    assert report.chosen.thresholds == choice.candidate.thresholds
+    assert report.chosen.values.model_dump(exclude_none=True) == choice.values[choice.candidate]
+    assert len(report.alternatives) == (8 if learner == "svm" else 6)  # votes have no zero
+
+
+def test_the_thresholds_of_a_target_are_those_of_the_scores_of_the_folds() -> None:
+    source = random_texts(seed=3)
+    decision = {"kind": "target", "measure": "recall", "value": 0.9, "scope": "per_label"}
+    fitted = pipeline("svm", decision).fit(source)
+    target = reach(
+        TargetDecision.model_validate(decision),
+        held_out(fitted, source),
+        default=0.0,
+        parents=None,
+        calibrate=lambda held_out: None,  # noqa: ARG005
+    )
+    np.testing.assert_array_equal(fitted.thresholds_, target.rule.thresholds)
+    assert fitted.decision_report_ is not None
+    assert fitted.decision_report_.chosen is not None
+    assert fitted.decision_report_.chosen.values.model_dump(exclude_none=True) == target.values
+
+
+def test_a_label_that_cannot_reach_the_precision_is_never_predicted_and_named() -> None:
+    source = random_texts(seed=3)
+    decision = {"kind": "target", "measure": "precision", "value": 0.7, "scope": "per_label"}
+    fitted = pipeline("svm", decision).fit(source)
+    rare = fitted.labels_.index("rare")
+    assert not fitted.rule_.predicted(np.full((1, 5), 1e300))[0, rare]
+    (warning,) = [text for text in fitted.summary_.warnings if "do not reach" in text]
+    assert warning.endswith(": rare")
+    assert fitted.decision_report_ is not None
+    assert fitted.decision_report_.unreachable_labels == 1
+
+
+@pytest.mark.parametrize(
+    ("learner", "own", "threshold"), [("svm", "sign", 0.0), ("mlpp", "tuned_threshold", 0.5)]
+)
+@pytest.mark.parametrize("kind", ["auto", "target"])
+def test_if_nothing_can_be_held_out_the_decision_is_the_learners_own(
+    learner: str, own: str, threshold: float, kind: str
+) -> None:
+    phases = set()
+    more = {"measure": "recall", "value": 0.9} if kind == "target" else {}
+    source = Examples("text", ["ash", "oak", "fir"], [("a",), ("a", "b"), ()])
+    fitted = pipeline(learner, {"kind": kind, "at_most": 1, **more})
+    fitted.fit(source, monitor=lambda progress: phases.add(progress.phase))
+    assert fitted.thresholds_.tolist() == [threshold] * 2
+    assert (fitted.rule_.at_least, fitted.rule_.at_most) == (0, 1)
+    assert fitted.decision_report_ == DecisionReport.model_validate({"fallback": own})
+    assert phases == {"features", "training"}
+
+
+class Drifting(SVM):
+    """A learner whose scores of the first label are shifted if it is trained on all 40 documents."""
+
+    def fit(self, X: Any, Y: Any, **options: Any) -> Self:
+        self.drift_ = 100.0 * (X.shape[0] == 40)
+        return super().fit(X, Y, **options)
+
+    def decision_function(self, X: Any) -> Floats:
+        scores = super().decision_function(X)
+        scores[:, 0] += self.drift_
+        return scores
+
+
+def test_a_threshold_of_auto_that_is_not_valid_for_the_final_learner_is_reset_and_counted() -> None:
+    source = random_texts(seed=3)
+    drifting = pipeline("svm", {"kind": "auto"})
+    drifting.learner = Drifting()
+    usual = pipeline("svm", {"kind": "auto"}).fit(source)
+    drifting.fit(source)
+    assert usual.thresholds_[0] != 0.0
+    assert drifting.thresholds_.tolist() == [0.0, *usual.thresholds_[1:]]
+    assert any(text.endswith(": ash") for text in drifting.summary_.warnings)
+    reports = [fitted.decision_report_ for fitted in (usual, drifting)]
+    assert [report.reset_labels for report in reports if report is not None] == [0, 1]
+
+
+def test_validation_examples_take_the_place_of_folds() -> None:
+    training, validation = random_texts(seed=3), random_texts(seed=4)
+    phases = set()
+    fitted = pipeline("svm", {"kind": "auto"})
+    fitted.fit(training, validation=validation, monitor=lambda progress: phases.add(progress.phase))
+    assert phases == {"features", "training"}
+    Y = indicator_matrix(validation.labels, fitted.labels_)
+    choice = choose(
+        AutoDecision(kind="auto"),
+        HeldOut(
+            scores=fitted.scores(validation),
+            Y=Y,
+            unknown=None,
+            folds=stratified_folds(Y, 3, seed=2),
+            tunable=np.array([label != "rare" for label in fitted.labels_]),
+        ),
+        labels=fitted.labels_,
+        default=0.0,
+        parents=None,
+    )
+    np.testing.assert_array_equal(fitted.thresholds_, choice.rule.thresholds)
+    assert fitted.decision_report_ is not None
+    assert fitted.decision_report_.source == "validation"
+
+
+@pytest.mark.parametrize("learner", ["h_svm", "h_rls", "h_m3", "svm"])
+def test_label_sets_are_closed_if_those_of_the_sign_rule_are(learner: str) -> None:
+    source = random_texts(seed=5)
+    options = {"passes": 3} if learner == "h_m3" else {}
+    fitted = pipeline(learner, {"kind": "auto"}, **options).fit(source, tree=TREE)
+    sign = pipeline(learner, {"kind": "sign"}, **options).fit(source, tree=TREE)
+    assert (
+        fitted.closed_under_ancestors_ == sign.closed_under_ancestors_ == learner.startswith(("h_s", "h_r"))
+    )
+    if fitted.closed_under_ancestors_:
+        noise = np.random.default_rng(0).normal(size=(50, len(fitted.labels_)))
+        for labels in fitted.rule_.predicted(noise):
+            chosen = {fitted.labels_[j] for j in np.flatnonzero(labels)}
+            assert set(TREE.closure(chosen)) == chosen
+
+
+def test_without_a_label_tree_no_ancestors_are_added() -> None:
+    fitted = pipeline("h_svm", {"kind": "auto"}).fit(random_texts(seed=5))
+    assert fitted.rule_.parents is None
+    assert not fitted.closed_under_ancestors_
+
+
+@pytest.mark.parametrize(
+    "decision", [{"kind": "auto"}, {"kind": "target", "measure": "recall", "value": 0.9}]
+)
+def test_the_learners_of_the_folds_count_in_the_estimated_memory(decision: dict[str, Any]) -> None:
+    size = ProblemSize(
+        examples=100_000, features=50_000, labels=200, entries=10**7, label_counts=np.full(200, 500)
+    )
+    decisions: list[dict[str, Any]] = [decision, {"kind": "tuned_threshold"}, {"kind": "sign"}]
+    pipelines = [pipeline("adaboost_mh", kind) for kind in decisions]
+    bytes_ = [estimate(p.learner, p.decision, size) for p in pipelines if p.decision is not None]
+    assert bytes_[0] == bytes_[1] > bytes_[2]
