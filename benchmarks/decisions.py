@@ -30,6 +30,7 @@ import numpy as np
 from models import catalog
 from models.arrays import Floats, Labels
 from models.base import Context
+from models.calibration import fit_label_calibration
 from models.decisions import HeldOut
 from models.decisions.report import DecisionCandidate
 from models.decisions.tuning import LearnerScores, fit_decision
@@ -174,10 +175,6 @@ def _ignore(step: FoldStep) -> None:
     """Ignore a step of a training."""
 
 
-def _no_probabilities(held_out: HeldOut) -> None:
-    """Fit no probabilities."""
-
-
 def print_decisions(scores: Scores) -> None:
     """Print one row per decision."""
     relevant = scores.Y_test.toarray() != 0
@@ -185,7 +182,7 @@ def print_decisions(scores: Scores) -> None:
         decision = catalog.DECISION_PARAMETERS.validate_python(parameters)
         started = time.process_time()
         fitted = fit_decision(
-            decision, scores.held_out, scores.learner, scores.labels, calibrate=_no_probabilities
+            decision, scores.held_out, scores.learner, scores.labels, calibrate=fit_label_calibration
         )
         seconds = time.process_time() - started
         tally = Tally()

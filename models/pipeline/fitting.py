@@ -17,6 +17,7 @@ from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
+from models.calibration import Calibration, fit_calibration, fit_label_calibration
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
 from models.decisions.report import DecisionReport
@@ -78,7 +79,7 @@ class FitResult:
     rule: LabelSetRule
     summary: TrainingSummary
     decision_report: DecisionReport | None = None
-    calibration: None = None
+    calibration: Calibration | None = None
 
 
 class Fitting:
@@ -158,8 +159,10 @@ class Fitting:
         with self._timed("training"):
             self._train()
         with self._timed("thresholds"):
-            decision = self._fit_decision()
-        return FitResult(decision.rule, self._summarize(decision), decision.report)
+            held_out = self._hold_out()
+            decision = self._fit_decision(held_out)
+            calibration = None if held_out is None else fit_calibration(held_out, decision.rule)
+        return FitResult(decision.rule, self._summarize(decision), decision.report, calibration)
 
     def _compute_features(self) -> Matrix:
         Y = self._training.Y
@@ -225,7 +228,7 @@ class Fitting:
             resume=self._resume,
         ).run()
 
-    def _fit_decision(self) -> FittedDecision:
+    def _fit_decision(self, held_out: HeldOut | None) -> FittedDecision:
         n_labels = len(self._training.labels)
         scores = LearnerScores(
             own=catalog.own_decision(self._learner),
@@ -235,7 +238,7 @@ class Fitting:
             training=None if self._validation is not None else self._training_scores,
         )
         return fit_decision(
-            self._decision, self._hold_out(), scores, self._training.labels, calibrate=_calibrate
+            self._decision, held_out, scores, self._training.labels, calibrate=fit_label_calibration
         )
 
     def _training_scores(self) -> Floats:
@@ -321,7 +324,3 @@ class Fitting:
         start = time.perf_counter()
         yield
         self._timings[phase] = time.perf_counter() - start
-
-
-def _calibrate(held_out: HeldOut) -> None:  # noqa: ARG001
-    return None

@@ -422,12 +422,14 @@ class Pipeline:
         return own or self.rule_.parents is not None
 
     def get_state(self) -> State:
-        """Return the fitted arrays of features, learner and decision."""
+        """Return the fitted arrays of features, learner, decision and calibration."""
         self._check_fitted()
+        calibration = self.calibration_
         return {
             **add_prefix("features", self.features.get_state()),
             **add_prefix("learner", self.learner.get_state()),
             "decision.thresholds": self.thresholds_,
+            **({} if calibration is None else add_prefix("calibration", calibration.get_state())),
         }
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
@@ -439,6 +441,9 @@ class Pipeline:
         self.features.set_state(select_prefix("features", state))
         self.learner.set_state(select_prefix("learner", state))
         self.rule_ = LabelSetRule(read_array(state, "decision.thresholds", "float64", (None,)))
+        calibration = select_prefix("calibration", state)
+        n_labels = len(self.rule_.thresholds)
+        self.calibration_ = Calibration.from_state(calibration, n_labels) if calibration else None
         return self
 
     def _check_fitted(self) -> list[str]:

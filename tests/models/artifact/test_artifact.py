@@ -276,6 +276,10 @@ def test_a_model_with_a_chosen_decision_keeps_its_rule_and_its_report(algorithm:
     loaded = load(tmp_path / "model")
     assert model.decision_report_ is not None
     assert loaded.decision_report_ == model.decision_report_
+    assert loaded.calibration_ is not None
+    assert model.calibration_ is not None
+    for name, array in model.calibration_.get_state().items():
+        assert loaded.calibration_.get_state()[name].tobytes() == array.tobytes()
     rules = [(p.rule_.at_least, p.rule_.at_most, p.rule_.thresholds.tolist()) for p in (model, loaded)]
     assert rules[0] == rules[1]
     parents = [None if p.rule_.parents is None else p.rule_.parents.tolist() for p in (model, loaded)]
