@@ -13,7 +13,7 @@ from app.http.errors import Problem
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics
-from app.training.schemas import GivenSplit, RandomSplit
+from app.training.schemas import GivenSplit, KeepLabels, RandomSplit
 from models.boosting.covering import Covering
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.data.readers.values import MAX_FOLD
@@ -129,6 +129,8 @@ class ExperimentCreate(RequestModel):
     """The configurations. Set either `configurations` or `grid`."""
     grid: ConfigurationGrid | None = None
     """The configurations, as all combinations of the lists. Set either `configurations` or `grid`."""
+    keep_labels: KeepLabels = "trained"
+    """Labels that each cell learns and measures. With `all`, they are the same in every fold."""
     measures: list[str] = Field(default=list(DEFAULT_MEASURES), min_length=1)
     """Names of the measures in the report. `covering_error` and `covering_loss` stand for the measures of all
     `coverings`; `covering_loss.NAME` is the measure of one of them."""

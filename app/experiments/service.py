@@ -48,7 +48,8 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     learners = [(pointer, configuration.learner) for pointer, configuration in expand_grid(body)]
     measured = [(f"/coverings/{name}", covering) for name, covering in body.coverings.items()]
     coverings = [*coverings_of_learners(learners), *measured]
-    check_coverings(ctx.db, coverings, dataset, left_out=int((dataset.report or {})["n_examples"]))
+    left_out = -1 if body.keep_labels == "all" else int((dataset.report or {})["n_examples"])
+    check_coverings(ctx.db, coverings, dataset, left_out=left_out)
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")

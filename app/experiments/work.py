@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -76,9 +77,10 @@ class RunCell:
         training, test = stored.where(folds.training(fold)), stored.where(folds.test(fold))
         validation = stored.where(folds.validation()) if folds.validation().any() else None
         measures = measures_of(request)
+        kept_labels = stored.labels if request.keep_labels == "all" else []
         key = shared_files.features_key(experiment.id, configuration.features, fold)
         shared, computed = _features(
-            ctx, key, configuration.features, training, test, validation, tree, report
+            ctx, key, configuration.features, training, test, validation, tree, kept_labels, report
         )
 
         def run(kept: Checkpoint | None) -> TrialResult:
@@ -89,6 +91,7 @@ class RunCell:
                 training,
                 test,
                 tree=tree,
+                kept_labels=kept_labels,
                 validation=validation,
                 seed=request.seed,
                 measures=measures,
@@ -185,6 +188,7 @@ def _features(
     test: ExampleSource,
     validation: ExampleSource | None,
     tree: LabelTree | None,
+    kept_labels: Sequence[str],
     report: ProgressReporter,
 ) -> tuple[PrecomputedFeatures, bool]:
     """Load the features of a fold, or compute and store them if no other cell has done so.
@@ -203,6 +207,7 @@ def _features(
         training,
         test,
         tree=tree,
+        kept_labels=kept_labels,
         validation=validation,
         progress=lambda read: report("features", read, total, "examples"),
     )

@@ -38,7 +38,8 @@ def check_coverings(
         coverings: coverings with their JSON pointers. Only one that names labels can be rejected. One that
             occurs several times is checked once.
         dataset: a ready data set.
-        left_out: the largest number of examples that are not in a training part.
+        left_out: the largest number of examples that are not in a training part; -1 if the version has all
+            labels anyway.
 
     Raises:
         Invalid: a covering names labels that the data set does not have, or leaves labels uncovered.

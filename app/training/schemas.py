@@ -64,6 +64,18 @@ TrainingSplit = TypeAliasType(
 )
 
 
+KeepLabels = TypeAliasType(
+    "KeepLabels",
+    Annotated[
+        Literal["trained", "all"],
+        Field(
+            description="Which labels a version has: those with a training example, or all labels of the "
+            "data set."
+        ),
+    ],
+)
+
+
 class TrainingJobCreate(RequestModel):
     """A training to run."""
 
@@ -109,6 +121,8 @@ class TrainingJobCreate(RequestModel):
     """Learner and its parameters. `GET /v1/learners` lists all learners."""
     decision: DecisionRule | None = None
     """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
+    keep_labels: KeepLabels = "trained"
+    """Labels of the version. With `all`, measures average over the labels without a training example, too."""
     covering: Covering | None = None
     """A label covering by which the version is measured: its metrics then have `covering_error` and
     `covering_loss`. Defaults to the covering of the learner `adaboost_lc`; other learners have none."""

@@ -53,7 +53,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
     coverings = [*coverings_of_learners([("", request.learner)])]
     if request.covering is not None:
         coverings.append(("/covering", request.covering))
-    check_coverings(ctx.db, coverings, dataset, left_out=left_out)
+    check_coverings(ctx.db, coverings, dataset, left_out=-1 if request.keep_labels == "all" else left_out)
 
     def work(tx: Transaction) -> TrainingJob:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")

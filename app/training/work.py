@@ -165,6 +165,7 @@ def fit(
     pipeline.fit(
         parts.training,
         tree=tree,
+        kept_labels=parts.training.labels if request.keep_labels == "all" else (),
         validation=parts.validation,
         monitor=monitor,
         resume=checkpoint.state if checkpoint is not None else None,

@@ -114,6 +114,13 @@ def select(
         Y: (g, k) relevant labels.
         unknown: (g, k) unknown labels; None if there are none.
     """
+    trained = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
+    if len(trained) < Y.shape[1]:
+        # No term says anything about a label without an example.
+        selection = select(
+            parameters, counts, weights, Y[:, trained], None if unknown is None else unknown[:, trained]
+        )
+        return Selection(selection.kept, _among_all_labels(selection.candidates, trained, Y.shape[1]))
     if isinstance(parameters, InformationGain):
         if parameters.policy == "max":
             best = np.zeros(counts.shape[1])
@@ -132,6 +139,17 @@ def select(
     if isinstance(parameters, DocumentFrequency):
         return Selection(np.sort(_best(document_frequency(counts).astype(np.float64), parameters.count)))
     return Selection(np.arange(counts.shape[1]))
+
+
+def _among_all_labels(
+    candidates: csr_array[Any, tuple[int, int]] | None, labels: Ints, n_labels: int
+) -> csr_array[Any, tuple[int, int]] | None:
+    """Return candidates of some labels as candidates of all, with no candidate for the other labels."""
+    if candidates is None:
+        return None
+    rows = candidates.tocoo()
+    places = (rows.row, labels[rows.col])
+    return csr_array(coo_array((rows.data, places), shape=(candidates.shape[0], n_labels)))
 
 
 def document_frequency(counts: Matrix) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,17 +11,20 @@ from models.arrays import Labels
 from models.labels import LabelTree
 
 
-def collect_labels(label_sets: Sequence[Sequence[str]], tree: LabelTree | None = None) -> list[str]:
+def collect_labels(
+    label_sets: Sequence[Sequence[str]], tree: LabelTree | None = None, *, kept: Iterable[str] = ()
+) -> list[str]:
     """Return the labels of a training: those with at least one positive example, in label order.
 
     Args:
         label_sets: the labels of each training example.
         tree: if given, an example of a label is also an example of the label's ancestors.
+        kept: labels that belong to the training even without a positive example.
 
     >>> collect_labels([("C11",), (), ("GCAT",)], LabelTree({"C11": "CCAT"}))
     ['C11', 'CCAT', 'GCAT']
     """
-    labels = {label for label_set in label_sets for label in label_set}
+    labels = {*kept, *(label for label_set in label_sets for label in label_set)}
     return tree.closure(labels) if tree is not None else sorted(labels)
 
 

@@ -58,7 +58,8 @@ class Pipeline:
     Attributes:
         decision_: the decision in use.
         kind_: kind of the training documents.
-        labels_: the k labels, in label order: those with a positive training example, and their ancestors.
+        labels_: the k labels, in label order: those with a positive training example, those that were kept
+            without one, and their ancestors.
         tree_: the label tree, or None. With a tree, an example of a label is also one of its ancestors.
         rule_: how scores become label sets.
         calibration_: converts scores to probabilities; None if there were no held-out scores.
@@ -113,6 +114,7 @@ class Pipeline:
         source: ExampleSource,
         *,
         tree: LabelTree | None = None,
+        kept_labels: Sequence[str] = (),
         validation: ExampleSource | None = None,
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
@@ -126,6 +128,7 @@ class Pipeline:
         Args:
             source: the training examples.
             tree: the label tree.
+            kept_labels: labels that the pipeline has even if no training example has them.
             validation: examples for early stopping and for ``tuned_threshold``; nothing else is fitted on
                 them. Without them, both hold out training examples.
             monitor: called after every step.
@@ -149,9 +152,9 @@ class Pipeline:
         self.decision_ = catalog.resolve_decision(self.learner, self.decision)
         catalog.check_features(self.features.parameters, self.learner, source.kind)
         label_sets = source.label_sets()
-        labels = collect_labels(label_sets, tree)
-        if not labels:
+        if not any(label_sets):
             raise UnsuitableDataError("no training example has a label; there is nothing to learn")
+        labels = collect_labels(label_sets, tree, kept=kept_labels)
         self.kind_, self.labels_, self.tree_ = source.kind, labels, tree
         self.mail_version_ = MAIL_VERSION if source.kind == "email" else None
         self.timings_ = {}
@@ -178,6 +181,8 @@ class Pipeline:
         ).run()
         self.rule_, self.summary_ = result.rule, result.summary
         self.calibration_, self.decision_report_ = result.calibration, result.decision_report
+        if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
+            self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
         return self
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:

@@ -13,7 +13,7 @@ from models.base import State
 from models.data.examples import ExampleSource
 from models.decisions import TunedThresholdDecision, untuned_rule
 from models.labels import LabelTree
-from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
+from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.covering import COVERING_MEASURES, covering_error, covering_loss, covering_measure
 from models.measures.evaluation import evaluate
 from models.measures.rankings import RANKING_MEASURES
@@ -35,6 +35,7 @@ class Curve:
         features: the features of both parts.
         training: the training part.
         test: the test part.
+        labels: the labels of the pipeline, in label order.
         tree: the label tree.
         measures: names of the measures, including those of coverings, such as ``covering_loss.NAME``.
         coverings: coverings by name.
@@ -51,12 +52,13 @@ class Curve:
         features: PrecomputedFeatures,
         training: ExampleSource,
         test: ExampleSource,
+        labels: list[str],
         tree: LabelTree | None,
         measures: Sequence[str],
         coverings: Mapping[str, Any],
     ) -> None:
         self._decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
-        self._labels = collect_labels(training.label_sets(), tree)
+        self._labels = labels
         self._tree = tree
         self._parts: dict[str, tuple[Matrix, Labels, Labels | None]] = {}
         for name, X, source in (("train", features.train, training), ("test", features.test, test)):

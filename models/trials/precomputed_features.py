@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ class PrecomputedFeatures:
         test: ExampleSource,
         *,
         tree: LabelTree | None = None,
+        kept_labels: Sequence[str] = (),
         validation: ExampleSource | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> PrecomputedFeatures:
@@ -76,6 +77,7 @@ class PrecomputedFeatures:
             training: the training part, from which all statistics come.
             test: the test part.
             tree: the label tree.
+            kept_labels: as for ``Pipeline.fit``.
             validation: the validation examples; None if there are none.
             progress: called with the number of examples read so far.
 
@@ -84,7 +86,7 @@ class PrecomputedFeatures:
         """
         start = time.perf_counter()
         label_sets = training.label_sets()
-        labels = collect_labels(label_sets, tree)
+        labels = collect_labels(label_sets, tree, kept=kept_labels)
         n_read = 0
 
         def documents(source: ExampleSource) -> Iterator[Any]:

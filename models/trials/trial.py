@@ -14,7 +14,7 @@ from models.base import LearnerParameters, State
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule
 from models.labels import LabelTree
-from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
+from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.measures.covering import COVERING_MEASURES, covering_measure
 from models.measures.evaluation import Evaluation
 from models.measures.examples import example_measures
@@ -78,6 +78,7 @@ def run_trial(
     test: ExampleSource,
     *,
     tree: LabelTree | None = None,
+    kept_labels: Sequence[str] = (),
     validation: ExampleSource | None = None,
     seed: int = 0,
     measures: Sequence[str] = (),
@@ -97,6 +98,7 @@ def run_trial(
         training: the training part.
         test: the test part.
         tree: the label tree.
+        kept_labels: as for ``Pipeline.fit``; the same as for the features.
         validation: examples for early stopping and ``tuned_threshold``; None if there are none.
         seed: seed of all random choices.
         measures: names of the measures of the learning curve. If thresholds are tuned after the training, the
@@ -116,7 +118,8 @@ def run_trial(
         SnapshotError: the snapshot belongs to another training.
     """
     pipeline = Pipeline(features.features(), catalog.create_learner(learner, seed=seed), decision, seed=seed)
-    curve = Curve(pipeline, features, training, test, tree, measures, coverings or {})
+    labels = collect_labels(training.label_sets(), tree, kept=kept_labels)
+    curve = Curve(pipeline, features, training, test, labels, tree, measures, coverings or {})
     snapshot = dict(resume or {})
     curve.set_state({name: snapshot.pop(name) for name in Curve.STATE if name in snapshot})
     monitor_seconds = 0.0
@@ -135,6 +138,7 @@ def run_trial(
     pipeline.fit(
         training,
         tree=tree,
+        kept_labels=kept_labels,
         validation=validation,
         monitor=report,
         matrix=features.train,

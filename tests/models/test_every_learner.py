@@ -19,7 +19,7 @@ from sparse_cases import features, frozen, noncanonical
 from models.arrays import Labels, Matrix
 from models.base import Context, Learner, State, Step
 from models.base.validation import as_training_matrices
-from models.catalog import ENTRIES
+from models.catalog import ENTRIES, default_threshold
 from models.errors import StopTraining, UnsuitableDataError
 from models.labels import LabelTree
 
@@ -285,3 +285,17 @@ def test_sparse_data_stays_sparse(algorithm: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 2 << 30
+
+
+@every_learner
+def test_a_label_without_an_example_is_never_predicted(algorithm: str) -> None:
+    X, Y, context = problem()
+    relevant = Y.toarray()
+    relevant[:, [2, 4]] = 0
+    learner = create(algorithm).fit(*as_training_matrices(X.toarray(), relevant), context=context)
+    rng = np.random.default_rng(1)
+    others = [rng.poisson(0.6, (50, 17)), np.abs(rng.normal(size=(50, 17))), np.zeros((1, 17))]
+    for documents in (X.toarray(), *others):
+        scores = learner.decision_function(documents)
+        assert np.isfinite(scores).all()
+        assert (scores[:, [2, 4]] <= default_threshold(learner, 5)).all()
