@@ -162,7 +162,7 @@ def _fit_sets(held_out: HeldOut, rule: LabelSetRule) -> Floats:
     features = set_features(probabilities, predicted)
     scale = features.std(axis=0)
     scale[scale < 1e-9] = 1.0
-    right: Floats = (~wrong).all(axis=1).astype(np.float64)
+    right = (np.count_nonzero(wrong, axis=1) == 0).astype(np.float64)
     (weights,) = fit_logistic(
         (features / scale)[np.newaxis],
         right[np.newaxis],
