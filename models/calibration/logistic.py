@@ -32,8 +32,8 @@ def fit_logistic(
 
     >>> X = np.array([[[-1.0, 1.0], [1.0, 1.0]]])
     >>> fit_logistic(X, np.array([[0.0, 9.0]]), np.array([[9.0, 9.0]]), prior=np.zeros(2),
-    ...     ridge=np.full(2, 0.1), lower=np.full(2, -np.inf)).round(2).tolist()
-    [[3.34, 0.0]]
+    ...     ridge=np.full(2, 0.1), lower=np.full(2, 0.0)).round(2).tolist()
+    [[3.83, 0.0]]
     """
     n, _, f = X.shape
     prior = np.broadcast_to(prior, (n, f))

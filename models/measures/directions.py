@@ -45,6 +45,15 @@ DIRECTIONS: Mapping[str, Direction] = MappingProxyType(
         "simplified_hierarchical": "lower",
         "simplified_hierarchical_sibling": "lower",
         "simplified_hierarchical_subtree": "lower",
+        "expected_calibration_error": "lower",
+        "brier_score": "lower",
+        "log_loss": "lower",
+        "set_expected_calibration_error": "lower",
+        "set_brier_score": "lower",
+        "set_log_loss": "lower",
+        "coverage_at_precision_90": "higher",
+        "coverage_at_precision_95": "higher",
+        "coverage_at_precision_99": "higher",
     }
 )
 """The direction of every measure of ``evaluate``. ``margin`` is the papers' ranking loss of this name."""

@@ -14,8 +14,11 @@ from models.hierarchy.forest import Scaling
 from models.labels import LabelTree
 from models.labels.ranking import ranking
 from models.measures import contingency as tables
+from models.measures.calibration import ReliabilityBin
 from models.measures.confusion import confusion, is_single_label
+from models.measures.coverage_curve import CoveragePoint
 from models.measures.covering import covering_error, covering_loss
+from models.measures.probabilities import evaluate_label_probabilities, evaluate_set_probabilities
 from models.measures.rankings import ranking_measures
 from models.measures.sets import accuracy, hamming_loss, subset_zero_one
 from models.measures.tree import (
@@ -63,6 +66,11 @@ class Evaluation:
         confusion: for single-label data, (k, k) counts with the true labels as rows and the top-ranked labels
             as columns; otherwise None.
         warnings: problems that affect the interpretation of the values.
+        reliability: reliability diagram of the probabilities of labels, over all pairs of an example and a
+            label; None without probabilities.
+        set_reliability: reliability diagram of the probabilities of label sets; None without them.
+        coverage_curve: share of the examples whose label set needs no person, and how many of these label
+            sets are right, by the probability of the label set; None without them.
 
     Unknown labels of examples are left out: a label row counts the examples for which the label is known,
     macro averages leave out labels that are unknown for all examples, and an example is judged by its known
@@ -73,6 +81,9 @@ class Evaluation:
     labels: list[LabelRow]
     confusion: Ints | None = None
     warnings: list[str] = field(default_factory=list)
+    reliability: list[ReliabilityBin] | None = None
+    set_reliability: list[ReliabilityBin] | None = None
+    coverage_curve: list[CoveragePoint] | None = None
 
 
 def evaluate(
@@ -84,6 +95,8 @@ def evaluate(
     tree: LabelTree | None = None,
     covering: Any = None,
     unknown: Labels | None = None,
+    probabilities: Floats | None = None,
+    set_probabilities: Floats | None = None,
 ) -> Evaluation:
     """Compute all measures of predictions.
 
@@ -96,6 +109,9 @@ def evaluate(
         covering: a covering or its JSON form; if given, ``covering_error`` and ``covering_loss`` are
             included, unless labels are unknown: a cover element needs all of its labels.
         unknown: (n, k) unknown labels, disjoint from the true ones; None if there are none.
+        probabilities: (n, k) the probability of each label; None if there are none.
+        set_probabilities: (n,) the probability that each predicted label set is right; None if there are
+            none.
 
     Raises:
         ParameterError: the covering contains an unknown label or does not cover a label.
@@ -122,6 +138,13 @@ def evaluate(
     if covering is not None:
         measures["covering_error"] = covering_error(Y, predicted, covering, labels)
         measures["covering_loss"] = covering_loss(Y, scores, covering, labels)
+    of_labels = of_sets = None
+    if probabilities is not None:
+        of_labels = evaluate_label_probabilities(Y, probabilities, unknown)
+        measures |= of_labels.measures
+    if set_probabilities is not None:
+        of_sets = evaluate_set_probabilities(Y, predicted, set_probabilities, unknown)
+        measures |= of_sets.measures
     unlabelled = int((np.diff(Y.indptr) == 0).sum())
     counts = {"n_examples": float(Y.shape[0]), "n_unlabelled": float(unlabelled)}
     return Evaluation(
@@ -129,6 +152,9 @@ def evaluate(
         labels=label_rows(table, labels),
         confusion=confusion(Y, ranking(scores)[:, 0]) if is_single_label(Y) else None,
         warnings=warnings,
+        reliability=None if of_labels is None else of_labels.reliability,
+        set_reliability=None if of_sets is None else of_sets.reliability,
+        coverage_curve=None if of_sets is None else of_sets.coverage_curve,
     )
 
 
