@@ -39,7 +39,7 @@ def _json_lines(name: str, change: Callable[[dict[str, Any]], None] | None = Non
         for line in lines:
             row = json.loads(line)
             if change is not None:
-            change(row)
+                change(row)
             rows.append(row)
     return _read(b"".join(json.dumps(row).encode() + b"\n" for row in rows), "jsonl")
 
