@@ -26,9 +26,9 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from models.boosting.covering import parse_covering
 from models.boosting.templates import Templates
 from models.boosting.weight_sums import CoveringTrainingSet
+from models.covering import parse_covering
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 KINDS = ("hamming", "zero_one", "two_sets", "weighted_positive", "weighted_negative")

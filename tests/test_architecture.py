@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from models.catalog import ENTRIES
+
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("app", "workers", "models", "migrations")
 
@@ -351,3 +353,32 @@ def test_every_resource_has_the_same_files() -> None:
     shared = {ROOT / "app/http", ROOT / "app/jobs", ROOT / "app/experiments/report"}
     paths = (ROOT / "app").rglob("schemas.py")
     assert [where(path) for path in paths if path.parent not in routed | shared] == []
+
+
+def concrete_learner_checks(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Yield the lines that ask whether an object is of one of these classes."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2):
+            continue
+        if node.func.id in ("isinstance", "issubclass"):
+            asked = {getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(node.args[1])}
+            if asked & names:
+                yield node.lineno
+
+
+def test_only_the_package_of_a_learner_asks_whether_an_object_is_that_learner() -> None:
+    package_of = {
+        name: entry.learner.__module__.split(".")[1]
+        for entry in ENTRIES.values()
+        for name in (entry.learner.__name__, entry.learner.parameters.__name__)
+    }
+    for file in [*ROOT.glob("app/**/*.py"), *ROOT.glob("workers/**/*.py"), *ROOT.glob("models/**/*.py")]:
+        parts = file.relative_to(ROOT).parts
+        others = {name for name, package in package_of.items() if parts[:2] != ("models", package)}
+        lines = list(concrete_learner_checks(ast.parse(file.read_text(encoding="utf-8")), others))
+        assert not lines, f"{file}: lines {lines} ask for a concrete learner; give Learner a method instead"
+
+
+def test_a_question_for_a_concrete_learner_is_found() -> None:
+    code = "isinstance(x, (A, models.MLPP))\nisinstance(x, dict)\nissubclass(x, SVM | None)"
+    assert list(concrete_learner_checks(ast.parse(code), {"MLPP", "SVM"})) == [1, 3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.db import tables
 from app.http.errors import Invalid, from_learning
-from models.boosting.covering import Covering
+from models.covering import Covering
 from models.errors import ParameterError
 
 

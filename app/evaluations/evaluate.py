@@ -11,7 +11,7 @@ import numpy as np
 from app.serving.explanations import explanation_content
 from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
-from models.boosting.covering import Covering
+from models.covering import Covering
 from models.data.examples import Examples
 from models.data.record import quoted
 from models.data.store import StoredExamples

@@ -12,7 +12,7 @@ from app.http.errors import Problem
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState
 from app.serving.schemas import LabelExplanation
-from models.boosting.covering import Covering
+from models.covering import Covering
 
 EvaluationId: TypeAlias = Annotated[str, Path(description="Id of the evaluation.")]
 EvaluatedPart = TypeAliasType(

@@ -14,8 +14,8 @@ from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics
 from app.training.schemas import GivenSplit, KeepLabels, RandomSplit
-from models.boosting.covering import Covering
 from models.catalog import FeaturesConfig, LearnerConfig
+from models.covering import Covering
 from models.data.readers.values import MAX_FOLD
 from models.decisions import DecisionRule
 

@@ -8,9 +8,8 @@ from app.datasets import service as datasets
 from app.db import tables
 from app.db.session import Database
 from app.http.errors import from_learning
-from models.boosting.adaboost_lc import AdaBoostLCParameters
-from models.boosting.covering import Covering
 from models.catalog import LearnerConfig
+from models.covering import Covering
 from models.errors import ParameterError
 
 
@@ -21,8 +20,9 @@ def coverings_of_learners(learners: Iterable[tuple[str, LearnerConfig]]) -> Iter
         learners: any learners, each with the JSON pointer of the part of the request that contains it.
     """
     for pointer, learner in learners:
-        if isinstance(learner, AdaBoostLCParameters):
-            yield f"{pointer}/learner/covering", learner.covering
+        covering = learner.training_covering()
+        if covering is not None:
+            yield f"{pointer}/learner/covering", covering
 
 
 def check_coverings(

@@ -6,7 +6,6 @@ from app.db import tables
 from app.http.errors import Invalid
 from app.registry.schemas import PromoteIfBetter
 from app.training.schemas import TrainingJobCreate
-from models.boosting.adaboost_lc import AdaBoostLCParameters
 from models.measures.covering import COVERING_MEASURES
 from models.measures.directions import DIRECTIONS
 from models.measures.tree import TREE_LOSSES
@@ -31,7 +30,7 @@ def check_promotion(body: TrainingJobCreate, dataset: tables.Dataset) -> None:
         return
     metric = body.promote.if_better.metric
     fitting = measures_of_dataset(dataset)
-    if body.covering is not None or isinstance(body.learner, AdaBoostLCParameters):
+    if body.covering is not None or body.learner.training_covering() is not None:
         fitting += COVERING_MEASURES
     if metric not in fitting:
         message = (

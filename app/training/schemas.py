@@ -11,8 +11,8 @@ from app.http.errors import Problem
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionRule
-from models.boosting.covering import Covering
 from models.catalog import FeaturesConfig, LearnerConfig
+from models.covering import Covering
 from models.decisions import DecisionRule
 
 

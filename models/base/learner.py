@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base.memory import ProblemSize
+from models.base.quick_votes import QuickVotes
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
     as_feature_matrix,
@@ -30,6 +31,7 @@ from models.base.validation import (
     binarize_classes,
     check_magnitude,
 )
+from models.covering import Covering
 from models.errors import ParameterError, UnsuitableDataError
 from models.serialization.state import State
 
@@ -49,6 +51,10 @@ class LearnerParameters(BaseModel):
     def accepts_weights(self) -> bool:
         """Whether examples can have weights, so that an example of weight 2 counts as two equal examples."""
         return False
+
+    def training_covering(self) -> Covering | None:
+        """Return the covering whose loss the training minimizes; None if the learner has no covering."""
+        return None
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -251,6 +257,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             ParameterError: the learner cannot explain its scores with these parameters.
         """
         raise ParameterError(f"{self.algorithm} cannot explain its scores; remove explain", "/explain")
+
+    def quick_top(self, X: Any, top: int) -> QuickVotes:  # noqa: ARG002 - few learners vote
+        """Find the best labels of every example from only a part of the inner products.
+
+        Args:
+            X: (n, r) features.
+            top: number of labels.
+
+        Raises:
+            ParameterError: the learner does not support quick voting.
+        """
+        raise ParameterError(f"{self.algorithm} does not support quick voting; remove quick", "/quick")
 
     @abstractmethod
     def _fit(

@@ -15,9 +15,9 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
-from models.boosting.covering import Covering, HammingCovering
 from models.boosting.templates import InfiniteWeightError, TemplateParameter, Templates
 from models.boosting.weight_sums import BLOCK_SCORES, MAX_GATHERED, CoveringTrainingSet
+from models.covering import Covering, HammingCovering
 from models.errors import ParameterError
 from models.serialization.state import read_array
 
@@ -36,6 +36,10 @@ class AdaBoostLCParameters(LearnerParameters):
     smoothing: Annotated[float, Field(ge=0, le=1e9)] | None = None
     """Added to W₊ and W₋ in d. By default, 1e-4 times the mean of W₊ + W₋ over the pairs of feature and
     label in which it is positive, computed in each round."""
+
+    def training_covering(self) -> Covering:
+        """Return the covering whose loss the training minimizes."""
+        return self.covering
 
 
 class AdaBoostLC(Learner):

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from models.arrays import Floats, Ints, Labels, Matrix, with_data
-from models.boosting.covering import CompiledCovering, ExampleBatch
 from models.boosting.distinct_columns import DistinctColumns
+from models.covering import CompiledCovering, ExampleBatch
 
 BLOCK_SCORES = 8_388_608
 """Scores (examples times labels) in memory at once: 64 MiB."""

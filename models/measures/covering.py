@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.arrays import Floats, Labels
-from models.boosting.covering import CompiledCovering, parse_covering
+from models.covering import CompiledCovering, parse_covering
 
 COVERING_MEASURES = ("covering_error", "covering_loss")
 """The names of the measures that need a covering."""

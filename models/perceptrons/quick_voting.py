@@ -7,29 +7,12 @@ weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, read_only
+from models.base.quick_votes import QuickVotes
 from models.perceptrons.pairs import Pairs, Voting, side_votes
-
-
-@dataclass(frozen=True)
-class QuickVotes:
-    """Result of quick voting.
-
-    Attributes:
-        labels: (n, top) label indices, best first.
-        scores: (n, top) their scores, identical to those of full voting to the last bit.
-        products: (n,) number of inner products computed for each example. Full voting computes k(k-1)/2, or
-            k(k+1)/2 with the artificial label.
-    """
-
-    labels: Ints
-    scores: Floats
-    products: Ints
 
 
 class VoteBounds:

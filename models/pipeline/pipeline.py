@@ -13,7 +13,6 @@ from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import Learner, LearnerParameters, State, TrainingSummary
 from models.base.training import abbreviated
-from models.boosting.adaboost_lc import AdaBoostLC
 from models.calibration import Calibration
 from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
@@ -392,8 +391,8 @@ class Pipeline:
             unknown_sets: the unknown labels of each of the examples; may be empty.
             covering: as for ``evaluate``.
         """
-        if covering is None and isinstance(self.learner, AdaBoostLC):
-            covering = self.learner.validated_parameters().covering
+        if covering is None:
+            covering = self.learner.validated_parameters().training_covering()
         labels = self._check_fitted()
         Y = indicator_matrix(label_sets, labels, self.tree_)
         evaluation = evaluate(

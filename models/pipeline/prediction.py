@@ -9,7 +9,6 @@ import numpy as np
 from models.arrays import Floats, Ints, Matrix, Vector
 from models.base import Learner
 from models.errors import ParameterError, UnsuitableDataError
-from models.perceptrons import MLPP
 from models.pipeline.explanation import Explanation
 
 
@@ -77,8 +76,6 @@ def quick_scores(learner: Learner, X: Matrix, top: int | None) -> tuple[Floats, 
         ParameterError: the learner does not support quick voting, or ``top`` is None.
         UnsuitableDataError: a score is not finite.
     """
-    if not isinstance(learner, MLPP):
-        raise ParameterError(f"{learner.algorithm} does not support quick voting; remove quick", "/quick")
     if top is None:
         raise ParameterError("quick voting needs the number of labels; set top", "/top")
     scores = np.full((X.shape[0], learner.n_labels_), -np.inf)

@@ -17,7 +17,7 @@ from models.arrays import Floats
 from models.base import Context, State, Step
 from models.boosting import weight_sums
 from models.boosting.adaboost_lc import AdaBoostLC
-from models.boosting.covering import parse_covering
+from models.covering import parse_covering
 from models.errors import ParameterError, StopTraining
 
 Sets = list[frozenset[str]]

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Discriminator, Field, NonNegativeInt, Tag, model_validator
 from typing_extensions import TypeAliasType
 
-from models.boosting.covering.compiled import CompiledCondition
-from models.boosting.covering.schema_base import (
+from models.covering.compiled import CompiledCondition
+from models.covering.schema_base import (
     LabelNames,
     LabelReference,
     Schema,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints, Labels
-from models.boosting.covering.evaluation import CompiledElement, Evaluation, RelevantEntries, evaluate
+from models.covering.evaluation import CompiledElement, Evaluation, RelevantEntries, evaluate
 
 _BATCH_SCORES = 32_768
 """Scores in a batch of examples: few enough that the temporary arrays stay in the processor's cache."""

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
 
-from models.boosting.covering.evaluation import CompiledElement
-from models.boosting.covering.schema_base import (
+from models.covering.evaluation import CompiledElement
+from models.covering.schema_base import (
     LabelNames,
     LabelReference,
     Schema,

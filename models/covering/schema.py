@@ -12,11 +12,11 @@ from pydantic import Field, TypeAdapter, model_validator
 from typing_extensions import TypeAliasType
 
 from models.arrays import Bools
-from models.boosting.covering.compiled import CompiledCovering, CompiledRule
-from models.boosting.covering.conditions import CoverCondition, WhenCount
-from models.boosting.covering.elements import CoverElement
-from models.boosting.covering.evaluation import CompiledElement
-from models.boosting.covering.schema_base import (
+from models.covering.compiled import CompiledCovering, CompiledRule
+from models.covering.conditions import CoverCondition, WhenCount
+from models.covering.elements import CoverElement
+from models.covering.evaluation import CompiledElement
+from models.covering.schema_base import (
     LabelNames,
     LabelReference,
     Schema,

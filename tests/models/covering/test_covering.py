@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 
 from models.base import Context
 from models.boosting.adaboost_lc import AdaBoostLC
-from models.boosting.covering import parse_covering
-from models.boosting.covering.schema import MAX_RULES
+from models.covering import parse_covering
+from models.covering.schema import MAX_RULES
 from models.errors import ParameterError
 from models.measures.covering import covering_error, covering_loss
 

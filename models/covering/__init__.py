@@ -23,10 +23,10 @@ In all other stories, the relevant labels are one element of weight 2 and each i
 array([3.])
 """
 
-from models.boosting.covering.compiled import CompiledCovering, ExampleBatch
-from models.boosting.covering.conditions import CoverCondition
-from models.boosting.covering.elements import CoverElement
-from models.boosting.covering.schema import Covering, HammingCovering, parse_covering
+from models.covering.compiled import CompiledCovering, ExampleBatch
+from models.covering.conditions import CoverCondition
+from models.covering.elements import CoverElement
+from models.covering.schema import Covering, HammingCovering, parse_covering
 
 __all__ = [
     "CompiledCovering",
