@@ -73,6 +73,25 @@ TestAlternative = TypeAliasType(
 )
 
 
+MAX_CELL_STEPS = 10_000
+"""Largest number of steps of a cell that are all measured. Later steps are thinned."""
+
+MAX_EXPERIMENT_STEPS = 100_000
+"""The same for all cells of an experiment together, so that its report fits in memory."""
+
+CurveSteps = TypeAliasType(
+    "CurveSteps",
+    Annotated[
+        Literal["thinned", "all"],
+        Field(
+            description="`thinned`: the distance between the measured steps of a learning curve grows by a "
+            f"tenth. `all`: every step is measured, up to {MAX_CELL_STEPS:,} of a cell and "
+            f"{MAX_EXPERIMENT_STEPS:,} of all cells; later steps are thinned."
+        ),
+    ],
+)
+
+
 class Configuration(RequestModel):
     """A combination of features, a learner, and a decision rule."""
 
@@ -137,6 +156,8 @@ class ExperimentCreate(RequestModel):
     coverings: dict[str, Covering] = Field(default={})
     """Label coverings by name (letters, digits, `_` and `-`). Each adds the measure `covering_error.NAME`
     for every configuration."""
+    steps: CurveSteps = "thinned"
+    """Steps of the learning curves."""
     alternative: TestAlternative = "two_sided"
     """Alternative of the significance tests. The first configuration of a pair comes first in the request."""
     seed: int = Field(default=0, ge=0, lt=2**32)

@@ -14,7 +14,7 @@ from app.db.tables import Job
 from app.experiments import completion, shared_files
 from app.experiments.folds import assign_folds, held_out_folds
 from app.experiments.measures import measures_of
-from app.experiments.schemas import ExperimentCreate
+from app.experiments.schemas import MAX_CELL_STEPS, MAX_EXPERIMENT_STEPS, ExperimentCreate
 from app.jobs import memory, queue
 from app.jobs.checkpoints import Checkpoint, Checkpoints
 from app.jobs.progress import ProgressReporter
@@ -96,6 +96,7 @@ class RunCell:
                 seed=request.seed,
                 measures=measures,
                 coverings=request.coverings,
+                every_step_up_to=every_step_up_to(request),
                 monitor=monitor,
                 resume=kept.state if kept is not None else None,
                 earlier_fit_seconds=sum(kept.seconds.values()) if kept is not None else 0.0,
@@ -140,6 +141,22 @@ class RunCell:
     def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:  # noqa: ARG002
         """End the experiment if this is its last cell to end; other cells continue."""
         completion.finish_if_done(tx, job.spec["experiment_id"])
+
+
+def every_step_up_to(request: ExperimentCreate) -> int:
+    """Return the number of the first steps of a cell that are all measured.
+
+    >>> from app.experiments.schemas import Configuration
+    >>> bayes = Configuration.model_validate({"learner": {"algorithm": "naive_bayes"}})
+    >>> split = {"kind": "folds", "folds": 20}
+    >>> fields = {"dataset_id": "ds_1", "configurations": [bayes], "split": split}
+    >>> [every_step_up_to(ExperimentCreate(**fields, steps=steps)) for steps in ("thinned", "all")]
+    [1, 5000]
+    """
+    if request.steps == "thinned":
+        return 1
+    n_cells = len(request.configurations or []) * len(held_out_folds(request))
+    return min(MAX_CELL_STEPS, MAX_EXPERIMENT_STEPS // n_cells)
 
 
 def _load(ctx: AppContext, claim: Claim) -> tuple[tables.Experiment, StoredExamples, LabelTree | None]:

@@ -39,6 +39,7 @@ class Curve:
         tree: the label tree.
         measures: names of the measures, including those of coverings, such as ``covering_loss.NAME``.
         coverings: coverings by name.
+        every_step_up_to: number of the first steps that are all points of the curve.
 
     Attributes:
         unit: what a step is, such as ``rounds``; None before the first point.
@@ -56,6 +57,8 @@ class Curve:
         tree: LabelTree | None,
         measures: Sequence[str],
         coverings: Mapping[str, Any],
+        *,
+        every_step_up_to: int = 1,
     ) -> None:
         self._decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
         self._labels = labels
@@ -79,6 +82,7 @@ class Curve:
         }
         self._n_steps = 0
         self._next_step = 1
+        self._every_step_up_to = every_step_up_to
         self.unit: str | None = None
 
     def get_state(self) -> State:
@@ -106,7 +110,9 @@ class Curve:
         self._n_steps += 1
         if self._n_steps < self._next_step and progress.completed < progress.total:
             return {}
-        self._next_step = max(self._n_steps + 1, int(self._n_steps * STEP_GROWTH))
+        self._next_step = self._n_steps + 1
+        if self._n_steps >= self._every_step_up_to:
+            self._next_step = max(self._next_step, int(self._n_steps * STEP_GROWTH))
         point: dict[str, float] = {}
         for part, (X, Y, unknown) in self._parts.items():
             scores = progress.scores(X)

@@ -83,6 +83,7 @@ def run_trial(
     seed: int = 0,
     measures: Sequence[str] = (),
     coverings: Mapping[str, Any] | None = None,
+    every_step_up_to: int = 1,
     monitor: TrialMonitor | None = None,
     resume: State | None = None,
     earlier_fit_seconds: float = 0.0,
@@ -105,6 +106,8 @@ def run_trial(
             curve only has those among them that depend on the scores alone.
         coverings: coverings by name; each adds the measures ``covering_error.NAME`` and
             ``covering_loss.NAME``. The curve has them if they are among ``measures``.
+        every_step_up_to: number of the first steps that are all points of the curve. After them, the distance
+            between points grows by a tenth.
         monitor: called after every step.
         resume: a snapshot of an interrupted trial. The result is the same as without interruption.
         earlier_fit_seconds: duration of the fit before the snapshot.
@@ -119,7 +122,17 @@ def run_trial(
     """
     pipeline = Pipeline(features.features(), catalog.create_learner(learner, seed=seed), decision, seed=seed)
     labels = collect_labels(training.label_sets(), tree, kept=kept_labels)
-    curve = Curve(pipeline, features, training, test, labels, tree, measures, coverings or {})
+    curve = Curve(
+        pipeline,
+        features,
+        training,
+        test,
+        labels,
+        tree,
+        measures,
+        coverings or {},
+        every_step_up_to=every_step_up_to,
+    )
     snapshot = dict(resume or {})
     curve.set_state({name: snapshot.pop(name) for name in Curve.STATE if name in snapshot})
     monitor_seconds = 0.0
