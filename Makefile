@@ -45,7 +45,7 @@ check: $(VENV)/.developing ## Check style, formatting and types.
 	$(BIN)/mypy
 
 .PHONY: results
-results: $(VENV)/.developing ## Regenerate docs/results.md with the service at URL, or with a new one (an hour).
+results: $(VENV)/.developing ## Measure the results of the papers again and render docs/results.md (an hour; URL: a running service).
 	$(BIN)/python -m benchmarks.papers $(if $(URL),--url $(URL))
 
 .PHONY: bench-quick

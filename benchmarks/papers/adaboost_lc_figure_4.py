@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from benchmarks.papers.adaboost_lc import (
     COVERINGS,
     RANKINGS,
     RCV1,
+    REUTERS,
+    Corpus,
     count_of_five,
     error_measure,
     experiment,
-    paper_corpora,
 )
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.results import table
@@ -36,16 +38,36 @@ MEASURES = (*map(error_measure, COVERINGS), *RANKINGS)
 HEADS = (*COVERINGS, "OneErr", "Coverage", "AvgP")
 
 
-def run(bench: Bench) -> str:
-    """A table for each corpus, with significance tests of its diagonal."""
+CORPORA = {"rcv1": RCV1, "reuters": REUTERS}
+"""The corpora by name of the result."""
+
+
+def _measure(corpus: Corpus, bench: Bench) -> Json:
+    """Return the means of the trainings by measure, the best of each column, and the marks of significance."""
     rounds = 20 if bench.quick else ROUNDS
-    parts = []
-    for corpus in paper_corpora(bench):
-        report = experiment(bench, corpus, rounds)
-        marks = _significance(report)
-        paper = PAPER if corpus is RCV1 else {}
-        parts.append(f"### {corpus.title}\n\n{_table(report, marks, paper)}\n\n{_summary(report, marks)}")
-    tables = "\n\n".join(parts)
+    report = experiment(bench, corpus, rounds)
+    rows = dict(zip(COVERINGS, report["rows"], strict=True))
+    return {
+        "rounds": rounds,
+        "rows": {name: [row["test"][measure]["mean"] for measure in MEASURES] for name, row in rows.items()},
+        "best": {
+            head: [name for name, row in rows.items() if row["test"][measure]["best"]]
+            for head, measure in zip(HEADS, MEASURES, strict=True)
+        },
+        "marks": {f"{one} {other}": mark for (one, other), mark in _significance(report).items()},
+    }
+
+
+RESULTS = {name: partial(_measure, corpus) for name, corpus in CORPORA.items()}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """A table for each corpus, with significance tests of its diagonal."""
+    tables = "\n\n".join(
+        f"### {CORPORA[name].title}\n\n{_table(found, PAPER if name == 'rcv1' else {})}\n\n{_summary(found)}"
+        for name, found in figures.items()
+    )
+    rounds = figures["rcv1"]["rounds"]
     return f"""\
 Each row is a training with one covering for {rounds} rounds. The columns are the covering errors of all five coverings and
 three ranking measures, on the test part. The best value of each column is bold. In the first five columns, `*` marks values
@@ -86,27 +108,22 @@ def _significance(report: Json) -> Marks:
     return marks
 
 
-def _table(report: Json, marks: Marks, paper: Mapping[str, tuple[float, ...]]) -> str:
+def _table(found: Json, paper: Mapping[str, tuple[float, ...]]) -> str:
     rows = []
-    for name, row in zip(COVERINGS, report["rows"], strict=True):
+    for name, values in found["rows"].items():
         cells = []
-        for place, measure in enumerate(MEASURES):
-            summary = row["test"][measure]
-            ours = f"{summary['mean']:.3f}"
-            ours = f"**{ours}**" if summary["best"] else ours
-            ours += marks.get((name, HEADS[place]), "").replace("*", "\\*")
+        for place, (head, value) in enumerate(zip(HEADS, values, strict=True)):
+            ours = f"**{value:.3f}**" if name in found["best"][head] else f"{value:.3f}"
+            ours += found["marks"].get(f"{name} {head}", "").replace("*", "\\*")
             cells.append(f"{ours} ({paper[name][place]:.3f})" if name in paper else ours)
         rows.append([name, *cells])
     return table(["trained with", *HEADS], rows)
 
 
-def _summary(report: Json, marks: Marks) -> str:
-    lowest = [
-        name
-        for name, row in zip(COVERINGS, report["rows"], strict=True)
-        if row["test"][error_measure(name)]["best"]
-    ]
-    worse, better = (sum(mark == sign for mark in marks.values()) for sign in "*+")
+def _summary(found: Json) -> str:
+    marks = list(found["marks"].values())
+    lowest = [name for name in COVERINGS if name in found["best"][name]]
+    worse, better = marks.count("*"), marks.count("+")
     return (
         f"The diagonal is the best of its column for {count_of_five(lowest)}, in the paper for all. Of the "
         f"{len(marks)} other values, {worse} are significantly worse, {better} significantly better, and for "

@@ -25,14 +25,20 @@ class RequestFailedError(RuntimeError):
 class Bench:
     """Runs trainings and experiments over HTTP. Repeated requests return the first result.
 
+    Args:
+        url: returns the URL of the service; called before the first request.
+        key: API key.
+
     Attributes:
         quick: whether to compute small versions.
         long: whether to compute results that take hours.
     """
 
-    def __init__(self, url: str, *, key: str | None = None, quick: bool = False, long: bool = False) -> None:
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=300.0, trust_env=False)
+    def __init__(
+        self, url: Callable[[], str], *, key: str | None = None, quick: bool = False, long: bool = False
+    ) -> None:
+        self._url, self._headers = url, {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._client: httpx.Client | None = None
         self.quick = quick
         self.long = long
         self._datasets: dict[str, str] = {}
@@ -45,7 +51,8 @@ class Bench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._http.close()
+        if self._client is not None:
+            self._client.close()
 
     def __call__(self, method: str, path: str, **options: Any) -> Json:
         """Send a request and return the body of the response.
@@ -53,7 +60,11 @@ class Bench:
         Raises:
             RequestFailedError: If the response is an error.
         """
-        response = self._http.request(method, path, **options)
+        if self._client is None:
+            self._client = httpx.Client(
+                base_url=self._url(), headers=self._headers, timeout=300.0, trust_env=False
+            )
+        response = self._client.request(method, path, **options)
         if response.is_error:
             raise RequestFailedError(f"{method} {path}: {response.status_code} {response.text}")
         body: Json = response.json()

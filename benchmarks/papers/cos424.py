@@ -85,6 +85,21 @@ def naive_bayes(alpha: float = 1.0) -> Json:
     }
 
 
+def svm(C: float) -> Json:
+    """Return the configuration of one linear SVM for each class, on tf-idf of the same words."""
+    return {
+        "features": {
+            "kind": "text",
+            "weighting": "tfidf",
+            "scaling": "unit",
+            "analyzer": ANALYZER,
+            "selection": SELECTION,
+        },
+        "learner": {"algorithm": "svm", "C": C},
+        "decision": {"kind": "single_label"},
+    }
+
+
 def trained(bench: Bench, corpus: str) -> list[Json]:
     """Train with each fold held out, and return the jobs. The folds are the same as in the curves."""
     rows = rows_of(bench, corpus)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
-from benchmarks.papers.bench import Bench
+from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.cos424 import CORPORA, N_FOLDS, trained
 from benchmarks.papers.results import table
 
@@ -13,43 +14,65 @@ TITLE = "COS 424, question 7a: confusion matrices"
 N_PAIRS = 6
 
 
-def run(bench: Bench) -> str:
-    """Return a matrix per corpus, in percent of each class, with the most frequent confusions."""
-    parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
-    return f"""\
-Percentage of the documents of the row's class for which the training that held them out predicts the column's class, over
-{N_FOLDS} folds. Values below 0.05 are omitted.
-
-{parts}
-"""
-
-
-def _part(bench: Bench, corpus: str) -> str:
+def _measure(corpus: str, bench: Bench) -> Json:
+    """Return the sizes of the classes, the shares of predictions by class, and the share of correct ones."""
     counts: Counter[tuple[str, str]] = Counter()
     for job in trained(bench, corpus):
         for pair in bench.evaluation(job)["test"]["confusion"]:
             counts[pair["label"], pair["predicted"]] += pair["count"]
     labels = sorted({label for pair in counts for label in pair})
     sizes = {label: sum(counts[label, other] for other in labels) for label in labels}
-    share = {pair: 100 * count / sizes[pair[0]] for pair, count in counts.items()}
+    return {
+        "sizes": sizes,
+        "shares": {one: [counts[one, other] / sizes[one] for other in labels] for one in labels},
+        "correct": sum(counts[label, label] for label in labels) / sum(sizes.values()),
+    }
+
+
+RESULTS = {corpus: partial(_measure, corpus) for corpus in CORPORA}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """Return a matrix per corpus, in percent of each class, with the most frequent confusions."""
+    parts = "\n\n".join(_part(corpus, found) for corpus, found in figures.items())
+    return f"""\
+Percentage of the documents of the row's class for which the training that held them out predicts the column's class, over
+{N_FOLDS} folds. Values below {LEAST} are omitted.
+
+{parts}
+"""
+
+
+LEAST = 0.05
+
+
+def _part(corpus: str, found: Json) -> str:
+    labels, shares = list(found["sizes"]), found["shares"]
     rows = [
         [
-            f"{label} ({sizes[label]:,})",
-            *(_bold(share.get((label, other), 0.0), own=label == other) for other in labels),
+            f"{label} ({size:,})",
+            *(
+                _bold(100 * share, own=label == other)
+                for other, share in zip(labels, shares[label], strict=True)
+            ),
         ]
-        for label in labels
+        for label, size in found["sizes"].items()
     ]
-    mistakes = sorted((pair for pair in share if pair[0] != pair[1]), key=lambda pair: (-share[pair], pair))
-    worst = "; ".join(
-        f"{one} predicted as {other} ({share[one, other]:.1f} %)" for one, other in mistakes[:N_PAIRS]
+    mistakes = sorted(
+        (-share, one, other)
+        for one in labels
+        for other, share in zip(labels, shares[one], strict=True)
+        if one != other
     )
-    right = sum(counts[label, label] for label in labels) / sum(sizes.values())
+    worst = "; ".join(
+        f"{one} predicted as {other} ({-100 * share:.1f} %)" for share, one, other in mistakes[:N_PAIRS]
+    )
     return f"""\
 ### {CORPORA[corpus].title}
 
 {table(["", *labels], rows)}
 
-{100 * right:.1f} % of the predictions are correct. The most frequent confusions: {worst}.
+{100 * found["correct"]:.1f} % of the predictions are correct. The most frequent confusions: {worst}.
 {_REMARKS[corpus]}"""
 
 
@@ -64,5 +87,5 @@ companies read like acquisitions. The small classes lose documents to `acq` and 
 
 
 def _bold(value: float, *, own: bool) -> str:
-    shown = f"{value:.1f}" if value >= 0.05 else ""
+    shown = f"{value:.1f}" if value >= LEAST else ""
     return f"**{shown}**" if own and shown else shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from benchmarks.papers.bench import Bench, Json
 from benchmarks.papers.cos424 import CORPORA, trained
 from benchmarks.papers.results import table
@@ -12,9 +14,35 @@ N_ERRORS = 5
 N_TERMS = 4
 
 
-def run(bench: Bench) -> str:
-    """Return the largest errors of the first fold: labels, terms and explanations."""
-    parts = "\n\n".join(_part(bench, corpus) for corpus in CORPORA)
+def _measure(corpus: str, bench: Bench) -> Json:
+    """Return the largest errors of the first fold: labels, scores and terms."""
+    job = trained(bench, corpus)[0]
+    documents = []
+    for document in bench.evaluation(job)["test"]["worst"][:N_ERRORS]:
+        scores = {score["label"]: score["score"] for score in document["scores"]}
+        terms = {
+            one["label"]: [[term["term"], term["weight"]] for term in one["terms"]]
+            for one in document["explanation"]
+        }
+        has, got = document["labels"][0], document["predicted"][0]
+        documents.append(
+            {
+                "id": document["id"],
+                "true": [has, scores[has]],
+                "predicted": [got, scores[got]],
+                "terms_for": [term for term in terms[got] if term[1] > 0][:N_TERMS],
+                "terms": terms[has][:N_TERMS],
+            }
+        )
+    return {"documents": documents}
+
+
+RESULTS = {corpus: partial(_measure, corpus) for corpus in CORPORA}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """Return the largest errors, and the explanations of a reader."""
+    parts = "\n\n".join(_part(corpus, found) for corpus, found in figures.items())
     return f"""\
 The {N_ERRORS} documents of the first fold with the largest errors of the training that held the fold out: the score of the
 predicted label exceeds the score of the true label by the largest margin. These errors are not typical; typical errors are
@@ -26,15 +54,14 @@ reading the documents.
 """
 
 
-def _part(bench: Bench, corpus: str) -> str:
-    job = trained(bench, corpus)[0]
-    worst = bench.evaluation(job)["test"]["worst"][:N_ERRORS]
+def _part(corpus: str, found: Json) -> str:
+    documents = found["documents"]
     remarks = "\n".join(
-        f"- `{document['id']}`: {REMARKS[document['id']]}." for document in worst if document["id"] in REMARKS
+        f"- `{document['id']}`: {REMARKS[document['id']]}."
+        for document in documents
+        if document["id"] in REMARKS
     )
-    return (
-        f"### {CORPORA[corpus].title}\n\n{table(_HEAD, [_row(document) for document in worst])}\n\n{remarks}"
-    )
+    return f"### {CORPORA[corpus].title}\n\n{table(_HEAD, [_row(document) for document in documents])}\n\n{remarks}"
 
 
 _HEAD = (
@@ -47,20 +74,18 @@ _HEAD = (
 
 
 def _row(document: Json) -> list[str]:
-    has, got = document["labels"][0], document["predicted"][0]
-    scores = {score["label"]: score["score"] for score in document["scores"]}
-    terms = {one["label"]: one["terms"] for one in document["explanation"]}
+    has, got = document["true"], document["predicted"]
     return [
         f"`{document['id']}`",
-        f"{has} ({scores[has]:.2f})",
-        f"{got} ({scores[got]:.2f})",
-        _terms([term for term in terms[got] if term["weight"] > 0]),
-        _terms(terms[has]),
+        f"{has[0]} ({has[1]:.2f})",
+        f"{got[0]} ({got[1]:.2f})",
+        _terms(document["terms_for"]),
+        _terms(document["terms"]),
     ]
 
 
-def _terms(terms: list[Json]) -> str:
-    return ", ".join(f"`{term['term']}` {term['weight']:+.2f}" for term in terms[:N_TERMS]) or "none"
+def _terms(terms: list[tuple[str, float]]) -> str:
+    return ", ".join(f"`{term}` {weight:+.2f}" for term, weight in terms) or "none"
 
 
 REMARKS = {

@@ -6,7 +6,8 @@ import json
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -80,16 +81,53 @@ class Result:
     seconds: float
 
 
-def run(bench: Bench) -> str:
+CORPORA: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "all": ("Reuters-21578, 115 labels", corpora.reuters),
+    "both": ("Reuters-21578, 90 labels", corpora.reuters_90),
+}
+"""Titles and contents by name of the result."""
+
+REFERENCE = "scikit-learn's SVM"
+
+
+def _measure(name: str, content: Callable[[], bytes], bench: Bench) -> Json:
+    """Return measures and training seconds by row and decision."""
+    ours = _ours(bench, bench.dataset(name, content))
+    rows: Json = {setup.name: {} for setup in SETUPS if any(key[0] == setup.name for key in ours)}
+    for (row, decision), result in ours.items():
+        rows[row][decision] = asdict(result)
+    rows[REFERENCE] = {decision: asdict(result) for decision, result in _scikit_learn(content()).items()}
+    seconds = {
+        decision: rows["`svm`"][decision]["seconds"] / rows[REFERENCE][decision]["seconds"]
+        for decision in DECISIONS
+    }
+    theirs = rows[REFERENCE]
+    above = {
+        decision: [
+            name
+            for name, row in rows.items()
+            if name != REFERENCE
+            and decision in row
+            and all(row[decision]["measures"][m] >= theirs[decision]["measures"][m] for m in MEASURES[:2])
+        ]
+        for decision in DECISIONS
+    }
+    return {
+        "rows": {
+            name: {decision: result["measures"] for decision, result in results.items()}
+            for name, results in rows.items()
+        },
+        "above": above,
+        "svm_seconds": seconds,
+    }
+
+
+RESULTS = {name: partial(_measure, *about) for name, about in CORPORA.items()}
+
+
+def render(figures: dict[str, Json]) -> str:
     """Return a table per set of labels."""
-    named: list[tuple[str, Callable[[], bytes]]] = [("Reuters-21578, 115 labels", corpora.reuters)]
-    if not bench.quick:
-        named.append(("Reuters-21578, 90 labels", corpora.reuters_90))
-    parts = []
-    for name, content in named:
-        ours = _ours(bench, bench.dataset(name, content))
-        parts.append(_table(name, ours, _scikit_learn(content())))
-    tables = "\n\n".join(parts)
+    tables = "\n\n".join(_table(CORPORA[name][0], found) for name, found in figures.items())
     return f"""\
 All figures are for the test part of the ModApte split. The 90 labels are those that occur in both parts. With 90 labels,
 stories without any of them are omitted, as is usual. Boosting uses the presence of terms and naive Bayes uses their counts,
@@ -193,38 +231,26 @@ def _indicator(rows: list[Json], labels: list[str]) -> Bools:
     return sets
 
 
-def _table(title: str, ours: dict[tuple[str, str], Result], theirs: dict[str, Result]) -> str:
-    best = {
-        (d, m): max(f.measures[m] for (_, kind), f in ours.items() if kind == d)
-        for d in DECISIONS
-        for m in MEASURES
-    }
+def _table(title: str, found: Json) -> str:
+    ours = {name: row for name, row in found["rows"].items() if name != REFERENCE}
+    best = {(d, m): max(row[d][m] for row in ours.values() if d in row) for d in DECISIONS for m in MEASURES}
 
-    def cells(found: dict[str, Result]) -> list[str]:
-        row = []
+    def cells(row: Json) -> list[str]:
+        shown = []
         for decision in DECISIONS:
             for measure in MEASURES:
-                value = found[decision].measures[measure] if decision in found else None
+                value = row[decision][measure] if decision in row else None
                 mark = "**" if value is not None and value >= best[decision, measure] else ""
-                row.append("–" if value is None else f"{mark}{value:.3f}{mark}")
-        return row
+                shown.append("–" if value is None else f"{mark}{value:.3f}{mark}")
+        return shown
 
-    names = [setup.name for setup in SETUPS if (setup.name, "tuned_threshold") in ours]
-    rows = [[name, *cells({d: ours[name, d] for d in DECISIONS if (name, d) in ours})] for name in names]
-    rows.append(["scikit-learn's SVM", *cells(theirs)])
     head = ["", *(f"`{decision}` {measure}" for decision in DECISIONS for measure in MEASURES)]
+    rows = [[name, *cells(row)] for name, row in found["rows"].items()]
     lines = [f"### {title}", "", table(head, rows), ""]
     for decision in DECISIONS:
-        reference = theirs[decision].measures
-        above = [
-            name
-            for name in names
-            if (name, decision) in ours
-            and all(ours[name, decision].measures[m] >= reference[m] for m in MEASURES[:2])
-        ]
-        ratio = ours["`svm`", decision].seconds / theirs[decision].seconds
+        ratio = found["svm_seconds"][decision]
         lines.append(
             f"With `{decision}`, these learners are at or above scikit-learn in both micro- and macro-averaged F1: "
-            f"{'; '.join(above) or 'none'}. `svm` needs {ratio:.2f} of scikit-learn's training time.\n"
+            f"{'; '.join(found['above'][decision]) or 'none'}. `svm` needs {ratio:.2f} of scikit-learn's training time.\n"
         )
     return "\n".join(lines)

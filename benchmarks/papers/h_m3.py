@@ -118,7 +118,12 @@ def compared(bench: Bench, problem: Problem, learners: dict[str, Json]) -> Json:
             "dataset_id": problem.dataset(bench),
             "split": {"kind": "given"},
             "configurations": [
-                {"name": name, "features": problem.features, "learner": learner}
+                {
+                    "name": name,
+                    "features": problem.features,
+                    "learner": learner,
+                    "decision": {"kind": "sign"},
+                }
                 for name, learner in learners.items()
             ],
             "measures": list(LOSSES),

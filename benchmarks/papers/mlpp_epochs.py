@@ -13,10 +13,11 @@ ALGORITHMS = ("mmp", "mlpp")
 SHOWN = ("is_error", "error_set_size", "margin")
 EPOCHS = 20
 N_TRAINING = 3_000
+PARTS = ("within_folds", "out_of_folds")
 
 
-def run(bench: Bench) -> str:
-    """Return the losses on the training part and the test part by epoch."""
+def _curves(bench: Bench) -> Json:
+    """Draw the curves, and return the losses on both parts by epoch."""
     epochs = 3 if bench.quick else EPOCHS
     report = bench.experiment(
         {
@@ -31,7 +32,7 @@ def run(bench: Bench) -> str:
     lines = {
         (ALGORITHMS[curve["configuration"]], curve["measure"], part): _by_epoch(curve, part)
         for curve in report["curves"]
-        for part in ("within_folds", "out_of_folds")
+        for part in PARTS
     }
     panels = [
         Panel(
@@ -55,17 +56,38 @@ def run(bench: Bench) -> str:
     picture = bench.draw("mlpp-epochs", "Losses on both parts by epochs", panels, across=3)
     there = set.intersection(*(set(line) for line in lines.values()))
     shown = sorted({min(there, key=lambda epoch: abs(epoch - at)) for at in (1, 2, 3, 5, 10, 15, EPOCHS)})
+    ends = (min(there), max(there))
+    return {
+        "chart": picture,
+        "losses": {
+            str(epoch): {
+                algorithm: {
+                    measure: [lines[algorithm, measure, part][epoch] for part in PARTS] for measure in SHOWN
+                }
+                for algorithm in ALGORITHMS
+            }
+            for epoch in sorted({*shown, *ends})
+        },
+    }
+
+
+RESULTS = {"curves": _curves}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """Return the chart, and the losses on the training part and the test part by epoch."""
+    found = figures["curves"]
     rows = [
         [
-            str(epoch),
+            epoch,
             *(
-                LOSSES[measure][2].format(LOSSES[measure][1] * lines[algorithm, measure, part][epoch])
+                LOSSES[measure][2].format(LOSSES[measure][1] * value)
                 for measure in SHOWN[:2]
                 for algorithm in ALGORITHMS
-                for part in ("within_folds", "out_of_folds")
+                for value in losses[algorithm][measure]
             ),
         ]
-        for epoch in shown
+        for epoch, losses in found["losses"].items()
     ]
     head = [
         "epochs",
@@ -76,18 +98,19 @@ def run(bench: Bench) -> str:
             for part in ("train", "test")
         ),
     ]
+    first, *_, last = found["losses"].values()
     changes = ". ".join(
         f"{NAMES[algorithm]} changes on the test part from "
         + "; ".join(
-            f"{form.format(factor * line[1])} to {form.format(factor * line[max(line)])} by {name}"
+            f"{form.format(factor * first[algorithm][measure][-1])} to "
+            f"{form.format(factor * last[algorithm][measure][-1])} by {name}"
             for measure in SHOWN
             for name, factor, form in [LOSSES[measure]]
-            for line in [lines[algorithm, measure, "out_of_folds"]]
         )
         for algorithm in ALGORITHMS
     )
     return f"""\
-{picture}
+{found["chart"]}
 
 The RCV1 part: 3,000 training and 3,000 test documents.
 

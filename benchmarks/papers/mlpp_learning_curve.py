@@ -15,8 +15,8 @@ ALGORITHMS = ("mmp", "mlpp", "binary_relevance_perceptron")
 SHOWN = ("is_error", "error_set_size", "margin")
 
 
-def run(bench: Bench) -> str:
-    """Return the accumulated losses by number of examples."""
+def _curves(bench: Bench) -> Json:
+    """Draw the curves, and return the accumulated losses by number of examples."""
     jobs = trained(bench, ALGORITHMS, split="none")
     curves = {algorithm: bench.curve(job) for algorithm, job in jobs.items()}
     every = bench.version(jobs["mlpp"])["facts"]["tested_every"]
@@ -42,48 +42,64 @@ def run(bench: Bench) -> str:
     chosen = sorted(
         {min(steps, key=lambda step: abs(step - at)) for at in (200, 500, 1000, 2000, 4000, 6000)}
     )
+    n_tested = -(-steps[-1] // every)
+    last = _at(curves["mlpp"], steps[-1])["is_error"]
+    return {
+        "chart": picture,
+        "tested_every": every,
+        "standard_error": 100 * math.sqrt(last * (1 - last) / n_tested),
+        "losses": {
+            str(step): {
+                algorithm: {measure: _at(curves[algorithm], step)[measure] for measure in SHOWN}
+                for algorithm in ALGORITHMS
+            }
+            for step in chosen
+        },
+        "points": len(steps),
+        "ahead": {
+            measure: sum(
+                _at(curves["mlpp"], step)[measure] < _at(curves["mmp"], step)[measure] for step in steps
+            )
+            for measure in SHOWN
+        },
+    }
+
+
+RESULTS = {"curves": _curves}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """Return the chart, and the losses at some points of the curve."""
+    found = figures["curves"]
     rows = [
         [
-            f"{step:,}",
+            f"{int(step):,}",
             *(
-                LOSSES[measure][2].format(LOSSES[measure][1] * _at(curves[algorithm], step)[measure])
+                LOSSES[measure][2].format(LOSSES[measure][1] * losses[algorithm][measure])
                 for measure in SHOWN
                 for algorithm in ALGORITHMS
             ),
         ]
-        for step in chosen
+        for step, losses in found["losses"].items()
     ]
     head = ["documents", *(f"{LOSSES[m][0]}: {NAMES[a]}" for m in SHOWN for a in ALGORITHMS)]
-    n_tested = -(-steps[-1] // every)
-    last = _at(curves["mlpp"], steps[-1])["is_error"]
-    doubt = 100 * math.sqrt(last * (1 - last) / n_tested)
+    lead = ", ".join(
+        f"{LOSSES[measure][0]} at {ahead} of {found['points']}" for measure, ahead in found["ahead"].items()
+    )
     return f"""\
-{picture}
+{found["chart"]}
 
 All 6,000 documents of the RCV1 part in the order of the file, one epoch. Each loss is the mean over all documents so far; each
 document is tested before the learner learns from it. Prediction with MLPP costs far more than training, so MLPP is tested only
-on every {every}th document. Therefore the start of its line is uneven, and its last IsErr has a standard error of {doubt:.1f}. The
+on every {found["tested_every"]}th document. Therefore the start of its line is uneven, and its last IsErr has a standard error of {found["standard_error"]:.1f}. The
 paper's curves are over 535,987 documents.
 
 {table(head, rows)}
 
-{_findings(curves, steps)}
+MLPP's line is below MMP's by {lead} points of the curve. In the paper, this is so from the start by ErrSetSize and Margin, and by IsErr after a start in which MMP is slightly better.
 """
 
 
 def _at(curve: list[Json], step: int) -> dict[str, float]:
     measures: dict[str, float] = next(point["measures"] for point in curve if point["step"] == step)
     return measures
-
-
-def _findings(curves: dict[str, list[Json]], steps: list[int]) -> str:
-    lead = []
-    for measure in SHOWN:
-        ahead = [
-            step for step in steps if _at(curves["mlpp"], step)[measure] < _at(curves["mmp"], step)[measure]
-        ]
-        lead.append(f"{LOSSES[measure][0]} at {len(ahead)} of {len(steps)}")
-    return (
-        f"MLPP's line is below MMP's by {', '.join(lead)} points of the curve. In the paper, this is so from the start by "
-        "ErrSetSize and Margin, and by IsErr after a start in which MMP is slightly better."
-    )

@@ -16,51 +16,77 @@ TOPS = (1, 3, 5, 10)
 AT_ONCE = 100
 
 
-def run(bench: Bench) -> str:
-    """Return the inner products by the number of requested labels, and whether the rankings are the same."""
-    texts = [row["text"] for row in corpora.records("rcv1subset1.jsonl.gz") if row["split"] == "test"]
-    texts = texts[: 100 if bench.quick else 1_000]
-    jobs = bench.train(
-        [
-            {
-                "dataset_id": rcv1(bench),
-                "split": {"kind": "given"},
-                **configuration("mlpp", RCV1_FEATURES, epochs=1, **extra),
-            }
-            for extra in ({}, {"voting": "weighted"})
-        ]
-    )
+def _tops(bench: Bench) -> Json:
+    """Return the inner products by the number of requested labels, and how many rankings differ.
+
+    Returns:
+        ``products``: mean number by voting and number of labels. ``full``: products of full voting.
+        ``training``: operations of the training for each example.
+    """
+    texts = _texts(bench)
+    jobs = _trained(bench, calibrated=False)
     facts = bench.version(jobs[0])["facts"]
-    full = facts["operations_per_prediction"]
-    training = facts["perceptron_operations"] / facts["examples"]
-    rows, differing = [], 0
-    rankings = [[p["ranking"] for p in _predicted(bench, job, texts, top=max(TOPS))] for job in jobs]
-    for top in TOPS:
-        row = [str(top)]
-        for job, whole in zip(jobs, rankings, strict=True):
-            products = []
-            for prediction, ranking in zip(
-                _predicted(bench, job, texts, top=top, quick=True), whole, strict=True
-            ):
-                products.append(prediction["dot_products"])
-                differing += prediction["ranking"] != ranking[:top]
-            mean = sum(products) / len(products)
-            row.append(f"{mean:,.0f} ({100 * mean / full:.0f} %)")
-        rows.append(row)
+    products: dict[str, dict[str, float]] = {voting: {} for voting in VOTINGS}
+    differing = 0
+    for voting, job in zip(VOTINGS, jobs, strict=True):
+        whole = [p["ranking"] for p in _predicted(bench, job, texts, top=max(TOPS))]
+        for top in TOPS:
+            quick = list(_predicted(bench, job, texts, top=top, quick=True))
+            products[voting][str(top)] = sum(p["dot_products"] for p in quick) / len(quick)
+            differing += sum(p["ranking"] != ranking[:top] for p, ranking in zip(quick, whole, strict=True))
+    return {
+        "documents": len(texts),
+        "labels": int(facts["labels"]),
+        "products": products,
+        "differing": differing,
+        "full": facts["operations_per_prediction"],
+        "training": facts["perceptron_operations"] / facts["examples"],
+    }
+
+
+RESULTS = {"tops": _tops}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """Return the inner products by the number of requested labels, and whether the rankings are the same."""
+    found = figures["tops"]
+    full, products = found["full"], found["products"]
+    rows = [
+        [top, *(f"{products[v][top]:,.0f} ({100 * products[v][top] / full:.0f} %)" for v in VOTINGS)]
+        for top in products[VOTINGS[0]]
+    ]
     equal = "The labels and their scores are the same as with full voting"
-    if differing:
-        equal += f", except in {differing} rankings"
+    if found["differing"]:
+        equal += f", except in {found['differing']} rankings"
     return f"""\
 The mean number of inner products per test document of the RCV1 part after one epoch. Full voting needs {full:,}.
 A vote counts 1 (`max_wins`) or the size of the inner product (`weighted`). The bounds of `weighted` need 2K additional products.
 
 {table(["requested labels", *(f"`{voting}`" for voting in VOTINGS)], rows)}
 
-{equal} ({len(texts):,} documents, {len(TOPS)} numbers of labels,
+{equal} ({found["documents"]:,} documents, {len(products[VOTINGS[0]])} numbers of labels,
 both kinds of votes). The paper has no figures. It expects that quick voting with the artificial label reduces the cost of
-predictions to the cost of training, which is {training:,.0f} operations per document here. Each winning label needs all of its
-{int((1 + (1 + 8 * full) ** 0.5) / 2) - 1} inner products. The remaining inner products are for labels that could have won instead.
+predictions to the cost of training, which is {found["training"]:,.0f} operations per document here. Each winning label needs all of its
+{found["labels"] - 1} inner products. The remaining inner products are for labels that could have won instead.
 """
+
+
+def _texts(bench: Bench) -> list[str]:
+    texts = [row["text"] for row in corpora.records("rcv1subset1.jsonl.gz") if row["split"] == "test"]
+    return texts[: 100 if bench.quick else 1_000]
+
+
+def _trained(bench: Bench, *, calibrated: bool) -> list[Json]:
+    return bench.train(
+        [
+            {
+                "dataset_id": rcv1(bench),
+                "split": {"kind": "given"},
+                **configuration("mlpp", RCV1_FEATURES, epochs=1, voting=voting, calibrated=calibrated),
+            }
+            for voting in VOTINGS
+        ]
+    )
 
 
 def _predicted(bench: Bench, job: Json, texts: Sequence[str], **query: int | bool) -> Iterator[Json]:

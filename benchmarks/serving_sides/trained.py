@@ -49,7 +49,7 @@ def trained(cache: Path) -> dict[str, Path]:
     if not missing:
         return paths
     print(f"training {', '.join(missing)}", file=sys.stderr, flush=True)
-    with temporary_service() as url, Bench(url) as bench:
+    with temporary_service() as url, Bench(lambda: url) as bench:
         dataset = bench.dataset("Reuters-21578", reuters)
         requests = []
         for name in missing:
