@@ -42,13 +42,13 @@ def tokens_function(parameters: AnalyzerParameters, *, memoised: bool) -> Callab
     analysis: Callable[[str], str | None] = WordAnalysis(parameters)
     if memoised:
         analysis = cache(analysis)
-    lowercase = parameters.lowercase
+    rules = parameters.token_rules(None)
 
     def tokens(text: str) -> list[str]:
-        return [token for word in words(text, lowercase=lowercase) if (token := analysis(word)) is not None]
+        return [token for word in words(text, rules) if (token := analysis(word)) is not None]
 
     def plain_tokens(text: str) -> list[str]:
-        return words(text, lowercase=lowercase)
+        return words(text, rules)
 
     return plain_tokens if parameters == AnalyzerParameters() else tokens
 

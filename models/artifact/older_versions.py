@@ -11,11 +11,12 @@ def complete_manifest(values: Any) -> Any:
     The value of such a field is the one that describes what that version did, which can differ from the
     default for new models.
 
-    >>> complete_manifest({"features": {"kind": "text", "analyzer": {"unit": "word"}}})
-    {'features': {'kind': 'text', 'analyzer': {'unsegmented': 'none', 'unit': 'word'}}}
+    >>> features = {"kind": "text", "analyzer": {"unit": "word"}}
+    >>> complete_manifest({"features": features})["features"]["analyzer"]
+    {'unsegmented': 'none', 'fold_turkic_i': False, 'unit': 'word'}
     """
     match values:
         case {"features": {"kind": "text", "analyzer": {**analyzer}, **others}}:
-            features = {"kind": "text", "analyzer": {"unsegmented": "none", **analyzer}, **others}
-            return {**values, "features": features}
+            completed = {"unsegmented": "none", "fold_turkic_i": False, **analyzer}
+            return {**values, "features": {"kind": "text", "analyzer": completed, **others}}
     return values

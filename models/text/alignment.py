@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Ints
-from models.text.tokens import invisible_places, prepare, without_invisible, word_spans
+from models.text.tokens import TokenRules, invisible_places, prepare, without_invisible, word_spans
 from models.unicode import normalize, normalized_segments
 
 
@@ -35,7 +35,7 @@ class AlignedWords:
         return int(self.starts[start]), int(self.ends[end - 1])
 
 
-def align_words(text: str, *, lowercase: bool, max_length: int, bigrams: bool) -> AlignedWords:
+def align_words(text: str, rules: TokenRules) -> AlignedWords:
     r"""Return the words of a text and their places, in time proportional to its length.
 
     Normalization can change the length of a text: a letter and a combining mark become one letter, a ligature
@@ -43,16 +43,14 @@ def align_words(text: str, *, lowercase: bool, max_length: int, bigrams: bool) -
 
     Args:
         text: the text.
-        lowercase: see :func:`models.text.tokens.words`.
-        max_length: see :func:`models.text.tokens.words`.
-        bigrams: see :func:`models.text.tokens.words`.
+        rules: how it is split into words.
 
-    >>> aligned = align_words("Cafe\u0301: o\ufb03ce", lowercase=True, max_length=100, bigrams=True)
+    >>> aligned = align_words("Cafe\u0301: o\ufb03ce", TokenRules())
     >>> [(word, aligned.place(*span)) for word, span in zip(aligned.words, aligned.spans)]
     [('café', (0, 5)), ('office', (7, 11))]
     """
-    prepared = prepare(text, lowercase=lowercase)
-    spans = word_spans(prepared, max_length=max_length, bigrams=bigrams)
+    prepared = prepare(text, rules)
+    spans = word_spans(prepared, rules)
     starts, ends = _places(text, prepared)
     return AlignedWords([prepared[start:end] for start, end in spans], spans, starts, ends)
 

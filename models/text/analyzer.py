@@ -8,6 +8,7 @@ much slower than looking it up, so the result of each distinct word is cached.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from models.arrays import Ints, Matrix
 from models.mail.fields import DEFAULT_FIELDS, MailFields
-from models.text.counting import count_terms, padded_ngrams
+from models.text.counting import count_terms, parts_of_word
 from models.text.documents import TextDocument
 from models.text.languages import stemmer, stop_list
-from models.text.parameters import AnalyzerParameters
+from models.text.parameters import AnalyzerParameters, StopWordList
+from models.text.tokens import words
 from models.text.unsegmented import begins_unsegmented
 
 
@@ -41,21 +43,35 @@ class WordAnalysis:
         self._min_length = parameters.min_length
         self._bigrams = parameters.bigrams
         self._drop_numbers = parameters.drop_numbers
-        self._stop_list = stop_list(choose(parameters.stop_words))
+        self._stop_list = stop_list(choose(parameters.stop_list), correct_turkish=parameters.fold_turkic_i)
+        if isinstance(parameters.stop_words, StopWordList):
+            rules = replace(parameters.token_rules(language), lowercase=True)
+            own = (word for entry in parameters.stop_words.words for word in words(entry, rules))
+            self._stop_list = self._stop_list.union(own)
         self._stem = stemmer(choose(parameters.stemmer))
+        self._folds_turkic = parameters.is_turkic(language)
+        further = parameters.token_characters.inside + parameters.token_characters.anywhere
+        self._without_further = str.maketrans("", "", further) if further else None
         self.changes_nothing = (
-            self._min_length == 1 and not self._drop_numbers and not self._stop_list and self._stem is str
+            self._min_length == 1
+            and not self._drop_numbers
+            and not self._stop_list
+            and self._stem is str
+            and not self._folds_turkic
         )
 
     def __call__(self, word: str) -> str | None:
         """Return the term, or None if the word is dropped."""
         if len(word) < self._min_length and not (self._bigrams and begins_unsegmented(word)):
             return None
-        if self._drop_numbers and word.isdigit():
-            return None
+        if self._drop_numbers:
+            plain = word if self._without_further is None else word.translate(self._without_further)
+            if plain.isdigit():
+                return None
         if self._stop_list and word.lower() in self._stop_list:
             return None
-        return self._stem(word) or None
+        term = self._stem(word)
+        return (term.replace("ı", "i") if self._folds_turkic else term) or None
 
 
 class TermOfWord(Protocol):
@@ -94,7 +110,7 @@ class Analyzer:
         self._numbers: dict[str, int] = {}
         self._words: dict[tuple[str | None, str], tuple[TermOfWord, dict[str, int]]] = {}
         self._pairs: dict[int, int] = {}
-        self._character_ngrams: dict[int, list[int]] = {}
+        self._parts: dict[int, list[int]] = {}
 
     @property
     def terms(self) -> list[str]:
@@ -144,21 +160,23 @@ class Analyzer:
         """Return the number of each n-gram, which consists of a shorter n-gram and the following word."""
         keys, inverse = np.unique(first << 32 | second, return_inverse=True)
         known, strings = self._pairs, self._strings
+        spectrum = self.parameters.unit == "spectrum"
         distinct = keys.tolist()
         for key in distinct:
             if key not in known:
-                known[key] = self._number(f"{strings[key >> 32]} {strings[key & 0xFFFFFFFF]}")
+                gram, word = strings[key >> 32], strings[key & 0xFFFFFFFF]
+                known[key] = self._number(gram + word[-1] if spectrum else f"{gram} {word}")
         numbers: Ints = np.array([*map(known.__getitem__, distinct)], dtype=np.int64)[inverse]
         return numbers
 
-    def character_ngrams(self, words: Sequence[int]) -> tuple[Ints, Ints]:
-        """Return the numbers of all character n-grams of some words, and how many each word has."""
+    def parts(self, words: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return the numbers of the parts of some words, and how many each word has."""
         ngrams = []
         for word in words:
-            known = self._character_ngrams.get(word)
+            known = self._parts.get(word)
             if known is None:
-                grams = padded_ngrams(self._strings[word], self.parameters.ngrams)
-                known = self._character_ngrams[word] = [*map(self._number, grams)]
+                grams = parts_of_word(self._strings[word], self.parameters)
+                known = self._parts[word] = [*map(self._number, grams)]
             ngrams.append(known)
         sizes = np.array([*map(len, ngrams)], dtype=np.int64)
         return np.array([number for numbers in ngrams for number in numbers], dtype=np.int64), sizes

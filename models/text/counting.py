@@ -14,7 +14,7 @@ from models.arrays import AnyArray, Floats, Ints, Matrix
 from models.mail.fields import PREFIXES, MailFields
 from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
-from models.text.parameters import AnalyzerParameters
+from models.text.parameters import CHARACTER_MARK, AnalyzerParameters
 from models.text.tokens import split
 
 MAX_NGRAMS: Final = 2**20
@@ -46,8 +46,8 @@ class Numbering(Protocol):
         """Return the number of each n-gram, which consists of a shorter n-gram and the following word."""
         ...
 
-    def character_ngrams(self, words: Sequence[int]) -> tuple[Ints, Ints]:
-        """Return the numbers of all character n-grams of some words, and how many each word has."""
+    def parts(self, words: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return the numbers of the parts of some words (see ``parts_of_word``), and how many each has."""
         ...
 
 
@@ -56,8 +56,7 @@ def count_terms(
 ) -> Matrix:
     """Count the terms of n documents, (n, numbering.size). Each occurrence counts with its field's weight."""
     stream = _read(documents, parameters, numbering)
-    count = _character_ngrams if parameters.unit == "character" else _word_ngrams
-    rows, columns, weights = count(stream, parameters.ngrams, numbering)
+    rows, columns, weights = _count(stream, parameters, numbering)
     shape = (len(documents), numbering.size)
     positions = (rows.astype(np.int32, copy=False), columns.astype(np.int32, copy=False))
     # The conversion to CSC and back is a counting sort in linear time, twice as fast as sorting each row.
@@ -103,8 +102,7 @@ def count_ngrams(
         documents=np.zeros(len(field_of), dtype=np.int32),
         weights=np.array([weight for _, weight in fields], dtype=np.float64)[field_of],
     )
-    count = _character_ngrams if parameters.unit == "character" else _word_ngrams
-    _, columns, weights = count(stream, parameters.ngrams, numbering)
+    _, columns, weights = _count(stream, parameters, numbering)
     terms, inverse = np.unique(columns, return_inverse=True)
     counts = np.bincount(inverse, weights=weights, minlength=len(terms)).astype(np.float64, copy=False)
     first_unknown = int(np.searchsorted(terms, n_known))
@@ -119,21 +117,39 @@ def split_prefix(term: str) -> tuple[str, str]:
     >>> split_prefix("subject:invoice"), split_prefix(">invoice"), split_prefix("invoice")
     (('subject:', 'invoice'), ('>', 'invoice'), ('', 'invoice'))
     """
-    prefix = next(filter(term.startswith, PREFIXES), "")
+    if not term.startswith(PREFIXES):
+        return "", term
+    prefix = next(filter(term.startswith, PREFIXES))
     return prefix, term[len(prefix) :]
+
+
+def parts_of_word(word: str, parameters: AnalyzerParameters) -> list[str]:
+    """Return the parts of which the terms of a word consist, if these are character n-grams.
+
+    Returns:
+        The character n-grams of the word; with the unit ``spectrum``, a space and the characters of the word.
+        If a word has a prefix, its parts have it, too.
+
+    >>> parts_of_word("ab", AnalyzerParameters(character_ngrams=(3, 3)))
+    ['~ ab', '~ab ']
+    >>> parts_of_word("subject:ab", AnalyzerParameters(unit="spectrum", ngrams=(2, 2)))
+    ['subject: ', 'subject:a', 'subject:b']
+    """
+    prefix, word = split_prefix(word)
+    if parameters.unit == "spectrum":
+        return [prefix + character for character in f" {word}"]
+    if parameters.character_ngrams is None:
+        return [prefix + gram for gram in padded_ngrams(word, parameters.ngrams)]
+    prefix += CHARACTER_MARK
+    return [prefix + gram for gram in padded_ngrams(word, parameters.character_ngrams)]
 
 
 def padded_ngrams(word: str, ngrams: tuple[int, int]) -> list[str]:
     """Return the character n-grams of a word with a space at both ends, but not a space alone.
 
-    The n-grams of a word that begins with the prefix of a field begin with it, too.
-
     >>> padded_ngrams("ab", (1, 3))
     ['a', 'b', ' a', 'ab', 'b ', ' ab', 'ab ']
     """
-    if word.startswith(PREFIXES):
-        prefix, word = split_prefix(word)
-        return [prefix + gram for gram in padded_ngrams(word, ngrams)]
     padded = f" {word} "
     grams = [
         padded[start : start + length]
@@ -166,9 +182,8 @@ def _read(
     texts: dict[tuple[str | None, str], list[tuple[str, int]]] = {}
     document_of: list[int] = []
     weights: list[float] = []
-    by_language = "auto" in (parameters.stop_words, parameters.stemmer)
     for i, document in enumerate(documents):
-        language = language_name(language_of(document)) if by_language else None
+        language = language_name(language_of(document)) if parameters.by_language else None
         for text, weight, _, prefix in parts_of(document, numbering.fields):
             texts.setdefault((language, prefix), []).append((text, len(document_of)))
             document_of.append(i)
@@ -176,12 +191,7 @@ def _read(
 
     words, fields = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int32)]
     for (language, prefix), fields_of_language in texts.items():
-        split_texts = split(
-            [text for text, _ in fields_of_language],
-            lowercase=parameters.lowercase,
-            max_length=parameters.max_length,
-            bigrams=parameters.bigrams,
-        )
+        split_texts = split([text for text, _ in fields_of_language], parameters.token_rules(language))
         word = numbering.words(split_texts.distinct, language, prefix)[split_texts.codes]
         field = np.repeat(
             np.array([n for _, n in fields_of_language], dtype=np.int32), np.diff(split_texts.bounds)
@@ -200,6 +210,46 @@ def _read(
 
 _Occurrences: TypeAlias = tuple[AnyArray, AnyArray, Floats]
 """The documents, terms and weights of occurrences of terms."""
+
+
+def _count(stream: _WordStream, parameters: AnalyzerParameters, numbering: Numbering) -> _Occurrences:
+    """Return the occurrences of all terms."""
+    if parameters.unit == "character":
+        return _character_ngrams(stream, parameters.ngrams, numbering)
+    if parameters.unit == "spectrum":
+        return _word_ngrams(_characters(stream, numbering), parameters.ngrams, numbering)
+    if parameters.character_ngrams is None:
+        return _word_ngrams(stream, parameters.ngrams, numbering)
+    words = _word_ngrams(stream, parameters.ngrams, numbering)
+    characters = _character_ngrams(stream, parameters.character_ngrams, numbering)
+    rows, columns, weights = map(np.concatenate, zip(words, characters, strict=True))
+    return rows, columns, weights
+
+
+def _characters(stream: _WordStream, numbering: Numbering) -> _WordStream:
+    """Return the characters of the words as a stream, with a space before each word and after the last."""
+    if not len(stream.words):
+        return stream
+    distinct, word = np.unique(stream.words, return_inverse=True)
+    characters, sizes = numbering.parts(distinct.tolist())
+    firsts = np.cumsum(sizes) - sizes
+    sizes, firsts = sizes[word], firsts[word]
+    ends = np.cumsum(sizes)
+    of_stream = np.repeat(firsts - ends + sizes, sizes) + np.arange(ends[-1])
+    last = np.flatnonzero(np.diff(stream.fields, append=-1))  # the last word of each field
+    expanded = _WordStream(
+        words=characters[of_stream].astype(np.int32),
+        fields=np.repeat(stream.fields, sizes),
+        documents=np.repeat(stream.documents, sizes),
+        weights=np.repeat(stream.weights, sizes),
+    )
+    at = ends[last]
+    return _WordStream(
+        words=np.insert(expanded.words, at, characters[firsts[last]]),
+        fields=np.insert(expanded.fields, at, stream.fields[last]),
+        documents=np.insert(expanded.documents, at, stream.documents[last]),
+        weights=np.insert(expanded.weights, at, stream.weights[last]),
+    )
 
 
 def _word_ngrams(stream: _WordStream, ngrams: tuple[int, int], numbering: Numbering) -> _Occurrences:
@@ -242,7 +292,7 @@ def _character_ngrams(stream: _WordStream, ngrams: tuple[int, int], numbering: N
     document, word, weight = document[kept], word[kept], weight[kept]
 
     used, word = np.unique(word, return_inverse=True)
-    numbers, sizes = numbering.character_ngrams(distinct[used].tolist())
+    numbers, sizes = numbering.parts(distinct[used].tolist())
     n_documents = int(document.max(initial=-1)) + 1
     words_of = csr_array(coo_array((weight, (document, word)), shape=(n_documents, len(used))))
     bounds = np.concatenate([[0], np.cumsum(sizes)])

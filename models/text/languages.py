@@ -5,14 +5,14 @@ is four times as long, but contains many words that distinguish departments (com
 few such words are also in the shorter list (bill, call, system). If they matter, use ``none``: boosting and
 feature selection ignore stop words anyway. The stop words of other languages come from ``stop-words``, and
 the stemmers from ``snowballstemmer``. ``porter`` is Porter's stemmer of 1980, which the papers use, and
-``english`` is its successor.
+``english`` is its successor. ``smart`` is the English list of the SMART system, which papers use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import snowballstemmer
 import stop_words  # type: ignore[import-untyped]
@@ -20,13 +20,14 @@ from pydantic import Field
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from typing_extensions import TypeAliasType
 
+from models.text.smart import SMART_STOP_WORDS
 from models.text.tokens import words
 
 StopWords = TypeAliasType("StopWords", Annotated[Literal[
     "none", "auto", "arabic", "bulgarian", "catalan", "chinese", "czech", "danish", "dutch", "english",
     "finnish", "french", "german", "greek", "gujarati", "hebrew", "hindi", "hungarian", "indonesian",
     "italian", "japanese", "korean", "malaysian", "norwegian", "persian", "polish", "portuguese",
-    "romanian", "russian", "slovak", "spanish", "swedish", "turkish", "ukrainian", "vietnamese",
+    "romanian", "russian", "slovak", "smart", "spanish", "swedish", "turkish", "ukrainian", "vietnamese",
 ], Field(description="The list of words to drop.")])  # fmt: skip
 """The stop words to drop: none, those of each document's language, or those of one language."""
 
@@ -43,8 +44,11 @@ _NAMES: dict[str, str] = {
     **stop_words.LANGUAGE_MAPPING,
     "no": "norwegian", "nn": "norwegian", "hy": "armenian", "eu": "basque", "eo": "esperanto",
     "et": "estonian", "ga": "irish", "lt": "lithuanian", "ne": "nepali", "sr": "serbian", "st": "sesotho",
-    "ta": "tamil", "yi": "yiddish",
+    "ta": "tamil", "yi": "yiddish", "az": "azerbaijani",
 }  # fmt: skip
+
+TURKIC_LANGUAGES: Final = frozenset({"turkish", "azerbaijani"})
+"""The languages in which I is the capital of ı, and İ that of i."""
 
 
 def language_name(language: str | None) -> str | None:
@@ -59,19 +63,29 @@ def language_name(language: str | None) -> str | None:
     return _NAMES.get(plain.split("-")[0], plain)
 
 
+_TURKISH_LETTERS: Final = str.maketrans("ýþð", "ışğ")
+"""The package has Turkish words in ISO 8859-9 that were read as ISO 8859-1."""
+_TURKISH_ERRORS: Final = {"INSERmi": "mi"}
+
+
 @cache
-def stop_list(name: str) -> frozenset[str]:
+def stop_list(name: str, *, correct_turkish: bool = True) -> frozenset[str]:
     """Return the lowercase stop words of a language; empty for ``none`` and for languages without a list.
 
     Entries with an apostrophe or hyphen are split into words (``don't`` into ``don`` and ``t``), because
-    texts are split in the same way.
+    texts are split in the same way. Models that do not fold the letters of Turkish were trained with the
+    Turkish list as it is in the package, with wrong letters.
 
     >>> "the" in stop_list("english"), "shan" in stop_list("english"), stop_list("none")
     (True, True, frozenset())
     """
+    if name == "smart":
+        return frozenset(words(SMART_STOP_WORDS))
     if name not in stop_words.AVAILABLE_LANGUAGES:
         return frozenset()
     entries = stop_words.get_stop_words(name)
+    if name == "turkish" and correct_turkish:
+        entries = [_TURKISH_ERRORS.get(entry, entry).translate(_TURKISH_LETTERS) for entry in entries]
     if name == "english":
         entries = [*ENGLISH_STOP_WORDS, *(entry for entry in entries if "'" in entry)]
     return frozenset(word for entry in entries for word in words(entry))

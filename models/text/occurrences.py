@@ -11,7 +11,7 @@ from models.text.alignment import AlignedWords, align_words
 from models.text.counting import padded_ngrams
 from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
-from models.text.parameters import AnalyzerParameters
+from models.text.parameters import CHARACTER_MARK, AnalyzerParameters
 from models.text.word_terms import shared_word_terms
 
 MAX_OCCURRENCES: Final = 10
@@ -81,21 +81,16 @@ def find_occurrences(
     ['Invoices', 'INVOICE']
     """
     found: dict[int, TermOccurrences] = {}
-    by_language = "auto" in (parameters.stop_words, parameters.stemmer)
-    terms_of = shared_word_terms(parameters, language_name(language_of(document)) if by_language else None)
+    language = language_name(language_of(document)) if parameters.by_language else None
+    terms_of = shared_word_terms(parameters, language)
+    rules = parameters.token_rules(language)
     left = MAX_CHARACTERS
     for part in parts_of(document, fields):
         text = part.text[:left]
         left -= len(text)
-        aligned = align_words(
-            text,
-            lowercase=parameters.lowercase,
-            max_length=parameters.max_length,
-            bigrams=parameters.bigrams,
-        )
+        aligned = align_words(text, rules)
         terms = aligned.words if terms_of.changes_nothing else [*map(terms_of.__getitem__, aligned.words)]
-        count = _character_ngrams if parameters.unit == "character" else _word_ngrams
-        for feature, words, span in count(aligned, terms, part.prefix, feature_of, parameters.ngrams):
+        for feature, words, span in _matches(aligned, terms, part.prefix, feature_of, parameters):
             occurrences = found.setdefault(feature, TermOccurrences())
             if part.field not in occurrences.fields:
                 occurrences.fields.append(part.field)
@@ -110,6 +105,25 @@ def find_occurrences(
 def _form(text: str, aligned: AlignedWords, number: int) -> str:
     start, end = aligned.place(*aligned.spans[number])
     return text[start:end]
+
+
+def _matches(
+    aligned: AlignedWords,
+    terms: Sequence[str | None],
+    prefix: str,
+    feature_of: Callable[[str], int | None],
+    parameters: AnalyzerParameters,
+) -> Matches:
+    ngrams = parameters.ngrams
+    if parameters.unit == "character":
+        yield from _character_ngrams(aligned, terms, prefix, feature_of, ngrams)
+    elif parameters.unit == "spectrum":
+        yield from _spectrum(aligned, terms, prefix, feature_of, ngrams)
+    else:
+        yield from _word_ngrams(aligned, terms, prefix, feature_of, ngrams)
+        if parameters.character_ngrams is not None:
+            marked = prefix + CHARACTER_MARK
+            yield from _character_ngrams(aligned, terms, marked, feature_of, parameters.character_ngrams)
 
 
 def _word_ngrams(
@@ -160,6 +174,36 @@ def _character_ngrams(
         is_beginning = aligned.words[number].startswith(term)  # a stem can differ from its word
         for feature, start, end in features:
             yield feature, (number,), (first + start, first + end) if is_beginning else (first, last)
+
+
+def _spectrum(
+    aligned: AlignedWords,
+    terms: Sequence[str | None],
+    prefix: str,
+    feature_of: Callable[[str], int | None],
+    ngrams: tuple[int, int],
+) -> Matches:
+    """Yield n-grams across words. One extends from its first character to its last, without outer spaces."""
+    texts = [" "]
+    number_of = [-1]
+    place_of = [(0, 0)]
+    for number, term in enumerate(terms):
+        if term is None:
+            continue
+        first, last = aligned.spans[number]
+        is_beginning = aligned.words[number].startswith(term)  # a stem can differ from its word
+        texts.append(f"{term} ")
+        number_of += [number] * len(term) + [-1]
+        place_of += [(first + i, first + i + 1) if is_beginning else (first, last) for i in range(len(term))]
+        place_of.append((last, last))
+    text = "".join(texts)
+    for length in range(ngrams[0], ngrams[1] + 1):
+        for start in range(len(text) - length + 1):
+            feature = feature_of(prefix + text[start : start + length])
+            if feature is not None:
+                inside = [i for i in range(start, start + length) if number_of[i] >= 0]
+                words = [*dict.fromkeys(number_of[i] for i in inside)]
+                yield feature, words, (place_of[inside[0]][0], place_of[inside[-1]][1])
 
 
 def _places_of_ngrams(word: str, ngrams: tuple[int, int]) -> Iterator[tuple[str, int, int]]:

@@ -5,7 +5,9 @@ together with the combining marks (Mn, Mc) after its letters, because many scrip
 Texts are first normalized to Unicode normalization form NFKC, in which the same letter always has the same
 representation. Invisible characters (soft hyphen, joiners, direction marks, variation selectors, byte-order
 mark) are removed, because mail programs insert them into words. Runs of scripts without spaces between words
-become bigrams on request (see :mod:`models.text.unsegmented`).
+become bigrams on request (see :mod:`models.text.unsegmented`). Further characters can belong to words on
+request. They are given as a set of characters rather than as a regular expression: matching a set takes
+linear time, and an expression from outside can take exponential time.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.text.unsegmented import (
+    UNSEGMENTED_LETTERS,
     high_bytes,
     may_contain_letters,
     split_unsegmented,
@@ -57,71 +61,122 @@ def invisible_places(text: str) -> list[int]:
     return [match.start() for match in _INVISIBLE.finditer(text)]
 
 
-def _ascii_table(*, lowercase: bool) -> bytes:
-    """Return a table for ``bytes.translate`` that replaces ASCII other than letters and digits by spaces."""
-    kept = (chr(c) if c >= 128 or chr(c).isalnum() else " " for c in range(256))
-    return bytes(ord(c.lower()) if lowercase and c.isascii() else ord(c) for c in kept)
+@dataclass(frozen=True)
+class TokenRules:
+    """How a text is split into words.
+
+    Attributes:
+        lowercase: whether letters are converted to lower case.
+        max_length: longer words are split every ``max_length`` characters.
+        bigrams: whether runs of scripts without spaces become bigrams, if ``max_length`` is at least 2.
+        turkic: how lower case treats the letters I, ı, İ and i of Turkish and Azerbaijani. ``none``: as in
+            other languages, so that ``İ`` becomes two characters and ``I`` becomes ``i``. ``lower``: as in
+            these languages, ``I`` becomes ``ı``, and ``İ`` becomes ``i``. ``fold``: all become ``i``.
+        inside: further characters that belong to a word if they are between two of its letters and digits.
+        anywhere: further characters that are like letters.
+    """
+
+    lowercase: bool = True
+    max_length: int = MAX_LENGTH
+    bigrams: bool = False
+    turkic: Literal["none", "lower", "fold"] = "none"
+    inside: str = ""
+    anywhere: str = ""
+
+    @cached_property
+    def extra(self) -> str:
+        """The inside of a character class of all further characters."""
+        return character_class(sorted(self.inside + self.anywhere))
+
+    @cached_property
+    def table(self) -> bytes:
+        """A table for ``bytes.translate`` that replaces ASCII outside of words by spaces."""
+        further = self.inside + self.anywhere
+        kept = (chr(c) if c >= 128 or chr(c).isalnum() or chr(c) in further else " " for c in range(256))
+        return bytes(ord(c.lower()) if self.lowercase and c.isascii() else ord(c) for c in kept)
+
+    def are_simple_for(self, text: str) -> bool:
+        """Return whether ``ascii_words`` splits a text, if no word is too long."""
+        if not text.isascii() or self.extra:
+            return False
+        return self.turkic != "lower" or "I" not in text
+
+    def separate(self, text: str) -> str:
+        """Replace characters that belong to words only in between, but are not, by spaces."""
+        return _outside(self.inside, bigrams=self.bigrams).sub(" ", text) if self.inside else text
 
 
-_TABLES = {lowercase: _ascii_table(lowercase=lowercase) for lowercase in (False, True)}
+DEFAULT_RULES: Final = TokenRules()
 
 
 @cache
-def _word(max_length: int, *, bmp: bool) -> re.Pattern[str]:
-    return re.compile(rf"\w[\w{_MARKS[bmp]}]{{0,{max_length - 1}}}+")
+def _word(max_length: int, extra: str, *, bmp: bool) -> re.Pattern[str]:
+    return re.compile(rf"[\w{extra}][\w{_MARKS[bmp]}{extra}]{{0,{max_length - 1}}}+")
 
 
-def words(
-    text: str, *, lowercase: bool = True, max_length: int = MAX_LENGTH, bigrams: bool = False
-) -> list[str]:
+@cache
+def _outside(inside: str, *, bigrams: bool) -> re.Pattern[str]:
+    between = character_class(sorted(inside))
+    other = rf"\W_{UNSEGMENTED_LETTERS if bigrams else ''}"
+    return re.compile(rf"(?<![^{other}])(?<![{_MARKS[False]}])[{between}]|[{between}](?![^{other}])")
+
+
+def words(text: str, rules: TokenRules = DEFAULT_RULES) -> list[str]:
     """Return the words of one text, in their order.
-
-    Args:
-        text: the text.
-        lowercase: whether to convert letters to lower case.
-        max_length: longer words are split every ``max_length`` characters.
-        bigrams: whether runs of scripts without spaces become bigrams, if ``max_length`` is at least 2.
 
     >>> words("Re: Ihre Rechnung_42 – GRÜSSE, naïve  co\u00adop")
     ['re', 'ihre', 'rechnung', '42', 'grüsse', 'naïve', 'coop']
-    >>> words("我的包裹，请退款", bigrams=True)
+    >>> words("我的包裹，请退款", TokenRules(bigrams=True))
     ['我的', '的包', '包裹', '请退', '退款']
+    >>> words("C++ (v1.2): e-mail me.", TokenRules(inside="-.", anywhere="+"))
+    ['c++', 'v1.2', 'e-mail', 'me']
     """
-    if text.isascii():
-        found = ascii_words(text, lowercase=lowercase)
+    max_length = rules.max_length
+    if rules.are_simple_for(text):
+        found = ascii_words(text, rules)
         if max(map(len, found), default=0) <= max_length:
             return found
         return [word[i : i + max_length] for word in found for i in range(0, len(word), max_length)]
-    text = prepare(text, lowercase=lowercase)
+    text = prepare(text, rules)
     high = high_bytes(text)
     bmp = len(high) == len(text)
-    if bigrams and max_length > 1 and may_contain_letters(high):
-        return split_unsegmented(text, _MARKS[bmp], max_length, bmp=bmp)
-    return _word(max_length, bmp=bmp).findall(text)
+    if rules.bigrams and max_length > 1 and may_contain_letters(high):
+        return split_unsegmented(text, _MARKS[bmp], rules.extra, max_length, bmp=bmp)
+    return _word(max_length, rules.extra, bmp=bmp).findall(text)
 
 
-def prepare(text: str, *, lowercase: bool) -> str:
+def prepare(text: str, rules: TokenRules) -> str:
     """Return the text in which words are found: normalized, without invisible characters and underscores."""
     text = without_invisible(normalize(text))
-    return (text.lower() if lowercase else text).replace("_", " ")
+    if rules.lowercase:
+        if rules.turkic != "none":
+            text = text.replace("İ", "i")
+        if rules.turkic == "lower":
+            text = text.replace("I", "ı")
+        text = text.lower()
+        if rules.turkic == "fold":
+            text = text.replace("ı", "i")
+    if "_" not in rules.inside + rules.anywhere:
+        text = text.replace("_", " ")
+    return rules.separate(text)
 
 
-def word_spans(text: str, *, max_length: int = MAX_LENGTH, bigrams: bool = False) -> list[tuple[int, int]]:
+def word_spans(text: str, rules: TokenRules = DEFAULT_RULES) -> list[tuple[int, int]]:
     """Return where the words of a text are that ``prepare`` returned. :func:`words` returns the same words.
 
-    >>> word_spans("re 我的包"), word_spans("re 我的包", bigrams=True)
+    >>> word_spans("re 我的包"), word_spans("re 我的包", TokenRules(bigrams=True))
     ([(0, 2), (3, 6)], [(0, 2), (3, 5), (4, 6)])
     """
     high = high_bytes(text)
     bmp = len(high) == len(text)
-    if bigrams and max_length > 1 and may_contain_letters(high):
-        return unsegmented_spans(text, _MARKS[bmp], max_length, bmp=bmp)
-    return [match.span() for match in _word(max_length, bmp=bmp).finditer(text)]
+    if rules.bigrams and rules.max_length > 1 and may_contain_letters(high):
+        return unsegmented_spans(text, _MARKS[bmp], rules.extra, rules.max_length, bmp=bmp)
+    return [match.span() for match in _word(rules.max_length, rules.extra, bmp=bmp).finditer(text)]
 
 
-def ascii_words(text: str, *, lowercase: bool) -> list[str]:
+def ascii_words(text: str, rules: TokenRules = DEFAULT_RULES) -> list[str]:
     """Return the words of a text of ASCII characters, which can be of any length."""
-    return text.encode().translate(_TABLES[lowercase]).decode().split()
+    return text.encode().translate(rules.table).decode().split()
 
 
 @dataclass(frozen=True)
@@ -139,9 +194,7 @@ class SplitTexts:
     bounds: NDArray[np.int64]
 
 
-def split(
-    texts: Sequence[str], *, lowercase: bool = True, max_length: int = MAX_LENGTH, bigrams: bool = False
-) -> SplitTexts:
+def split(texts: Sequence[str], rules: TokenRules = DEFAULT_RULES) -> SplitTexts:
     """Split many texts into words, several times faster than :func:`words`.
 
     All texts are joined as bytes, with one separator byte between them. A word is a run of bytes between
@@ -152,17 +205,12 @@ def split(
     [0, 1, 1]
     """
     encoded = [
-        (
-            text
-            if text.isascii()
-            else " ".join(words(text, lowercase=lowercase, max_length=max_length, bigrams=bigrams))
-        ).encode()
-        for text in texts
+        (text if rules.are_simple_for(text) else " ".join(words(text, rules))).encode() for text in texts
     ]
-    joined = b" ".join([b"", *encoded, b""]).translate(_TABLES[lowercase])
+    joined = b" ".join([b"", *encoded, b""]).translate(rules.table)
     inside = np.frombuffer(joined, dtype=np.uint8) != _SPACE
     edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
-    starts, ends = _split_long_runs(joined, edges[::2], edges[1::2], max_length)
+    starts, ends = _split_long_runs(joined, edges[::2], edges[1::2], rules.max_length)
 
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=offsets[1:])

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from operator import add
+from typing import Final
 
 from models.unicode import character_class
 
@@ -49,6 +50,8 @@ def _letters(last: int) -> str:
 
 _LETTERS = {True: _letters(0xFFFF), False: _letters(0x10FFFF)}
 """The letters of these scripts: those in plane 0 (true), and all (false)."""
+UNSEGMENTED_LETTERS: Final = _LETTERS[False]
+"""The inside of a character class of the letters of these scripts."""
 _LETTER = re.compile(rf"[{_LETTERS[False]}]")
 _SURROGATES = range(0xD8, 0xE0)
 _OTHER_BYTES = bytes(
@@ -80,20 +83,21 @@ def begins_unsegmented(word: str) -> bool:
     return _LETTER.match(word) is not None
 
 
-def split_unsegmented(text: str, marks: str, max_length: int, *, bmp: bool) -> list[str]:
+def split_unsegmented(text: str, marks: str, extra: str, max_length: int, *, bmp: bool) -> list[str]:
     r"""Return the words of a text in their order, with bigrams in place of the runs of these scripts.
 
     Args:
         text: a normalized text without underscores.
         marks: the inside of a character class of the combining marks.
+        extra: the inside of a character class of further characters of words, or an empty string.
         max_length: longer words are split every ``max_length`` characters.
         bmp: whether all characters of the text and ``marks`` are in plane 0.
 
-    >>> split_unsegmented("iphone手机壳 4711号", "\u0300", 100, bmp=True)
+    >>> split_unsegmented("iphone手机壳 4711号", "\u0300", "", 100, bmp=True)
     ['iphone', '手机', '机壳', '4711', '号']
     """
     found: list[str] = []
-    for word in _run_or_word(marks, max_length, bmp=bmp).findall(text):
+    for word in _run_or_word(marks, extra, max_length, bmp=bmp).findall(text):
         if begins_unsegmented(word):
             found += _bigrams(word, marks, max_length, bmp=bmp)
         else:
@@ -101,10 +105,12 @@ def split_unsegmented(text: str, marks: str, max_length: int, *, bmp: bool) -> l
     return found
 
 
-def unsegmented_spans(text: str, marks: str, max_length: int, *, bmp: bool) -> list[tuple[int, int]]:
+def unsegmented_spans(
+    text: str, marks: str, extra: str, max_length: int, *, bmp: bool
+) -> list[tuple[int, int]]:
     """Return where the words are that ``split_unsegmented`` returns for the same arguments."""
     spans: list[tuple[int, int]] = []
-    for match in _run_or_word(marks, max_length, bmp=bmp).finditer(text):
+    for match in _run_or_word(marks, extra, max_length, bmp=bmp).finditer(text):
         first, last = match.span()
         if begins_unsegmented(match.group()):
             characters = [one.span() for one in _character(marks, bmp=bmp).finditer(text, first, last)]
@@ -120,9 +126,10 @@ def unsegmented_spans(text: str, marks: str, max_length: int, *, bmp: bool) -> l
 
 
 @cache
-def _run_or_word(marks: str, max_length: int, *, bmp: bool) -> re.Pattern[str]:
+def _run_or_word(marks: str, extra: str, max_length: int, *, bmp: bool) -> re.Pattern[str]:
     letters = _LETTERS[bmp]
-    word = rf"[^\W{letters}](?:[^\W{letters}]|[{marks}]){{0,{max_length - 1}}}+"
+    first = rf"[^\W{letters}]|[{extra}]" if extra else rf"[^\W{letters}]"
+    word = rf"(?:{first})(?:[^\W{letters}]|[{marks}{extra}]){{0,{max_length - 1}}}+"
     return re.compile(rf"[{letters}][{letters}{marks}]*+|{word}")
 
 

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 
 from models.arrays import Ints, Matrix
 from models.mail.fields import DEFAULT_FIELDS, MailFields, Part
-from models.text.counting import TermCounts, count_ngrams, count_terms, padded_ngrams
+from models.text.counting import (
+    TermCounts,
+    count_ngrams,
+    count_terms,
+    parts_of_word,
+    split_prefix,
+)
 from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
-from models.text.parameters import AnalyzerParameters
-from models.text.tokens import ascii_words, words
+from models.text.parameters import CHARACTER_MARK, AnalyzerParameters
+from models.text.tokens import TokenRules, ascii_words, words
 from models.text.word_terms import WordTerms, shared_word_terms
 
 _CACHED_NUMBERS: Final = 2**15
@@ -56,18 +62,19 @@ class Vocabulary:
         self.parameters = parameters
         self.fields = fields
         self.n_terms = self.size = len(terms)
-        self._by_language = "auto" in (parameters.stop_words, parameters.stemmer)
         self.pair_keys = self.pair_numbers = np.empty(0, dtype=np.int64)
         self._words: dict[str, int] = {}
-        self._character_ngrams: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
+        self.strings: Sequence[str] = ()
         numbers = dict(zip(terms, range(len(terms)), strict=True))
         if parameters.unit == "character":
-            self._character_ngrams = numbers
-        elif parameters.ngrams[1] == 1:
+            self._parts = numbers
+        elif parameters.ngrams[1] == 1 and parameters.character_ngrams is None:
             self._words = numbers
         else:
             self._add_pairs(numbers)
-        self._ngrams_of: dict[str, bytes] = {}
+        self._parts_of: dict[str, bytes] = {}
+        self._rules_of: dict[str | None, TokenRules] = {}
         self._terms_of: dict[str | None, WordTerms] = {}
         self._numbers_of: dict[tuple[str | None, str], _WordNumbers] = {}
 
@@ -104,8 +111,10 @@ class Vocabulary:
         if n_characters > MAX_CHARACTERS:
             return None
         parameters = self.parameters
-        language = language_name(language_of(document)) if self._by_language else None
-        single_words = parameters.unit == "word" and parameters.ngrams[1] == 1
+        language = language_name(language_of(document)) if parameters.by_language else None
+        single_words = (
+            parameters.unit == "word" and parameters.ngrams[1] == 1 and parameters.character_ngrams is None
+        )
         if single_words and not unknown:
             return self._count_known_words(parts, language)
         if single_words:
@@ -120,14 +129,15 @@ class Vocabulary:
     ) -> TermCounts:
         numbering = _Call(self)
         numbered = [
-            (numbering.words(self._split(part.text), language, part.prefix), part.weight) for part in parts
+            (numbering.words(self._split(part.text, language), language, part.prefix), part.weight)
+            for part in parts
         ]
         return count_ngrams(numbered, self.parameters, numbering, self.n_terms)
 
     def _count_words(self, parts: Sequence[Part], language: str | None) -> TermCounts:
         by_use: dict[tuple[float, str], list[str]] = {}
         for text, weight, _, prefix in parts:
-            by_use.setdefault((weight, prefix), []).extend(self._split(text))
+            by_use.setdefault((weight, prefix), []).extend(self._split(text, language))
         counts: dict[str | None, float] = Counter(  # type: ignore[assignment]
             self._terms(by_use.pop((1.0, ""), []), language, "")
         )
@@ -158,14 +168,14 @@ class Vocabulary:
             )
         return TermCounts(terms.astype(np.int64), counts, len(terms), float(counts.sum()))
 
-    def _split(self, text: str) -> list[str]:
-        parameters = self.parameters
-        return words(
-            text,
-            lowercase=parameters.lowercase,
-            max_length=parameters.max_length,
-            bigrams=parameters.bigrams,
-        )
+    def _split(self, text: str, language: str | None) -> list[str]:
+        return words(text, self._rules(language))
+
+    def _rules(self, language: str | None) -> TokenRules:
+        rules = self._rules_of.get(language)
+        if rules is None:
+            rules = self._rules_of[language] = self.parameters.token_rules(language)
+        return rules
 
     def _numbers(self, text: str, language: str | None, prefix: str) -> NDArray[np.int32]:
         """Return the number of each word of a text whose term is in the vocabulary."""
@@ -173,37 +183,34 @@ class Vocabulary:
         numbers_of = self._numbers_of.get(key)
         if numbers_of is None:
             numbers_of = self._numbers_of[key] = _WordNumbers(self, language, prefix)
+        rules = self._rules(language)
         try:
-            found = (
-                ascii_words(text, lowercase=self.parameters.lowercase)
-                if text.isascii()
-                else self._split(text)
-            )
+            found = ascii_words(text, rules) if rules.are_simple_for(text) else words(text, rules)
             numbers = np.fromiter(map(numbers_of.__getitem__, found), dtype=np.int32, count=len(found))
         except _LongWordError:
-            found = self._split(text)
+            found = words(text, rules)
             numbers = np.fromiter(map(numbers_of.__getitem__, found), dtype=np.int32, count=len(found))
         return numbers[numbers >= 0]
 
-    def character_ngrams(self, word: str) -> bytes:
-        """Return the number of each character n-gram of a word as int64; negative for unknown n-grams.
+    def parts(self, word: str) -> bytes:
+        """Return the number of each part of a word as int64; negative for unknown parts.
 
-        The number of an unknown n-gram is derived from its hash, which takes less memory than the n-gram.
+        The number of an unknown part is derived from its hash, which takes less memory than the part.
         """
-        cached = self._ngrams_of.get(word)
+        cached = self._parts_of.get(word)
         if cached is None:
-            known = self._character_ngrams
+            known = self._parts
             numbers = array(
                 "q",
                 [
-                    known[gram] if gram in known else -1 - (hash(gram) & _HASH)
-                    for gram in padded_ngrams(word, self.parameters.ngrams)
+                    known[part] if part in known else -1 - (hash(part) & _HASH)
+                    for part in parts_of_word(word, self.parameters)
                 ],
             )
             cached = numbers.tobytes()
-            if len(self._ngrams_of) > _CACHED_NGRAMS:
-                self._ngrams_of = {}
-            self._ngrams_of[word] = cached
+            if len(self._parts_of) > _CACHED_NGRAMS:
+                self._parts_of = {}
+            self._parts_of[word] = cached
         return cached
 
     def _terms(self, words: Sequence[str], language: str | None, prefix: str) -> Sequence[str | None]:
@@ -215,17 +222,32 @@ class Vocabulary:
         return [term and prefix + term for term in terms] if prefix else terms
 
     def _add_pairs(self, numbers: dict[str, int]) -> None:
-        """Number the beginnings of all n-grams, and the words in them, after the terms."""
+        """Number the beginnings of all n-grams, and the words or characters in them, after the terms."""
         pairs: dict[int, int] = {}
+        spectrum = self.parameters.unit == "spectrum"
         for term in [*numbers]:
-            gram, *words = term.split(" ")
+            prefix, rest = split_prefix(term)
+            if rest.startswith(CHARACTER_MARK):
+                self._parts[term] = numbers[term]
+                continue
+            gram, *parts = [prefix + character for character in rest] if spectrum else term.split(" ")
             number = numbers.setdefault(gram, len(numbers))
-            for word in words:
-                gram = f"{gram} {word}"
-                key = number << 32 | numbers.setdefault(word, len(numbers))
+            for part in parts:
+                gram = gram + part[-1] if spectrum else f"{gram} {part}"
+                key = number << 32 | numbers.setdefault(part, len(numbers))
                 number = pairs[key] = numbers.setdefault(gram, len(numbers))
         self.size = len(numbers)
-        self._words = {string: number for string, number in numbers.items() if " " not in string}
+        if spectrum:
+            self._parts = {
+                string: number for string, number in numbers.items() if len(split_prefix(string)[1]) == 1
+            }
+        else:
+            self._words = {
+                string: number
+                for string, number in numbers.items()
+                if " " not in string and string not in self._parts
+            }
+            self.strings = [*numbers]
         keys = np.fromiter(pairs.keys(), dtype=np.int64, count=len(pairs))
         order = np.argsort(keys)
         self.pair_keys = keys[order]
@@ -285,7 +307,7 @@ class _Call:
         self._vocabulary = vocabulary
         self.fields = vocabulary.fields
         self._unknown: dict[str, int] = {}
-        self._first_word = 0 if vocabulary.parameters.unit == "character" else vocabulary.size
+        self._first_word = vocabulary.size
         self.size = vocabulary.size
 
     def words(self, distinct: Sequence[str], language: str | None, prefix: str) -> NDArray[np.int32]:
@@ -302,8 +324,11 @@ class _Call:
 
     def lengths(self, words: Sequence[int]) -> Ints:
         """Return the number of characters of each word."""
-        strings = [*self._unknown]
-        return np.array([len(strings[word]) for word in words], dtype=np.int64)
+        return np.array([*map(len, self._strings(words))], dtype=np.int64)
+
+    def _strings(self, words: Sequence[int]) -> list[str]:
+        known, unknown, first = self._vocabulary.strings, [*self._unknown], self._first_word
+        return [unknown[word - first] if word >= first else known[word] for word in words]
 
     def pairs(self, first: Ints, second: Ints) -> Ints:
         """Return the number of each n-gram, which consists of a shorter n-gram and the following word."""
@@ -316,12 +341,11 @@ class _Call:
             numbers[found] = self._vocabulary.pair_numbers[places[found]]
         return numbers[inverse]
 
-    def character_ngrams(self, words: Sequence[int]) -> tuple[Ints, Ints]:
-        """Return the numbers of all character n-grams of some words, and how many each word has."""
-        strings = [*self._unknown]
-        ngrams = [self._vocabulary.character_ngrams(strings[word]) for word in words]
-        sizes = np.array([*map(len, ngrams)], dtype=np.int64) // _ITEM_BYTES
-        numbers = np.frombuffer(b"".join(ngrams), dtype=np.int64)
+    def parts(self, words: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return the numbers of the parts of some words, and how many each word has."""
+        parts = [*map(self._vocabulary.parts, self._strings(words))]
+        sizes = np.array([*map(len, parts)], dtype=np.int64) // _ITEM_BYTES
+        numbers = np.frombuffer(b"".join(parts), dtype=np.int64)
         others = numbers < 0
         distinct, inverse = np.unique(numbers[others], return_inverse=True)
         numbers = numbers.copy()

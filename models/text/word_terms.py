@@ -7,7 +7,9 @@ from threading import local
 from typing import Final
 
 from models.text.analyzer import WordAnalysis
-from models.text.parameters import AnalyzerParameters
+from models.text.languages import TURKIC_LANGUAGES
+from models.text.parameters import AnalyzerParameters, StopWordList, TokenCharacters
+from models.text.tokens import MAX_LENGTH
 
 CACHED_WORDS: Final = 2**16
 """Words in each of the two generations of a cache."""
@@ -62,13 +64,21 @@ class WordTerms(dict[str, str | None]):
 
 def shared_word_terms(parameters: AnalyzerParameters, language: str | None) -> WordTerms:
     """Return the terms of words, the same object for all parameters with the same analysis of words."""
+    own_words = isinstance(parameters.stop_words, StopWordList)  # they are split like texts
+    turkic = not TURKIC_LANGUAGES.isdisjoint((language, parameters.stop_list, parameters.stemmer))
     return _shared(
         AnalyzerParameters(
             unsegmented="bigrams" if parameters.bigrams else "none",
+            lowercase=parameters.lowercase or not (own_words or turkic),
+            fold_turkic_i=parameters.fold_turkic_i or not (own_words or turkic),
+            token_characters=(
+                parameters.token_characters if own_words or parameters.drop_numbers else TokenCharacters()
+            ),
             drop_numbers=parameters.drop_numbers,
             stop_words=parameters.stop_words,
             stemmer=parameters.stemmer,
             min_length=parameters.min_length,
+            max_length=parameters.max_length if own_words else MAX_LENGTH,
         ),
         language,
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.text.alignment import align_words
-from models.text.tokens import words
+from models.text.tokens import TokenRules, words
 from models.unicode import normalize, normalized_segments
 
 ALPHABET = [
@@ -48,20 +48,22 @@ def test_segments_have_the_normalization_of_the_whole_text() -> None:
 @pytest.mark.parametrize("max_length", [100, 3])
 def test_aligned_words_are_the_words_of_the_text(lowercase: bool, bigrams: bool, max_length: int) -> None:
     for text in TEXTS:
-        aligned = align_words(text, lowercase=lowercase, max_length=max_length, bigrams=bigrams)
-        assert aligned.words == words(text, lowercase=lowercase, max_length=max_length, bigrams=bigrams)
+        aligned = align_words(text, TokenRules(lowercase=lowercase, max_length=max_length, bigrams=bigrams))
+        assert aligned.words == words(
+            text, TokenRules(lowercase=lowercase, max_length=max_length, bigrams=bigrams)
+        )
 
 
 @pytest.mark.parametrize("bigrams", [True, False])
 def test_the_place_of_a_word_contains_the_word(bigrams: bool) -> None:
     for text in TEXTS:
-        aligned = align_words(text, lowercase=True, max_length=100, bigrams=bigrams)
+        aligned = align_words(text, TokenRules(lowercase=True, max_length=100, bigrams=bigrams))
         if len(normalize(text)) == max(1024, 2 * len(text)):
             continue  # the normalized text is cut, perhaps in the middle of a word
         for word, span in zip(aligned.words, aligned.spans, strict=True):
             start, end = aligned.place(*span)
             assert 0 <= start < end <= len(text)
-            assert word in words(text[start:end], bigrams=bigrams)
+            assert word in words(text[start:end], TokenRules(bigrams=bigrams))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_the_place_of_a_word_contains_the_word(bigrams: bool) -> None:
     ],
 )
 def test_words_have_their_exact_places(text: str, places: dict[str, str]) -> None:
-    aligned = align_words(text, lowercase=True, max_length=100, bigrams=True)
+    aligned = align_words(text, TokenRules(lowercase=True, max_length=100, bigrams=True))
     found = {}
     for word, span in zip(aligned.words, aligned.spans, strict=True):
         start, end = aligned.place(*span)

@@ -22,7 +22,7 @@ from models.mail.fields import MailFields, MailFieldsParameters, Part
 from models.text import Analyzer, AnalyzerParameters, TextDocument
 from models.text.analyzer import WordAnalysis
 from models.text.languages import Stemmer, StopWords, language_name
-from models.text.tokens import words
+from models.text.tokens import TokenRules, words
 from models.text.vocabulary import Vocabulary
 
 
@@ -55,7 +55,7 @@ def literal_count(parameters: AnalyzerParameters, document: Fields) -> dict[str,
         if weight <= 0:
             continue
         remaining = []
-        for word in words(text, lowercase=parameters.lowercase):
+        for word in words(text, parameters.token_rules(None)):
             if len(word) < parameters.min_length:
                 continue
             if parameters.drop_numbers and word.isdigit():
@@ -109,8 +109,11 @@ def test_counts_agree_with_the_literal_implementation(
 def test_defaults_are_those_of_the_api_contract() -> None:
     assert AnalyzerParameters().model_dump() == {
         "unit": "word",
+        "character_ngrams": None,
         "unsegmented": "bigrams",
         "lowercase": True,
+        "fold_turkic_i": True,
+        "token_characters": {"inside": "", "anywhere": ""},
         "drop_numbers": False,
         "stop_words": "none",
         "stemmer": "none",
@@ -329,7 +332,7 @@ def test_terms_of_a_vocabulary_keep_their_numbers() -> None:
 def test_long_words_are_split(text: str) -> None:
     parameters = AnalyzerParameters(max_length=10)
     distinct = counted(parameters, [text])[0]
-    assert distinct == Counter(words(text, max_length=10))
+    assert distinct == Counter(words(text, TokenRules(max_length=10)))
     assert max(map(len, distinct)) == 10
     assert sum(len(word) * count for word, count in distinct.items()) == sum(map(str.isalnum, text))
 
@@ -380,6 +383,7 @@ def test_languages_are_those_of_the_libraries() -> None:
     assert set(get_args(get_args(StopWords.__value__)[0])) == {
         "none",
         "auto",
+        "smart",
         *stop_words.AVAILABLE_LANGUAGES,
     }
     assert set(get_args(get_args(Stemmer.__value__)[0])) == {"none", "auto", *snowballstemmer.algorithms()}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.text.tokens import split, words
+from models.text.tokens import TokenRules, split, words
 
 INVISIBLE = "\u00ad\u200c\u200d\u200e\u2060\ufe0f\ufeff"
 any_text = st.text(
@@ -65,12 +65,12 @@ def literal_words(text: str, *, lowercase: bool) -> list[str]:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(any_text, max_size=6), st.booleans())
 def test_many_texts_are_split_like_single_texts(texts: list[str], lowercase: bool) -> None:
-    result = split(texts, lowercase=lowercase)
+    result = split(texts, TokenRules(lowercase=lowercase))
     apart = [
         [result.distinct[code] for code in result.codes[a:b]]
         for a, b in zip(result.bounds[:-1], result.bounds[1:], strict=True)
     ]
-    assert apart == [words(text, lowercase=lowercase) for text in texts]
+    assert apart == [words(text, TokenRules(lowercase=lowercase)) for text in texts]
     assert len(set(result.distinct)) == len(result.distinct)
 
 
@@ -80,7 +80,7 @@ def test_many_texts_are_split_like_single_texts(texts: list[str], lowercase: boo
     st.booleans(),
 )
 def test_words_are_runs_of_letters_and_digits(text: str, lowercase: bool) -> None:
-    assert words(text, lowercase=lowercase) == literal_words(text, lowercase=lowercase)
+    assert words(text, TokenRules(lowercase=lowercase)) == literal_words(text, lowercase=lowercase)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_words_of_many_scripts_and_mailers(text: str, expected: list[str]) -> No
 
 
 def test_lowercasing_is_optional() -> None:
-    assert words("Ärger Re", lowercase=False) == ["Ärger", "Re"]
-    assert sorted(split(["Re", "Ärger Re"], lowercase=False).distinct) == ["Re", "Ärger"]
+    assert words("Ärger Re", TokenRules(lowercase=False)) == ["Ärger", "Re"]
+    assert sorted(split(["Re", "Ärger Re"], TokenRules(lowercase=False)).distinct) == ["Re", "Ärger"]
 
 
 def test_no_texts() -> None:
@@ -130,8 +130,8 @@ MIXED = st.text(
 @given(st.lists(MIXED, max_size=4))
 def test_runs_of_scripts_without_spaces_become_bigrams(texts: list[str]) -> None:
     expected = [literal_bigrams(text) for text in texts]
-    assert [words(text, bigrams=True) for text in texts] == expected
-    result = split(texts, bigrams=True)
+    assert [words(text, TokenRules(bigrams=True)) for text in texts] == expected
+    result = split(texts, TokenRules(bigrams=True))
     bounds = zip(result.bounds[:-1], result.bounds[1:], strict=True)
     assert [[result.distinct[code] for code in result.codes[a:b]] for a, b in bounds] == expected
 
@@ -153,15 +153,19 @@ def test_runs_of_scripts_without_spaces_become_bigrams(texts: list[str]) -> None
     ],
 )
 def test_bigrams_of_languages(text: str, expected: list[str]) -> None:
-    assert words(text, bigrams=True) == expected
+    assert words(text, TokenRules(bigrams=True)) == expected
 
 
 @pytest.mark.parametrize("text", ["Größe, „привет“ – naïve", "Ελληνικά हिन्दी שלום 한국어", "🙂 \ud800 ａｂ"])
 def test_texts_of_other_scripts_have_no_bigrams(text: str) -> None:
-    assert words(text, bigrams=True) == words(text)
+    assert words(text, TokenRules(bigrams=True)) == words(text)
 
 
 def test_bigrams_are_not_longer_than_the_longest_word() -> None:
     marks = "ก" + "ิ" * 40
-    assert max(map(len, words(marks * 3, max_length=30, bigrams=True))) == 30
-    assert words("包裹x", max_length=1, bigrams=True) == words("包裹x", max_length=1) == ["包", "裹", "x"]
+    assert max(map(len, words(marks * 3, TokenRules(max_length=30, bigrams=True)))) == 30
+    assert (
+        words("包裹x", TokenRules(max_length=1, bigrams=True))
+        == words("包裹x", TokenRules(max_length=1))
+        == ["包", "裹", "x"]
+    )
