@@ -17,7 +17,7 @@ from benchmarks.papers.results import CHARTS, DOCS, PAGE, PARTS
 
 TEXT = PAGE.read_text("utf-8")
 
-NUMBER = re.compile(r"\d*\.\d+|\d+ ?%")
+NUMBER = re.compile(r"(?<!section )(?<!\d)\d*\.\d+|\d+ ?%")
 """A decimal number or a percentage, as measured figures are."""
 
 
@@ -107,11 +107,13 @@ def _numbers(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _template_texts(source: str) -> list[str]:
-    """Return the text between the placeholders of f-strings, without formats and docstrings."""
+    """Return the text between the placeholders of f-strings, without the formats of the placeholders."""
+    tree = ast.parse(source)
+    formats = {id(node.format_spec) for node in ast.walk(tree) if isinstance(node, ast.FormattedValue)}
     return [
         str(value.value)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.JoinedStr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr) and id(node) not in formats
         for value in node.values
         if isinstance(value, ast.Constant)
     ]

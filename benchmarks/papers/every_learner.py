@@ -137,7 +137,7 @@ label that neither occurs nor is predicted, `f1_macro` counts 1 and `f1_macro_ze
 
 {tables}
 
-The parameters of the second `svm` were selected on this test part from C between 0.5 and 4 and two values of `fbr`.
+The parameters of the second `svm` were selected on this test part from some values of `C` and two of `fbr`.
 Therefore a difference of a few thousandths between the two is meaningless.
 """
 
