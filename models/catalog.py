@@ -288,7 +288,7 @@ def check_features(features: FeaturesConfig, learner: Learner | LearnerParameter
     Raises:
         ParameterError: the kind of features does not suit the documents (pointer ``/features/kind``), or the
             learner does not support local selection (``/features/selection/policy``), or a text has no fields
-            (``/features/fields``).
+            (``/features/fields``), or a parameter of the learner does not suit the documents.
     """
     expected = "numeric" if kind == "features" else "text"
     if features.kind != expected:
@@ -310,6 +310,8 @@ def check_features(features: FeaturesConfig, learner: Learner | LearnerParameter
             f"{_algorithm(learner)} does not support local selection; use the policy round_robin or max",
             "/features/selection/policy",
         )
+    parameters = learner.validated_parameters() if isinstance(learner, Learner) else learner
+    parameters.check_documents(numeric_features=kind == "features")
 
 
 def check_unknown_labels(learner: Learner | LearnerParameters) -> None:

@@ -52,6 +52,16 @@ class LearnerParameters(BaseModel):
         """Whether examples can have weights, so that an example of weight 2 counts as two equal examples."""
         return False
 
+    def check_documents(self, *, numeric_features: bool) -> None:
+        """Check that the parameters suit the documents.
+
+        Args:
+            numeric_features: whether the documents are numbers; otherwise they are texts.
+
+        Raises:
+            ParameterError: a parameter has no meaning for these documents.
+        """
+
     def training_covering(self) -> Covering | None:
         """Return the covering whose loss the training minimizes; None if the learner has no covering."""
         return None

@@ -15,7 +15,7 @@ from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
-from models.boosting.templates import InfiniteWeightError, TemplateParameter, Templates
+from models.boosting.templates import InfiniteWeightError, Template, TemplateParameter, Templates
 from models.boosting.weight_sums import BLOCK_SCORES, MAX_GATHERED, CoveringTrainingSet
 from models.covering import Covering, HammingCovering
 from models.errors import ParameterError
@@ -32,7 +32,10 @@ class AdaBoostLCParameters(LearnerParameters):
     """How mistakes are counted. The training minimises the loss of this covering."""
     template: TemplateParameter = "parallel"
     """Which features a round updates together: all of them (`parallel`), the best feature for each label
-    (`sequential`), or the best group for each label from a list of groups of feature names."""
+    (`sequential`), or for each label the best template of a list. A template is an array of feature names,
+    whose entries b are equal, or an object that gives each feature its entry, such as
+    `{"red": 1.0, "blue": 0.5}`. Only the proportions of entries matter: they are scaled so that Σ b |h(x)| is
+    at most 1 for every training example, and 1 for one of them."""
     smoothing: Annotated[float, Field(ge=0, le=1e9)] | None = None
     """Added to W₊ and W₋ in d. By default, 1e-4 times the mean of W₊ + W₋ over the pairs of feature and
     label in which it is positive, computed in each round."""
@@ -60,8 +63,8 @@ class AdaBoostLC(Learner):
         rounds: boosting rounds T.
         covering: a covering or its JSON value; None for ``{"kind": "hamming"}``. Its label names are those of
             ``context.labels``, or ``"0"``, ``"1"``, ... without a context.
-        template: ``"parallel"``, ``"sequential"`` or groups of feature names (of ``context.features``, or
-            ``"0"``, ``"1"``, ...).
+        template: ``"parallel"``, ``"sequential"`` or a list of templates: each one is names of features (of
+            ``context.features``, or ``"0"``, ``"1"``, ...) or a mapping from names to entries b.
         smoothing: added to W₊ and W₋ in d; None for 1e-4 times the mean of W₊ + W₋ over the pairs in which
             it is positive, computed in each round.
 
@@ -84,7 +87,7 @@ class AdaBoostLC(Learner):
         self,
         rounds: int = 50,
         covering: Any = None,
-        template: str | Sequence[Sequence[str]] = "parallel",
+        template: str | Sequence[Template] = "parallel",
         smoothing: float | None = None,
     ) -> None:
         self.rounds = rounds

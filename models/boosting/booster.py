@@ -14,7 +14,7 @@ from models.base import Context, Learner, LearnerParameters, Monitor, State, Ste
 from models.base.memory import FIXED_BYTES, ProblemSize
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
-from models.boosting.loss_bounds import block_bytes
+from models.boosting.loss_bounds import binned_block_bytes, block_bytes
 from models.boosting.negative_sums import CACHE_BYTES
 from models.boosting.parameters import BoostingParameters, EarlyStopping
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
@@ -67,6 +67,7 @@ class Booster(Learner):
         variant: BoostingVariant = "real",
         smoothing: float | None = None,
         stump: str = "auto",
+        bins: int | None = None,
         early_stopping: EarlyStopping | Mapping[str, Any] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -74,6 +75,7 @@ class Booster(Learner):
         self.variant = variant
         self.smoothing = smoothing
         self.stump = stump
+        self.bins = bins
         self.early_stopping = early_stopping
         self.random_state = random_state
 
@@ -94,16 +96,21 @@ class Booster(Learner):
         """Return the bytes of D, of the lists of documents, and of the search for pivots.
 
         Presence: 24·g·k, 70 for each stored value, 16·r·k for the sums of the candidates, 60 for each pair of
-        a label and a feature of its documents, and a cache. Threshold: 80·g·k, 70 for each stored value, and
-        the buffers of a block of labels.
+        a label and a feature of its documents, and a cache. Threshold: 80·g·k, 70 for each stored value (90
+        with bins), and the buffers of a block of labels.
         """
         documents = 70 * size.entries
-        if self._tests_presence(numeric_features=size.numeric_features):
+        parameters: BoostingParameters = self.validated_parameters()
+        if parameters.tests_presence(numeric_features=size.numeric_features):
             pairs = 60 * min(size.label_entries, size.features * size.labels)
             pivots = min(size.features, self.rounds * size.labels)
             reused = 12 * pivots * size.entries**2 // max(1, size.features * size.examples)
             search = 2 * size.weights + 3 * size.scores + pairs + min(CACHE_BYTES, reused)
             return search + documents + 200 * (size.examples + size.features) + FIXED_BYTES
+        if self.bins is not None:
+            candidates = min(size.entries, size.features * (self.bins - 1))
+            buffers = binned_block_bytes(candidates, size.examples, size.labels)
+            return buffers + 10 * size.scores + documents + 20 * size.entries + FIXED_BYTES
         buffers = block_bytes(size.entries, size.examples, size.labels)
         return buffers + 10 * size.scores + documents + FIXED_BYTES
 
@@ -134,7 +141,8 @@ class Booster(Learner):
         resume: State | None,
     ) -> None:
         p: BoostingParameters = parameters
-        by_presence = self._tests_presence(numeric_features=context.numeric_features)
+        by_presence = p.tests_presence(numeric_features=context.numeric_features)
+        p.check_documents(numeric_features=context.numeric_features)
         stopping, weights = None, context.weights
         if p.early_stopping is not None:
             validation = context.validation
@@ -152,7 +160,7 @@ class Booster(Learner):
         total = Y.shape[0] if weights is None else float(weights.sum())
         smoothing = p.smoothing or 1 / (total * Y.shape[1])
         shares = None if weights is None else weights / total
-        stumps = presence_stumps(X) if by_presence else threshold_stumps(X)
+        stumps = presence_stumps(X) if by_presence else threshold_stumps(X, p.bins)
         rounds = self._rounds(stumps, Y, shares, p.variant, smoothing, context)
         hypotheses: list[WeakHypothesis] = []
         history: list[Ints] = list(resume["pivots"]) if resume is not None else []
@@ -191,9 +199,6 @@ class Booster(Learner):
         for pivots in history:
             taken += pivots >= 0
         self._warn_about_stops(p.rounds, taken, stopped_early, context.labels)
-
-    def _tests_presence(self, *, numeric_features: bool) -> bool:
-        return self.stump == "presence" or (self.stump == "auto" and not numeric_features)
 
     def _scores_so_far(self, hypotheses: list[WeakHypothesis], by_presence: bool, X: Matrix) -> Floats:
         shape = (self.n_features_in_, self.n_labels_)

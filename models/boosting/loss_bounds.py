@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
+from models.boosting.bins import DocumentBins
 from models.boosting.stumps import Stumps
 from models.boosting.variants import BoostingVariant, loss
 
@@ -111,6 +112,9 @@ def threshold_loss_bounds(
     Yields:
         The labels, and (n, b) lower and upper bounds of the losses.
     """
+    if stumps.bins is not None:
+        yield from _binned_loss_bounds(stumps, stumps.bins, weights_of, positive, negative, variant)
+        return
     n_labels = len(positive)
     width = max(1, min(n_labels, 2 * _BUFFER_SIZE // max(len(stumps), 1)))
     chunks = _feature_chunks(stumps, max(1, _BUFFER_SIZE // width))
@@ -124,15 +128,71 @@ def threshold_loss_bounds(
             end = begin + stumps.lengths[candidates]
             listed_positive, most_positive = _range_sums(np.maximum(inside, 0), begin, end)
             listed_negative, most_negative = _range_sums(np.maximum(-inside, 0), begin, end)
-            other_positive = np.maximum(positive[block] - listed_positive, 0)
-            other_negative = np.maximum(negative[block] - listed_negative, 0)
-            W = np.stack([other_positive, other_negative, listed_positive, listed_negative])
-            swap = stumps.lists_absent[candidates]
-            W[:, swap] = W[[2, 3, 0, 1]][:, swap]
+            W = _side_weights(
+                listed_positive,
+                listed_negative,
+                positive[block],
+                negative[block],
+                stumps.lists_absent[candidates],
+            )
             error = summation_error(len(inside)) * np.maximum(most_positive, most_negative)
             error += TOTALS_ERROR * (positive[block] + negative[block])
             low[candidates], high[candidates] = loss_bounds(variant, W, error)
         yield block, low, high
+
+
+def _binned_loss_bounds(
+    stumps: Stumps,
+    bins: DocumentBins,
+    weights_of: Callable[[slice], Floats],
+    positive: Floats,
+    negative: Floats,
+    variant: BoostingVariant,
+) -> Iterator[tuple[slice, Floats, Floats]]:
+    """``threshold_loss_bounds`` with sums over bins."""
+    g = stumps.n_documents
+    width = _binned_width(len(stumps), g, len(positive))
+    longest = float(stumps.lengths.max(initial=1))
+    for first in range(0, len(positive), width):
+        block = slice(first, min(first + width, len(positive)))
+        signed = weights_of(block)
+        b = signed.shape[1]
+        by_sign = np.empty((g, 2 * b))
+        np.maximum(signed, 0, out=by_sign[:, :b])
+        np.negative(signed, out=by_sign[:, b:])
+        np.maximum(by_sign[:, b:], 0, out=by_sign[:, b:])
+        listed = bins.listed_sums(by_sign)
+        W = _side_weights(listed[:, :b], listed[:, b:], positive[block], negative[block], stumps.lists_absent)
+        error = summation_error(longest) * np.maximum(listed[:, :b], listed[:, b:])
+        error += TOTALS_ERROR * (positive[block] + negative[block])
+        low, high = loss_bounds(variant, W, error)
+        yield block, low, high
+
+
+def _side_weights(
+    listed_positive: Floats,
+    listed_negative: Floats,
+    positive: Floats,
+    negative: Floats,
+    lists_absent: Bools,
+) -> Floats:
+    """(4, n, b) the W of candidates, from the sums of their lists and the totals of the labels."""
+    other_positive = np.maximum(positive - listed_positive, 0)
+    other_negative = np.maximum(negative - listed_negative, 0)
+    W = np.stack([other_positive, other_negative, listed_positive, listed_negative])
+    W[:, lists_absent] = W[[2, 3, 0, 1]][:, lists_absent]
+    return W
+
+
+def _binned_width(n_candidates: int, n_documents: int, n_labels: int) -> int:
+    """Number of labels in a block."""
+    return max(1, min(n_labels, 2 * _BUFFER_SIZE // max(n_candidates, n_documents, 1)))
+
+
+def binned_block_bytes(n_candidates: int, n_documents: int, n_labels: int) -> int:
+    """Memory of a block with bins: the weights by sign, the sums of bins, and the buffers of the losses."""
+    width = _binned_width(n_candidates, n_documents, n_labels)
+    return width * (24 * n_documents + 190 * n_candidates)
 
 
 def block_bytes(n_candidates: int, n_documents: int, n_labels: int) -> int:

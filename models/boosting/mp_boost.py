@@ -39,6 +39,7 @@ class MPBoost(Booster):
         smoothing: ε of equation 4; None is 1/(g·m).
         stump: ``presence``, ``threshold``, or ``auto``: threshold if ``Context.numeric_features`` is true,
             else presence.
+        bins: the largest number of bins of a feature's values; None for all thresholds.
         early_stopping: see ``EarlyStopping``; each label stops separately. None takes all rounds.
         random_state: seed for drawing the held-out examples.
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.base import LearnerParameters
 from models.boosting.variants import BoostingVariant
+from models.errors import ParameterError
 
 
 class EarlyStopping(BaseModel):
@@ -47,8 +48,26 @@ class BoostingParameters(LearnerParameters):
     """What a stump tests: whether the document has the feature (`presence`), or whether the feature exceeds a
     threshold (`threshold`). `auto`: presence for text, threshold for numeric features."""
 
+    bins: int | None = Field(default=None, ge=2, le=256)
+    """The largest number of bins into which the values of a feature are divided by their quantiles. Only the
+    thresholds between bins are candidates, which makes training on many examples many times faster. A feature
+    with no more distinct values keeps all thresholds. By default, every midpoint of two neighbouring
+    values is a candidate. Only for threshold stumps."""
+
     early_stopping: EarlyStopping | None = None
     """Early stopping on held-out examples; by default, training takes all rounds."""
+
+    def tests_presence(self, *, numeric_features: bool) -> bool:
+        """Return whether stumps test presence; otherwise they test a threshold."""
+        return self.stump == "presence" or (self.stump == "auto" and not numeric_features)
+
+    def check_documents(self, *, numeric_features: bool) -> None:
+        """Raise ``ParameterError`` if there are bins, but no thresholds."""
+        if self.bins is not None and self.tests_presence(numeric_features=numeric_features):
+            raise ParameterError(
+                "the stumps test presence and have no thresholds; remove bins, or set stump to threshold",
+                "/learner/bins",
+            )
 
     def accepts_weights(self) -> bool:
         """Return true: the initial distribution gives each example its share of the weights."""

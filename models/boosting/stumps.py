@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats, Ints, Matrix, read_only
+from models.boosting.bins import DocumentBins, bin_edges, document_bins
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Stumps:
         lists_absent: (n,) whether the list contains the documents of the absent side.
         candidate_of: (r,) the candidate that represents each feature, -1 for a feature in no document; only
             for presence.
+        bins: the documents of the lists in bins, if the thresholds are the edges of bins; else None.
     """
 
     n_documents: int
@@ -41,6 +43,7 @@ class Stumps:
     lengths: Ints
     lists_absent: Bools
     candidate_of: Ints
+    bins: DocumentBins | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -98,12 +101,17 @@ def presence_stumps(X: Matrix) -> Stumps:
     )
 
 
-def threshold_stumps(X: Matrix) -> Stumps:
+def threshold_stumps(X: Matrix, bins: int | None = None) -> Stumps:
     """Candidates that test whether a feature is above the midpoint of two neighbouring values.
 
     A feature that a document does not have counts as 0. A feature's positive values are listed in descending
     order and its negative values in ascending order. So the documents above a threshold ≥ 0, or below a
     threshold < 0, are the beginning of a list, and documents in which the feature is 0 are never listed.
+
+    Args:
+        X: (g, r) features.
+        bins: the largest number of bins of a feature. Only the midpoints between the bins are candidates; see
+            :func:`models.boosting.bins.bin_edges`. None for all midpoints.
     """
     columns = X.tocsc()
     values, documents = columns.data, columns.indices
@@ -141,16 +149,27 @@ def threshold_stumps(X: Matrix) -> Stumps:
     # The midpoint of a positive and a negative value can be below 0 although the positive values are listed.
     # These documents are above the threshold all the same.
     ends = ends[(by_candidate := np.lexsort((thresholds, owner[ends])))]
+    features, thresholds = owner[ends], thresholds[by_candidate]
+    starts, lengths, lists_absent = start_of_side[ends], ends - start_of_side[ends] + 1, values[ends] < 0
+    lists: Ints = documents.astype(np.int64)
+    in_bins = None
+    if bins is not None:
+        below = np.where(lists_absent, lengths, X.shape[0] - lengths)
+        edges = bin_edges(features, below, X.shape[0], bins)
+        features, thresholds, lists_absent = features[edges], thresholds[edges], lists_absent[edges]
+        starts, lengths = starts[edges], lengths[edges]
+        in_bins = document_bins(lists, starts, lengths, X.shape[0])
     return Stumps(
         n_documents=X.shape[0],
         by_presence=False,
-        features=owner[ends],
-        thresholds=thresholds[by_candidate],
-        documents=documents.astype(np.int64),
-        starts=start_of_side[ends],
-        lengths=ends - start_of_side[ends] + 1,
-        lists_absent=values[ends] < 0,
+        features=features,
+        thresholds=thresholds,
+        documents=lists,
+        starts=starts,
+        lengths=lengths,
+        lists_absent=lists_absent,
         candidate_of=np.full(X.shape[1], -1),
+        bins=in_bins,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,9 +16,16 @@ from models.boosting.weight_sums import WeightSums
 from models.errors import ParameterError
 
 FeatureNames: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
+FeatureEntries: TypeAlias = Annotated[
+    dict[str, Annotated[float, Field(ge=1e-9, le=1e9)]], Field(min_length=1)
+]
 TemplateParameter: TypeAlias = (
-    Literal["parallel", "sequential"] | Annotated[tuple[FeatureNames, ...], Field(min_length=1)]
+    Literal["parallel", "sequential"]
+    | Annotated[tuple[FeatureNames | FeatureEntries, ...], Field(min_length=1)]
 )
+
+Template: TypeAlias = Sequence[str] | Mapping[str, float]
+"""Names of features whose entries are equal, or the relative entry of each feature."""
 
 _TIE = 1e-12
 """Gains this close, relative to the largest W₊ + W₋, are equal, so that rounding never chooses a template."""
@@ -48,7 +55,7 @@ class InfiniteWeightError(ArithmeticError):
 
 @dataclass(frozen=True)
 class Templates:
-    """The set B of figure 2: templates whose entries are equal, or one template with all features.
+    """The set B of figure 2: templates with entries, or one template with equal entries of all features.
 
     Attributes:
         entries: (templates, u) the entries b; None for one template with all features.
@@ -65,7 +72,7 @@ class Templates:
     @classmethod
     def of(
         cls,
-        template: str | Sequence[Sequence[str]],
+        template: str | Sequence[Template],
         X: Matrix,
         features: Sequence[str],
         columns: DistinctColumns,
@@ -73,34 +80,34 @@ class Templates:
     ) -> Templates:
         """The templates that a parameter stands for, scaled on the training examples.
 
-        The entries of a template are as large as sum of b |h(x)| <= 1 allows in every example (eq. 6). The
-        templates of ``"sequential"`` are single features with b = 1.
+        The given entries of a template are multiplied by the largest number for which the sum of b |h(x)| is
+        at most 1 in every example (eq. 6). The templates of ``"sequential"`` are single features with b = 1.
 
         Args:
-            template: ``"parallel"``, ``"sequential"`` or groups of feature names.
+            template: ``"parallel"``, ``"sequential"``, or templates as names of features, whose entries are
+                equal, or as a mapping from names to entries, of which only the proportions matter.
             X: (g, r) training features.
             features: their names.
             columns: their distinct columns, merged only for ``"parallel"``.
             scale: the largest absolute feature value, the divisor of h.
 
         Raises:
-            ParameterError: a group names an unknown feature, or names a feature twice.
+            ParameterError: a template names an unknown feature, or names a feature twice.
         """
         u = len(columns.first_feature)
         entries = None
         entry = 1.0
         if template == "parallel":
-            entry = float(_entries(X, csr_array(np.ones((X.shape[1], 1))), scale)[0])
+            entry = float(_factors(X, csr_array(np.ones((X.shape[1], 1))), scale)[0])
         elif template == "sequential":
             # A row for each feature that occurs, in feature order, so that the first feature wins a tie.
             entries = csr_array(
                 (np.ones(u), np.argsort(columns.first_feature), np.arange(u + 1)), shape=(u, u)
             )
         else:
-            members = _members(template, features)
-            b = _entries(X, members.T.tocsr(), scale)
-            members.data *= np.repeat(b, np.diff(members.indptr))
-            entries = members[:, columns.first_feature]
+            given = _given_entries(template, features)
+            given.data *= np.repeat(_factors(X, given.T.tocsr(), scale), np.diff(given.indptr))
+            entries = given[:, columns.first_feature]
         return cls(entries, entry, scale, columns.multiplicity)
 
     def update(self, weights: Floats, sums: WeightSums, smoothing: float | None) -> bool:
@@ -180,14 +187,17 @@ def _log_ratio(success: Floats, failure: Floats, *, smoothed: bool) -> Floats:
     return log_ratio
 
 
-def _members(groups: Sequence[Sequence[str]], features: Sequence[str]) -> csr_array[Any, tuple[int, int]]:
-    """(templates, r) 1 if a group names a feature."""
+def _given_entries(templates: Sequence[Template], features: Sequence[str]) -> csr_array[Any, tuple[int, int]]:
+    """(templates, r) the entry of each feature as the parameter gives it; 1 in a list of names."""
     index = {name: column for column, name in enumerate(features)}
-    members = []
-    for position, group in enumerate(groups):
+    columns: list[int] = []
+    entries: list[float] = []
+    starts = [0]
+    for position, template in enumerate(templates):
         seen: set[str] = set()
-        for place, name in enumerate(group):
-            pointer = f"/learner/template/{position}/{place}"
+        for place, name in enumerate(template):
+            key = name.replace("~", "~0").replace("/", "~1") if isinstance(template, Mapping) else place
+            pointer = f"/learner/template/{position}/{key}"
             if name not in index:
                 raise ParameterError(
                     f"the template names {name!r}, which is not a feature; remove it", pointer
@@ -195,16 +205,16 @@ def _members(groups: Sequence[Sequence[str]], features: Sequence[str]) -> csr_ar
             if name in seen:
                 raise ParameterError(f"the template names {name!r} twice; name it once", pointer)
             seen.add(name)
-        members.append(np.array([index[name] for name in group], dtype=np.int64))
-    columns = np.concatenate(members)
-    starts = np.cumsum([0, *map(len, members)])
-    return csr_array((np.ones(len(columns)), columns, starts), shape=(len(members), len(features)))
+            columns.append(index[name])
+            entries.append(template[name] if isinstance(template, Mapping) else 1.0)
+        starts.append(len(columns))
+    return csr_array((np.array(entries), columns, starts), shape=(len(templates), len(features)))
 
 
-def _entries(X: Matrix, members: csr_array[Any, tuple[int, int]], scale: float) -> Floats:
-    """(templates,) b for (r, templates) members; 1 if no example has any of the features."""
-    largest = np.zeros(members.shape[1])
+def _factors(X: Matrix, given: csr_array[Any, tuple[int, int]], scale: float) -> Floats:
+    """(templates,) what multiplies given entries, (r, templates); 1 if no example has any of the features."""
+    largest = np.zeros(given.shape[1])
     for start in range(0, X.shape[0], _BATCH_ROWS):
-        sums = (abs(X[start : start + _BATCH_ROWS]) @ members).max(axis=0)
+        sums = (abs(X[start : start + _BATCH_ROWS]) @ given).max(axis=0)
         largest = np.maximum(largest, sums.toarray().ravel())
     return scale / np.where(largest > 0, largest, scale)

@@ -34,6 +34,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mp_boost": ("mp_boost", {"rounds": 3, "stump": "presence"}),
     "adaboost_mh thresholds": ("adaboost_mh", {"rounds": 2, "stump": "threshold"}),
     "mp_boost thresholds": ("mp_boost", {"rounds": 2, "stump": "threshold"}),
+    "adaboost_mh bins": ("adaboost_mh", {"rounds": 2, "stump": "threshold", "bins": 64}),
+    "mp_boost bins": ("mp_boost", {"rounds": 2, "stump": "threshold", "bins": 64}),
     "adaboost_lc": ("adaboost_lc", {"rounds": 3}),
     "adaboost_lc sequential": ("adaboost_lc", {"rounds": 3, "template": "sequential"}),
     "svm float32": ("svm", {"precision": "float32"}),

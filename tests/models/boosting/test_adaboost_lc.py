@@ -108,10 +108,12 @@ class Literal:
                 [range(self.H)] if template == "parallel" else [[int(j) for j in group] for group in template]
             )
             self.B = np.zeros((len(groups), self.H))
-            for b, group in zip(self.B, groups, strict=True):
-                worst = max(sum(abs(self.h[i, j]) for j in group) for i in range(self.m))
+            given_templates = [[]] if template == "parallel" else template
+            for b, group, given in zip(self.B, groups, given_templates, strict=True):
+                entries = {j: given[str(j)] if isinstance(given, dict) else 1.0 for j in group}
+                worst = max(sum(entries[j] * abs(self.h[i, j]) for j in group) for i in range(self.m))
                 for j in group:
-                    b[j] = 1 / worst if worst > 0 else 1.0
+                    b[j] = entries[j] / worst if worst > 0 else entries[j]
         self.alpha = np.zeros((self.H, self.k))
 
     def f(self) -> Floats:
@@ -208,7 +210,12 @@ COVERINGS: list[dict[str, Any]] = [
         ],
     },
 ]
-TEMPLATES: list[Any] = ["parallel", "sequential", [["0", "2"], ["1"], ["2", "3", "4"]]]
+TEMPLATES: list[Any] = [
+    "parallel",
+    "sequential",
+    [["0", "2"], ["1"], ["2", "3", "4"]],
+    [{"0": 2.0, "2": 0.5}, {"1": 1e-3, "3": 1e-3, "4": 1e-4}, ["0", "3"], {"2": 7.0}],
+]
 
 
 @st.composite
@@ -229,7 +236,7 @@ def curve_of(learner: AdaBoostLC, X: Any, Y: Any, **arguments: Any) -> list[dict
     return curve
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups"])
+@pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups", "entries"])
 @pytest.mark.parametrize("covering", COVERINGS, ids=lambda covering: covering["kind"])
 @example(
     problem=(  # features 0 and 4 have equal columns
@@ -270,7 +277,7 @@ def test_training_is_figure_2(
     np.testing.assert_allclose(learner.decision_function(X), literal.f(), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups"])
+@pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups", "entries"])
 @pytest.mark.parametrize("covering", COVERINGS, ids=lambda covering: covering["kind"])
 def test_theorem_3_1(covering: dict[str, Any], template: Any) -> None:
     rng = np.random.default_rng(7)
@@ -319,7 +326,7 @@ def example_problem(seed: int = 3) -> tuple[Any, Any]:
     return csr_array(X), csr_array((X[:, :K] + 0.1 * rng.normal(size=(60, K)) > 0.1).astype(np.int8))
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups"])
+@pytest.mark.parametrize("template", TEMPLATES, ids=["parallel", "sequential", "groups", "entries"])
 def test_resuming_gives_the_same_bits(template: Any) -> None:
     X, Y = example_problem()
     whole = AdaBoostLC(rounds=9, covering=COVERINGS[-1], template=template).fit(X, Y)
@@ -399,6 +406,28 @@ def test_template_entries_are_as_large_as_eq_6_allows() -> None:
     assert np.abs(literal.B[0] * literal.h).sum(axis=1).max() == pytest.approx(1)
     literal.round()
     np.testing.assert_allclose(learner.coef_ * literal.scale, literal.alpha, rtol=1e-9)
+
+
+def test_only_the_proportions_of_the_entries_of_a_template_matter() -> None:
+    X, Y = example_problem()
+    given: list[Any] = [{"1": 4.0, "2": 1.0}, {"5": 3.0, "6": 3.0}]
+    halved: list[Any] = [{"1": 2.0, "2": 0.5}, {"5": 1.5, "6": 1.5}]
+    names: list[Any] = [{"1": 4.0, "2": 1.0}, ["5", "6"]]
+    coefficients = [AdaBoostLC(rounds=4, template=t).fit(X, Y).coef_ for t in (given, halved, names)]
+    np.testing.assert_array_equal(coefficients[0], coefficients[1])
+    np.testing.assert_array_equal(coefficients[0], coefficients[2])
+    assert coefficients[0][[1, 2]].any()
+
+
+def test_an_unknown_feature_with_an_entry_is_named() -> None:
+    X, Y = example_problem()
+    with pytest.raises(ParameterError, match="'a/b'") as raised:
+        AdaBoostLC(template=[["1"], {"2": 1.0, "a/b": 0.5}]).fit(X, Y)
+    assert raised.value.pointer == "/learner/template/1/a~1b"
+    wrong: Any
+    for wrong in (0, -1.0, float("inf"), "much"):
+        with pytest.raises(ParameterError, match="/learner/template/"):
+            AdaBoostLC(template=[{"1": wrong}]).fit(X, Y)
 
 
 def test_training_stops_if_no_weight_changes() -> None:
