@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from models.pipeline import ExplainedTerm, Explanation
+from models.features import TextFeatures
+from models.pipeline import ExplainedTerm, Explanation, Pipeline
+from models.text import TextDocument
 
 
 def explanation_content(explanations: Iterable[Explanation]) -> list[dict[str, Any]]:
@@ -14,6 +16,24 @@ def explanation_content(explanations: Iterable[Explanation]) -> list[dict[str, A
         {"label": explanation.label, "terms": [*map(_term, explanation.terms)]}
         for explanation in explanations
     ]
+
+
+def explained_texts(
+    pipeline: Pipeline, document: TextDocument, explanations: Iterable[Explanation]
+) -> dict[str, str]:
+    """Return the fields of a document in which explained terms occur, in which the offsets count.
+
+    Args:
+        pipeline: the pipeline that explained its prediction for the document.
+        document: a text or a message.
+        explanations: the explanations.
+    """
+    if not isinstance(pipeline.features, TextFeatures):
+        return {}
+    used = {
+        field for explanation in explanations for term in explanation.terms for field in term.source.fields
+    }
+    return {part.field: part.text for part in pipeline.features.parts(document) if part.field in used}
 
 
 def _term(term: ExplainedTerm) -> dict[str, Any]:

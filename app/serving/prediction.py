@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.http.errors import from_learning
 from app.serving.catalog import Catalog, ServedVersion
 from app.serving.costs import run_measured
+from app.serving.explanations import explained_texts
 from app.serving.instances import find_unknown_features, to_documents
 from app.serving.loaded_models import LoadedModels
 from app.serving.loaded_version import LoadedVersion
@@ -13,6 +16,8 @@ from app.serving.version_loading import load_version
 from app.settings import Settings
 from models.data.examples import FeatureRows
 from models.errors import CoveyError
+from models.mail import MailDocument
+from models.pipeline import Pipeline, Prediction
 
 
 async def predict(
@@ -56,16 +61,18 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
     try:
         rule = pipeline.rule_with(body.thresholds)
         if body.explain or body.quick:
-            predictions = encoder.explained_predictions(
-                pipeline.predict(
-                    documents,
-                    top=body.top,
-                    explain=body.explain,
-                    quick=body.quick,
-                    max_labels=max_labels,
-                    rule=rule,
-                ),
+            found_labels = pipeline.predict(
+                documents,
+                top=body.top,
                 explain=body.explain,
+                quick=body.quick,
+                max_labels=max_labels,
+                rule=rule,
+            )
+            predictions = encoder.explained_predictions(
+                found_labels,
+                explain=body.explain,
+                texts=_unknown_texts(pipeline, body, documents, found_labels),
             )
         else:
             ranking = pipeline.rank(documents, top=body.top, max_labels=max_labels, rule=rule)
@@ -82,3 +89,20 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
         predictions,
         warning,
     )
+
+
+def _unknown_texts(
+    pipeline: Pipeline,
+    body: PredictRequest,
+    documents: Sequence[str | MailDocument] | FeatureRows,
+    predictions: Sequence[Prediction],
+) -> list[dict[str, str]]:
+    """Return the texts that the explanations of each instance refer to, if the client does not have them."""
+    if not body.explain or isinstance(documents, FeatureRows):
+        return [{}] * len(predictions)
+    return [
+        {}
+        if isinstance(document, str) and instance.text is not None
+        else explained_texts(pipeline, document, prediction.explanation)
+        for instance, document, prediction in zip(body.instances, documents, predictions, strict=True)
+    ]

@@ -139,6 +139,9 @@ class Prediction(ResponseModel):
     calibrated."""
     explanation: list[LabelExplanation] | None = None
     """An explanation of each predicted label. Absent unless `explain` is true."""
+    texts: dict[str, str] | None = None
+    """The texts by field to which the `occurrences` of the explanation refer. Absent without explanation, and
+    if the instance is the text itself."""
     dot_products: int | None = None
     """Number of dot products that quick voting computed. Absent unless `quick` is true."""
 

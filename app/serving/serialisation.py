@@ -8,7 +8,8 @@ rest joins bytes. For 115 labels this takes 14 µs. A list of dictionaries takes
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 
 from pydantic_core import to_json
 
@@ -83,18 +84,29 @@ class ResponseEncoder:
             )
         ]
 
-    def explained_predictions(self, predictions: Sequence[Prediction], *, explain: bool) -> bytes:
+    def explained_predictions(
+        self,
+        predictions: Sequence[Prediction],
+        *,
+        explain: bool,
+        texts: Iterable[Mapping[str, str]] = repeat({}),
+    ) -> bytes:
         """Return predictions that have more than a ranking, as the JSON array of ``PredictResponse``.
 
         Args:
             predictions: the predictions.
             explain: whether explanations were requested; without them, the fields are left out.
+            texts: for each prediction, the texts that its explanations refer to; empty if the client has
+                them.
         """
         return b"[%b]" % b",".join(
-            [self._explained(prediction, explain=explain) for prediction in predictions]
+            [
+                self._explained(prediction, of_one, explain=explain)
+                for prediction, of_one in zip(predictions, texts, strict=False)
+            ]
         )
 
-    def _explained(self, prediction: Prediction, *, explain: bool) -> bytes:
+    def _explained(self, prediction: Prediction, texts: Mapping[str, str], *, explain: bool) -> bytes:
         number = self._numbers
         fields = [
             b'"labels":' + self.label_set([number[label] for label in prediction.labels]),
@@ -109,6 +121,8 @@ class ResponseEncoder:
             fields.append(b'"set_probability":%b' % to_json(prediction.set_probability))
         if explain:
             fields.append(b'"explanation":' + explanations(prediction))
+        if texts:
+            fields.append(b'"texts":' + to_json(texts))
         if prediction.dot_products is not None:
             fields.append(b'"dot_products":%d' % prediction.dot_products)
         return b"{%b}" % b",".join(fields)

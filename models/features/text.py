@@ -30,7 +30,7 @@ from models.features.weighting import (
     weigh,
     weigh_one,
 )
-from models.mail.fields import MailFields, MailFieldsParameters
+from models.mail.fields import MailFields, MailFieldsParameters, Part
 from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer
@@ -215,6 +215,10 @@ class TextFeatures:
         if self.parameters.scaling == "unit":
             weights = normalize_row(weights)
         return Vector(terms, weights)
+
+    def parts(self, document: TextDocument) -> Sequence[Part]:
+        """Return the texts of a document that are read."""
+        return parts_of(document, self._fields)
 
     def sources(self, document: TextDocument, features: Sequence[int]) -> dict[int, FeatureSource]:
         """Return the words and places of some features in a document, for those that occur in it.

@@ -174,9 +174,9 @@ class InProcessApi:
         """Remove all versions from memory, as if other versions had replaced them."""
         self.loaded._entries.clear()
 
-    def dataset(self) -> str:
-        """Create a ready data set from inline examples, and return its id."""
-        examples = [
+    def dataset(self, examples: list[dict[str, Any]] | None = None) -> str:
+        """Create a ready data set from inline examples, by default texts, and return its id."""
+        examples = examples or [
             {name: example[name] for name in ("id", "text", "labels", "split")} for example in departments(40)
         ]
         body = {"name": "inline", "examples": examples}
@@ -184,9 +184,9 @@ class InProcessApi:
         in_process.work(self.ctx)
         return created
 
-    def train(self, dataset: str, model: str = "m") -> dict[str, Any]:
-        """Train a version, and return the job."""
-        body = {"dataset_id": dataset, "model": model, "learner": {"algorithm": "naive_bayes"}}
+    def train(self, dataset: str, model: str = "m", **options: Any) -> dict[str, Any]:
+        """Train a version, by default with naive Bayes, and return the job."""
+        body = {"dataset_id": dataset, "model": model, "learner": {"algorithm": "naive_bayes"}, **options}
         job: dict[str, Any] = self.call("POST", "/v1/training-jobs", 202, json=body)
         in_process.work(self.ctx)
         return job
