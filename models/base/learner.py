@@ -84,6 +84,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     parameters: ClassVar[type[LearnerParameters]]
     algorithm: ClassVar[str]
+    needs_scaled_features: ClassVar[bool] = False
+    """Whether a pipeline warns of features whose scales differ."""
 
     n_features_in_: int
     n_labels_: int

@@ -133,6 +133,7 @@ class SVM(Learner):
 
     parameters: ClassVar[type[LearnerParameters]] = SVMParameters
     algorithm: ClassVar[str] = "svm"
+    needs_scaled_features: ClassVar[bool] = True
 
     coef_: Coefficients
     intercept_: Floats

@@ -103,6 +103,7 @@ class HM3(Learner):
 
     parameters = HM3Parameters
     algorithm: ClassVar[str] = "h_m3"
+    needs_scaled_features: ClassVar[bool] = True
 
     forest_: Forest
     kernel_: AnyKernel

@@ -91,6 +91,7 @@ class HRLS(Learner):
 
     parameters = HRLSParameters
     algorithm: ClassVar[str] = "h_rls"
+    needs_scaled_features: ClassVar[bool] = True
 
     forest_: Forest
     families_: list[Family]

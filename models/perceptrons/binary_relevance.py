@@ -54,6 +54,7 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
 
     parameters: ClassVar[type[LearnerParameters]] = BinaryRelevancePerceptronParameters
     algorithm: ClassVar[str] = "binary_relevance_perceptron"
+    needs_scaled_features: ClassVar[bool] = True
 
     def __init__(self, epochs: int = 1, shuffle: bool = False, random_state: int = 0) -> None:
         self.epochs = epochs

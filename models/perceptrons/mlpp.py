@@ -97,6 +97,7 @@ class MLPP(IncrementalLearner):
 
     parameters: ClassVar[type[LearnerParameters]] = MLPPParameters
     algorithm: ClassVar[str] = "mlpp"
+    needs_scaled_features: ClassVar[bool] = True
 
     pair_weights_: AnyArray
     boundary_weights_: AnyArray

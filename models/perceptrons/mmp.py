@@ -73,6 +73,7 @@ class MMP(OnePerLabelPerceptrons):
 
     parameters: ClassVar[type[LearnerParameters]] = MMPParameters
     algorithm: ClassVar[str] = "mmp"
+    needs_scaled_features: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
+from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
@@ -266,6 +267,10 @@ class Fitting:
             )
         if empty:
             warnings.append(f"{empty} training documents have none of the features")
+        if self._learner.needs_scaled_features:
+            numeric = self._training.source.kind == "features"
+            scaling = scaling_warning(self._X, self._learner.algorithm, numeric=numeric)
+            warnings += [] if scaling is None else [scaling]
         facts = {
             "examples": int(self._X.shape[0]),
             "labels": int(Y.shape[1]),
