@@ -7,11 +7,18 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from app.experiments import service
+from app.experiments import errors, service
 from app.experiments.report import html
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
-from app.experiments.schemas import Experiment, ExperimentCreate, ExperimentId, ExperimentPage
+from app.experiments.schemas import (
+    Experiment,
+    ExperimentConfusion,
+    ExperimentCreate,
+    ExperimentErrorPage,
+    ExperimentId,
+    ExperimentPage,
+)
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.errors import NotAcceptable
 from app.http.idempotency import IdempotencyHeader
@@ -78,6 +85,44 @@ def get(ctx: Context, experiment_id: ExperimentId) -> Experiment:
 def cancel(ctx: Context, experiment_id: ExperimentId) -> Experiment:
     """Cancel an experiment. Finished cells keep their results; running cells stop after the current step."""
     return service.cancel(ctx, experiment_id)
+
+
+ConfigurationQuery = Annotated[
+    int, Query(ge=0, le=2**31 - 1, description="Index of the configuration in the request, from 0.")
+]
+
+
+@router.get(
+    "/experiments/{experiment_id}/errors",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of documents with wrong labels.",
+)
+async def list_errors(
+    ctx: Context, experiment_id: ExperimentId, configuration: ConfigurationQuery, page: PageQuery
+) -> ExperimentErrorPage:
+    """List the held-out documents for which a configuration predicted wrong labels, over all folds.
+
+    The documents with the most wrong labels come first. Each fold has its 1,000 worst, and at most 10,000
+    are kept over all folds.
+    """
+    return await run_in_storage_thread(errors.page, ctx, experiment_id, configuration, page)
+
+
+@router.get(
+    "/experiments/{experiment_id}/confusion",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The pairs of confused labels.",
+)
+async def get_confusion(
+    ctx: Context, experiment_id: ExperimentId, configuration: ConfigurationQuery
+) -> ExperimentConfusion:
+    """Get the confusion matrix of a configuration over the held-out documents of all folds.
+
+    If documents have several labels, the response has the pairs of a missed and a wrongly predicted label.
+    """
+    return await run_in_storage_thread(errors.confusion, ctx, experiment_id, configuration)
 
 
 @router.get(

@@ -36,11 +36,11 @@ def fill_in_defaults(body: ExperimentCreate, dataset: tables.Dataset) -> Experim
     """
     report = dataset.report or {}
     split = _fill_in_split(body.split, report)
-    measures = fill_in_measures(body, dataset)
     configurations = [
         _fill_in_configuration(configuration, pointer, report, given_split=isinstance(split, GivenSplit))
         for pointer, configuration in expand_grid(body)
     ]
+    measures = fill_in_measures(body, configurations, dataset)
     if body.coverings and report.get("n_with_unknown", 0):
         message = "labels of some examples are unknown, so covering errors are not defined; omit coverings"
         raise Invalid(message, errors=[("/coverings", message)])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.db import tables
-from app.experiments.schemas import ExperimentCreate
+from app.experiments.schemas import Configuration, ExperimentCreate
 from app.http.errors import Invalid
 from app.training.measures import measures_of_dataset
 from models.measures.covering import COVERING_MEASURES, covering_measure
+from models.measures.probabilities import PROBABILITY_MEASURES
 
 
 def measures_of(request: ExperimentCreate) -> list[str]:
@@ -19,8 +22,15 @@ def measures_of(request: ExperimentCreate) -> list[str]:
     return list(dict.fromkeys([*request.measures, *errors]))
 
 
-def fill_in_measures(body: ExperimentCreate, dataset: tables.Dataset) -> list[str]:
+def fill_in_measures(
+    body: ExperimentCreate, configurations: Sequence[Configuration], dataset: tables.Dataset
+) -> list[str]:
     """Return the measures of a request once each, with the coverings in their names.
+
+    Args:
+        body: the request.
+        configurations: its configurations, with their defaults filled in.
+        dataset: a ready data set.
 
     Raises:
         Invalid: a measure is unknown, or no result of the experiment would have it.
@@ -28,7 +38,11 @@ def fill_in_measures(body: ExperimentCreate, dataset: tables.Dataset) -> list[st
     of_coverings = {
         measure: [covering_measure(measure, name) for name in body.coverings] for measure in COVERING_MEASURES
     }
-    fitting = [*measures_of_dataset(dataset), *(name for names in of_coverings.values() for name in names)]
+    decisions = [configuration.decision for configuration in configurations]
+    fitting = [
+        *measures_of_dataset(dataset, decisions),
+        *(name for names in of_coverings.values() for name in names),
+    ]
     names: list[str] = []
     for i, measure in enumerate(body.measures):
         if measure in of_coverings and body.coverings:
@@ -36,14 +50,21 @@ def fill_in_measures(body: ExperimentCreate, dataset: tables.Dataset) -> list[st
         elif measure in fitting:
             names.append(measure)
         else:
-            if measure.partition(".")[0] in COVERING_MEASURES:
-                message = (
-                    f"{measure} needs a covering of this name in coverings"
-                    if "." in measure
-                    else (f"{measure} needs a covering; define one in coverings")
-                )
-            else:
-                message = f"the data set has no measure {measure!r}"
+            message = _reason(measure)
             message += f"; the measures are {', '.join(sorted(fitting))}"
             raise Invalid(message, errors=[(f"/measures/{i}", message)])
     return list(dict.fromkeys(names))
+
+
+def _reason(measure: str) -> str:
+    """Return why an experiment does not have a measure."""
+    if measure in COVERING_MEASURES:
+        return f"{measure} needs a covering; define one in coverings"
+    if measure.partition(".")[0] in COVERING_MEASURES:
+        return f"{measure} needs a covering of this name in coverings"
+    if measure in PROBABILITY_MEASURES:
+        return (
+            f"{measure} needs probabilities, which only configurations with a decision such as auto have; "
+            "it holds examples out"
+        )
+    return f"the data set has no measure {measure!r}"

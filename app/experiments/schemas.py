@@ -9,6 +9,7 @@ from fastapi import Path
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
+from app.evaluations.schemas import LabelPair, LabelScore
 from app.http.errors import Problem
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, Title
 from app.jobs.schemas import JobPriority, JobState, Progress
@@ -217,6 +218,48 @@ class ExperimentCell(ResponseModel):
     """Measures; set once the cell has succeeded."""
     error: Problem | None = None
     """Why the cell failed."""
+
+
+class ExperimentError(ResponseModel):
+    """A held-out document for which a configuration predicted wrong labels."""
+
+    id: str
+    """Id of the document in the data set."""
+    fold: int
+    """The fold in which it was held out."""
+    n_wrong: int
+    """Number of missed and wrongly predicted labels."""
+    labels: list[str]
+    """Its true labels; at most 100."""
+    predicted: list[str]
+    """Its predicted labels; at most 100."""
+    scores: list[LabelScore]
+    """Scores of these labels, in label order. A label without a training example in the fold has no score."""
+
+
+class ExperimentErrorPage(ResponseModel):
+    """A page of held-out documents with wrong labels, worst first."""
+
+    items: list[ExperimentError]
+    """The documents."""
+    next_cursor: NextCursor = None
+
+
+class ExperimentConfusion(ResponseModel):
+    """Which labels a configuration confuses, over the held-out documents of all folds."""
+
+    configuration: int
+    """Index of the configuration in the request, from 0."""
+    name: str | None = None
+    """Name of the configuration."""
+    folds: list[int]
+    """The folds that are included: those whose cells have succeeded."""
+    confusion: list[LabelPair] | None = None
+    """Confusion matrix: how often each label was ranked first for the documents of each label. Set if every
+    document has exactly one label. Has only pairs that occur, most frequent first, at most 10,000."""
+    co_errors: list[LabelPair] | None = None
+    """Errors of the same document: how often `label` was missed and `predicted` was wrongly predicted. Set if
+    `confusion` is not. Most frequent first, at most 10,000."""
 
 
 class Experiment(ResponseModel):

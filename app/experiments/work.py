@@ -11,7 +11,8 @@ from app.context import AppContext
 from app.db import tables
 from app.db.session import DATABASE_UNAVAILABLE, Transaction
 from app.db.tables import Job
-from app.experiments import completion, shared_files
+from app.experiments import cell_files, completion, shared_files
+from app.experiments.errors import limits_of_cell
 from app.experiments.folds import assign_folds, held_out_folds
 from app.experiments.measures import measures_of
 from app.experiments.schemas import MAX_CELL_STEPS, MAX_EXPERIMENT_STEPS, ExperimentCreate
@@ -24,7 +25,6 @@ from models.data.examples import ExampleSource
 from models.data.store import StoredExamples
 from models.errors import SnapshotError, UnsuitableDataError
 from models.labels import LabelTree
-from models.serialization.array_file import write_arrays
 from models.trials import PrecomputedFeatures, TrialResult, TrialStep, run_trial
 
 log = structlog.get_logger()
@@ -97,6 +97,7 @@ class RunCell:
                 measures=measures,
                 coverings=request.coverings,
                 every_step_up_to=every_step_up_to(request),
+                error_limits=limits_of_cell(request),
                 monitor=monitor,
                 resume=kept.state if kept is not None else None,
                 earlier_fit_seconds=sum(kept.seconds.values()) if kept is not None else 0.0,
@@ -116,7 +117,7 @@ class RunCell:
             checkpoints.ignore(str(error))
             trial = run(None)
         report("saving", 0, 1, "files")
-        examples_key = _save_examples(ctx, experiment.id, claim, trial, measures)
+        examples_key = cell_files.save(ctx, experiment.id, claim, trial, measures, test)
         result = {
             "metrics": {"train": trial.train.measures, "test": trial.test.measures},
             "examples": examples_key,
@@ -232,15 +233,3 @@ def _features(
         shared.save(path)
         ctx.storage.put(key, path)
     return shared, True
-
-
-def _save_examples(
-    ctx: AppContext, experiment_id: str, claim: Claim, trial: TrialResult, measures: list[str]
-) -> str:
-    """Store the measures of each held-out example for significance tests; return the storage key."""
-    key = f"experiments/{experiment_id}.{claim.job_id}.{claim.fence}.safetensors"
-    arrays = {name: trial.examples[name] for name in measures if name in trial.examples}
-    with ctx.storage.temporary_file(".safetensors") as path:
-        write_arrays(path, arrays)
-        ctx.storage.put(key, path)
-    return key

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.db import tables
 from app.http.errors import Invalid
 from app.registry.schemas import PromoteIfBetter
 from app.training.schemas import TrainingJobCreate
+from models.decisions import DecisionRule, needs_held_out
 from models.measures.covering import COVERING_MEASURES
 from models.measures.directions import DIRECTIONS
+from models.measures.probabilities import PROBABILITY_MEASURES
 from models.measures.tree import TREE_LOSSES
 
 
-def measures_of_dataset(dataset: tables.Dataset) -> list[str]:
-    """Return the names of the measures that every version has on a data set, without a covering."""
-    return [
-        name
-        for name in DIRECTIONS
-        if name not in COVERING_MEASURES and (name not in TREE_LOSSES or bool(dataset.label_tree))
-    ]
+def measures_of_dataset(dataset: tables.Dataset, decisions: Iterable[DecisionRule | None]) -> list[str]:
+    """Return the names of the measures that every version has on a data set, without a covering.
+
+    Args:
+        dataset: a ready data set.
+        decisions: the decisions of the versions. Without held-out scores, a version has no probabilities.
+    """
+    missing = {*COVERING_MEASURES}
+    if not dataset.label_tree:
+        missing |= {*TREE_LOSSES}
+    if not all(decision is not None and needs_held_out(decision) for decision in decisions):
+        missing |= {*PROBABILITY_MEASURES}
+    return [name for name in DIRECTIONS if name not in missing]
 
 
 def check_promotion(body: TrainingJobCreate, dataset: tables.Dataset) -> None:
     """Check the measure that decides whether a version is promoted.
+
+    Args:
+        body: a request with its decision filled in.
+        dataset: a ready data set.
 
     Raises:
         Invalid: the measure is unknown, or the version will not have it.
@@ -29,7 +43,7 @@ def check_promotion(body: TrainingJobCreate, dataset: tables.Dataset) -> None:
     if not isinstance(body.promote, PromoteIfBetter):
         return
     metric = body.promote.if_better.metric
-    fitting = measures_of_dataset(dataset)
+    fitting = measures_of_dataset(dataset, [body.decision])
     if body.covering is not None or body.learner.training_covering() is not None:
         fitting += COVERING_MEASURES
     if metric not in fitting:

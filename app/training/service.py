@@ -84,7 +84,6 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
         message = "the data set has no split with a training part; use random or none"
         raise Invalid(message, errors=[("/split/kind", message)])
     check_measured_covering(body.covering, dataset)
-    check_promotion(body, dataset)
     kind = report["kind"]
     features = body.features or catalog.FEATURES_PARAMETERS.validate_python(
         {"kind": "numeric" if kind == "features" else "text"}
@@ -96,13 +95,15 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
         decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:
         raise from_learning(error) from error
-    return body.model_copy(
+    filled = body.model_copy(
         update={
             "split": split,
             "features": features,
             "decision": decision,
         }
     )
+    check_promotion(filled, dataset)
+    return filled
 
 
 def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:

@@ -336,6 +336,10 @@ class StoredExamples:
         weights = _weights_of(self._read_column("weight"))
         return weights if (weights != 1.0).any() else None
 
+    def ids(self) -> list[str]:
+        """Return the id of every example without reading the documents."""
+        return cast("list[str]", self._read_column("id").to_pylist())
+
     def folds(self) -> list[int | None]:
         """Return the fold of every example (None if it has none) without reading the documents."""
         if not self._has_folds:

@@ -11,9 +11,8 @@ from models.measures.sets import wrong_labels
 def worst_examples(Y: Labels, predicted: Labels, scores: Floats, count: int) -> Ints:
     """Return the examples with the most wrong labels, and among these those with the worst rankings.
 
-    A ranking is the worse, the larger the highest score of an irrelevant label minus the lowest score of a
-    relevant label. This difference is minus infinity for an example without labels or with all labels. Ties
-    are in the order of the examples. Examples without a wrong label are omitted.
+    Rankings are compared by ``misranking``. Ties are in the order of the examples. Examples without a wrong
+    label are omitted.
 
     Args:
         Y: (n, k) true label sets.
@@ -35,12 +34,21 @@ def worst_examples(Y: Labels, predicted: Labels, scores: Floats, count: int) -> 
     if len(candidates) > count:
         threshold = np.partition(wrong[candidates], -count)[-count]
         candidates = candidates[wrong[candidates] >= threshold]
-    misranking = _misranking(Y[candidates], scores[candidates])
-    order = np.lexsort((candidates, -misranking, -wrong[candidates]))
+    misranked = misranking(Y[candidates], scores[candidates])
+    order = np.lexsort((candidates, -misranked, -wrong[candidates]))
     return np.asarray(candidates[order][:count], dtype=np.int64)
 
 
-def _misranking(Y: Labels, scores: Floats) -> Floats:
+def misranking(Y: Labels, scores: Floats) -> Floats:
+    """Return how wrong the ranking of each example is, (n,).
+
+    This is the highest score of an irrelevant label minus the lowest score of a relevant label. It is minus
+    infinity for an example without labels or with all labels.
+
+    Args:
+        Y: (n, k) true label sets.
+        scores: (n, k) scores.
+    """
     relevant = Y.toarray().astype(np.bool_)
     highest_irrelevant = np.where(relevant, -np.inf, scores).max(axis=1, initial=-np.inf)
     lowest_relevant = np.where(relevant, scores, np.inf).min(axis=1, initial=np.inf)

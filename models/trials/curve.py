@@ -11,7 +11,7 @@ from models import catalog
 from models.arrays import Labels, Matrix
 from models.base import State
 from models.data.examples import ExampleSource
-from models.decisions import TunedThresholdDecision, untuned_rule
+from models.decisions import needs_held_out, untuned_rule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.covering import COVERING_MEASURES, covering_error, covering_loss, covering_measure
@@ -69,7 +69,7 @@ class Curve:
             self._parts[name] = (X, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
         threshold = catalog.default_threshold(pipeline.learner, len(self._labels))
         self._rule = untuned_rule(self._decision, np.full(len(self._labels), threshold))
-        tuned = isinstance(self._decision, TunedThresholdDecision)
+        tuned = needs_held_out(self._decision)
         self._measures = [
             name
             for name in measures

@@ -20,6 +20,7 @@ from models.measures.evaluation import Evaluation
 from models.measures.examples import example_measures
 from models.pipeline import Pipeline, Progress
 from models.trials.curve import Curve
+from models.trials.errors import ErrorLimits, TrialErrors, find_errors
 from models.trials.precomputed_features import PrecomputedFeatures
 
 
@@ -32,6 +33,7 @@ class TrialResult:
         train: the evaluation of the training part.
         test: the evaluation of the test part.
         examples: measures of each test example by name (see ``measures.examples``).
+        errors: the errors on the test part; None if they were not requested.
         curve_unit: what a step of the learning curve is, such as ``rounds``; None without a curve.
         fit_seconds: duration of the fit, including thresholds, without features and measures.
         score_seconds: duration of scoring the test part.
@@ -41,6 +43,7 @@ class TrialResult:
     train: Evaluation
     test: Evaluation
     examples: dict[str, Floats]
+    errors: TrialErrors | None
     curve_unit: str | None
     fit_seconds: float
     score_seconds: float
@@ -84,6 +87,7 @@ def run_trial(
     measures: Sequence[str] = (),
     coverings: Mapping[str, Any] | None = None,
     every_step_up_to: int = 1,
+    error_limits: ErrorLimits | None = None,
     monitor: TrialMonitor | None = None,
     resume: State | None = None,
     earlier_fit_seconds: float = 0.0,
@@ -108,6 +112,7 @@ def run_trial(
             ``covering_loss.NAME``. The curve has them if they are among ``measures``.
         every_step_up_to: number of the first steps that are all points of the curve. After them, the distance
             between points grows by a tenth.
+        error_limits: how many errors on the test part the result has; None if it has none.
         monitor: called after every step.
         resume: a snapshot of an interrupted trial. The result is the same as without interruption.
         earlier_fit_seconds: duration of the fit before the snapshot.
@@ -164,13 +169,14 @@ def run_trial(
     scores = pipeline.learner.decision_function(features.test)
     scored = time.perf_counter()
     train_scores = pipeline.learner.decision_function(features.train)
-    train, _ = _evaluate(pipeline, training, train_scores, coverings or {})
-    evaluation, examples = _evaluate(pipeline, test, scores, coverings or {})
+    train, _, _ = _evaluate(pipeline, training, train_scores, coverings or {})
+    evaluation, examples, errors = _evaluate(pipeline, test, scores, coverings or {}, error_limits)
     return TrialResult(
         pipeline=pipeline,
         train=train,
         test=evaluation,
         examples=examples,
+        errors=errors,
         curve_unit=curve.unit,
         fit_seconds=earlier_fit_seconds + fitted - start - monitor_seconds,
         score_seconds=scored - fitted,
@@ -178,19 +184,25 @@ def run_trial(
 
 
 def _evaluate(
-    pipeline: Pipeline, part: ExampleSource, scores: Floats, coverings: Mapping[str, Any]
-) -> tuple[Evaluation, dict[str, Floats]]:
-    """Return the measures of one part, and those of each of its examples."""
+    pipeline: Pipeline,
+    part: ExampleSource,
+    scores: Floats,
+    coverings: Mapping[str, Any],
+    error_limits: ErrorLimits | None = None,
+) -> tuple[Evaluation, dict[str, Floats], TrialErrors | None]:
+    """Return the measures of one part, those of each of its examples, and its errors."""
     label_sets, unknown_sets = part.label_sets(), part.unknown_sets()
     evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets)
     labels, tree = pipeline.labels_, pipeline.tree_
     Y = indicator_matrix(label_sets, labels, tree)
     unknown = unknown_matrix(unknown_sets, Y, labels, tree)
-    examples = example_measures(
-        Y, pipeline.decide(scores), scores, labels, tree=tree, coverings=coverings, unknown=unknown
-    )
+    predicted = pipeline.decide(scores)
+    examples = example_measures(Y, predicted, scores, labels, tree=tree, coverings=coverings, unknown=unknown)
     if unknown is None and Y.shape[0]:
         for covering, measure in itertools.product(coverings, COVERING_MEASURES):
             name = covering_measure(measure, covering)
             evaluation.measures[name] = float(examples[name].mean())
-    return evaluation, examples
+    errors = None
+    if error_limits is not None:
+        errors = find_errors(label_sets, Y, predicted, scores, labels, error_limits, unknown)
+    return evaluation, examples, errors

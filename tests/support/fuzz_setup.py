@@ -132,6 +132,8 @@ def _experiments(fuzz: Fuzz, dataset_id: str) -> None:
     _wait_until_ended(fuzz, "experiments_get", **names)
     for kind in ("json", "csv", "html"):
         fuzz.send("experiments_get_report", 200, query={"format": kind}, **names)
+    fuzz.send("experiments_list_errors", 200, query={"configuration": 0}, **names)
+    fuzz.send("experiments_get_confusion", 200, query={"configuration": 1}, **names)
     fuzz.send("experiments_list", 200)
     stopped = fuzz.send("experiments_create", 202, request)
     fuzz.send("experiments_cancel", 202, experiment_id=stopped["id"])

@@ -6,13 +6,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import safetensors.numpy
-import structlog
-from safetensors import SafetensorError
-
 from app.context import AppContext
 from app.db import tables
 from app.experiments import service
+from app.experiments.cell_files import load_examples
 from app.experiments.folds import held_out_folds
 from app.experiments.measures import measures_of
 from app.experiments.report.cells import CellResult
@@ -20,12 +17,9 @@ from app.experiments.report.comparisons import compare_configurations
 from app.experiments.report.curves import mean_curves
 from app.experiments.report.schemas import ExperimentReport, FailedCell, ReportMeasure, ReportRow, Summary
 from app.experiments.schemas import ExperimentCreate
-from app.http.errors import FileDamaged
 from app.jobs.events import curves_of
 from app.jobs.queue import FINISHED
 from models.measures.directions import direction_of
-
-log = structlog.get_logger()
 
 MAX_COMPARED = 20
 """The largest number of configurations that are compared in pairs; more pairs than that are unreadable."""
@@ -51,7 +45,7 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
         if job.state == "succeeded":
             assert job.result is not None, "a cell succeeds with its result"  # noqa: S101
             results.setdefault(row.configuration, {})[row.fold] = CellResult(
-                job.result, curves.get(job.id, {}), _load_examples(ctx, job.result["examples"])
+                job.result, curves.get(job.id, {}), load_examples(ctx, job.result["examples"])
             )
         elif job.state in FINISHED:
             detail = job.error["detail"] if job.error is not None else "the cell was cancelled"
@@ -88,15 +82,6 @@ def build_report(ctx: AppContext, experiment_id: str) -> ExperimentReport:
 def report_measures(request: ExperimentCreate) -> list[ReportMeasure]:
     """Return the measures of a report: those of the request, then one for each covering."""
     return [ReportMeasure(name=name, better=direction_of(name)) for name in measures_of(request)]
-
-
-def _load_examples(ctx: AppContext, key: str) -> dict[str, Any]:
-    """Return the measures of the held-out examples of a cell."""
-    try:
-        return safetensors.numpy.load_file(ctx.storage.local(key))
-    except SafetensorError as error:
-        log.error("storage.file_damaged", key=key)  # noqa: TRY400 - a traceback adds nothing
-        raise FileDamaged("an experiment's held-out examples") from error
 
 
 def _rows(

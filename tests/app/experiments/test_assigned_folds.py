@@ -8,7 +8,10 @@ import in_process
 from contract import problem_of
 from in_process_api import InProcessApi
 
-BAYES = {"learner": {"algorithm": "naive_bayes", "label_mode": "single_label"}}
+BAYES = {
+    "learner": {"algorithm": "naive_bayes", "label_mode": "single_label"},
+    "decision": {"kind": "single_label"},
+}
 # In fold 3, the word of the second example contradicts its label.
 EXAMPLES = [
     {"text": "red", "labels": ["a"], "fold": 1},

@@ -205,3 +205,20 @@ def test_a_promotion_needs_a_measure_that_the_version_has(service: InProcessApi)
             assert error["pointer"] == "/promote/if_better/metric"
             expected = f"the version will have no measure {metric!r}; the measures are "
             assert error["message"].startswith(expected)
+
+
+def test_measures_of_probabilities_need_decisions_that_hold_examples_out(service: InProcessApi) -> None:
+    words = [{"text": word, "labels": [label]} for label, word in (("a", "red"), ("b", "blue"))]
+    dataset = dataset_of(service, [*words * 10])
+    svm = {"learner": {"algorithm": "svm"}}
+    measures = ["expected_calibration_error", "coverage_at_precision_95"]
+    body = {"dataset_id": dataset, "split": {"kind": "folds", "folds": 2}, "measures": measures}
+    mixed = [{**svm, "decision": {"kind": "auto"}}, {**svm, "decision": {"kind": "sign"}}]
+    (error,) = errors_of(service, "/v1/experiments", {**body, "configurations": mixed})
+    assert error["pointer"] == "/measures/0"
+    assert error["message"].startswith("expected_calibration_error needs probabilities")
+    service.call("POST", "/v1/experiments", 202, json={**body, "configurations": mixed[:1]})
+    promote = {"promote": {"if_better": {"metric": "brier_score"}}}
+    training = {"model": "m", "dataset_id": dataset, **svm}
+    errors_of(service, "/v1/training-jobs", {**training, "decision": {"kind": "sign"}, **promote})
+    service.call("POST", "/v1/training-jobs", 202, json={**training, **promote})

@@ -33,8 +33,11 @@ MORE_STATEMENTS = {"experiments_get_report": 8}
 
 WITHOUT_STATEMENTS = {"learners_list", "health_live"}
 
-UNPAGED = {"datasets_list_examples"}
+UNPAGED = {"datasets_list_examples", "experiments_list_errors"}
 """Lists that do not come from rows."""
+
+QUERY = {"limit": 500, "configuration": 0}
+"""Values of query parameters."""
 
 NAMES = {
     "models": "m",
@@ -301,9 +304,10 @@ def read_all(
                 url = path
                 for parameter in re.findall(r"\{(\w+)\}", path):
                     url = url.replace(f"{{{parameter}}}", _value(parameter, path, ids))
-                is_paged = "limit" in {p["name"] for p in operation.get("parameters", [])}
+                names = {p["name"] for p in operation.get("parameters", [])}
+                params = {name: value for name, value in QUERY.items() if name in names}
                 with recorded(db) as statements:
-                    response = await client.get(url, params={"limit": 500} if is_paged else {})
+                    response = await client.get(url, params=params)
                 expected = {"datasets_list_examples": 409, "health_ready": 503}
                 status = expected.get(operation["operationId"], 200)
                 assert response.status_code == status, (url, response.text)
