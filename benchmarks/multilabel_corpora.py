@@ -72,7 +72,7 @@ def _mulan(name: str) -> Examples:
 
 
 def _hierarchical_arff(training: Iterable[str], test: str) -> Examples:
-    files: list[tuple[Split, str]] = [*(("train", name) for name in training), ("test", test)]  # type: ignore[list-item]
+    files: list[tuple[Split, str]] = [*(("train", name) for name in training), ("test", test)]
     return Examples.concatenate(
         [
             _with_split(

@@ -65,6 +65,12 @@ def evaluate_part(
         "worst": _worst_documents(pipeline, part, Y, predicted, scores),
         "warnings": [*evaluation.warnings, *_unknown_features(pipeline, part)],
     }
+    if evaluation.reliability is not None:
+        content["reliability"] = [asdict(bin_) for bin_ in evaluation.reliability]
+    if evaluation.set_reliability is not None:
+        content["set_reliability"] = [asdict(bin_) for bin_ in evaluation.set_reliability]
+    if evaluation.coverage_curve is not None:
+        content["coverage_curve"] = [asdict(point) for point in evaluation.coverage_curve]
     if evaluation.confusion is not None:
         true, predicted_first = np.nonzero(evaluation.confusion)
         counts = evaluation.confusion[true, predicted_first]

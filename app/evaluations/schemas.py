@@ -94,6 +94,33 @@ class ScoreHistogram(ResponseModel):
     """For each bin, the number of examples that do not have the label."""
 
 
+class ReliabilityBin(ResponseModel):
+    """Predictions of about the same probability: how probable they were, and how often they came true."""
+
+    low: float
+    """Lower bound of the probabilities."""
+    high: float
+    """Upper bound of the probabilities, which belongs to the bin."""
+    count: int = Field(ge=0)
+    """Number of predictions in the bin."""
+    mean_probability: float | None = None
+    """Mean of their probabilities; omitted if there are none."""
+    observed_share: float | None = None
+    """Share of them that came true; omitted if there are none. Close to `mean_probability` if the
+    probabilities are true."""
+
+
+class CoveragePoint(ResponseModel):
+    """What happens if label sets are accepted without review from a certain probability on."""
+
+    set_probability: float
+    """Label sets with at least this probability are accepted. Use it as `review_below` of a router."""
+    coverage: float
+    """Share of the examples whose label set is accepted, so that they need no person."""
+    precision: float
+    """Share of the accepted label sets that are exactly right."""
+
+
 class LabelScore(ResponseModel):
     """The score of a label for one document."""
 
@@ -136,6 +163,15 @@ class PartEvaluation(ResponseModel):
     `confusion` is not. Has the 200 most frequent pairs, most frequent first."""
     histograms: list[ScoreHistogram]
     """Histogram of scores of each label, in label order."""
+    reliability: list[ReliabilityBin] | None = None
+    """Reliability diagram of the probabilities of labels, over all pairs of an example and a label. Set if
+    the version is calibrated."""
+    set_reliability: list[ReliabilityBin] | None = None
+    """Reliability diagram of the probabilities that a label set is right. Set if the version is
+    calibrated."""
+    coverage_curve: list[CoveragePoint] | None = None
+    """Precision of the most probable label sets by their share, at most 100 points, the smallest share first.
+    Set if the version is calibrated."""
     worst: list[WorstDocument]
     """The ten documents with the most wrong labels, worst first."""
     warnings: list[str]

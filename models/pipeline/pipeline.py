@@ -383,7 +383,7 @@ class Pipeline:
         unknown_sets: Sequence[tuple[str, ...]] = (),
         covering: Any = None,
     ) -> Evaluation:
-        """Compute all measures from the scores of labelled examples.
+        """Compute all measures from the scores of labelled examples; of probabilities only if calibrated.
 
         Args:
             label_sets: the true label set of each of n examples.
@@ -395,14 +395,21 @@ class Pipeline:
             covering = self.learner.validated_parameters().training_covering()
         labels = self._check_fitted()
         Y = indicator_matrix(label_sets, labels, self.tree_)
+        predicted = self.decide(scores)
+        probabilities = set_probabilities = None
+        if self.calibration_ is not None:
+            probabilities = self.calibration_.label_probabilities(scores)
+            set_probabilities = self.calibration_.set_probabilities(probabilities, predicted.toarray() != 0)
         evaluation = evaluate(
             Y,
-            self.decide(scores),
+            predicted,
             scores,
             labels,
             tree=self.tree_,
             covering=covering,
             unknown=unknown_matrix(unknown_sets, Y, labels, self.tree_),
+            probabilities=probabilities,
+            set_probabilities=set_probabilities,
         )
         untrained = sorted(set(collect_labels(label_sets, self.tree_)) - set(labels))
         if untrained:

@@ -90,6 +90,45 @@ def test_a_training_stores_the_evaluation_of_its_version(ctx: AppContext) -> Non
             assert pair.count <= min(missed.fn, predicted.fp)
 
 
+def test_the_evaluation_of_a_calibrated_version_shows_how_true_its_probabilities_are(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(80, words_each=2))
+    train(ctx, dataset, decision={"kind": "auto"})
+    part = service.get_of_training(ctx, "m", 1, texts=False).test
+    assert part is not None
+    assert part.reliability is not None
+    assert part.set_reliability is not None
+    assert part.coverage_curve is not None
+    assert sum(bin_.count for bin_ in part.reliability) == 20 * 4
+    assert sum(bin_.count for bin_ in part.set_reliability) == 20
+    observed = sum(bin_.count * bin_.observed_share for bin_ in part.set_reliability if bin_.observed_share)
+    assert observed == pytest.approx(20 * part.measures["accuracy"])
+    last = part.coverage_curve[-1]
+    assert (last.coverage, last.precision) == (1.0, pytest.approx(part.measures["accuracy"]))
+    coverages = [point.coverage for point in part.coverage_curve if point.precision >= 0.9]
+    assert part.measures["coverage_at_precision_90"] == pytest.approx(max(coverages, default=0.0))
+    assert 0 < part.measures["brier_score"] < 0.25
+
+
+def test_an_evaluation_on_another_data_set_shows_the_probabilities_too(ctx: AppContext) -> None:
+    dataset = in_process.dataset(ctx, departments(80, words_each=2))
+    train(ctx, dataset, decision={"kind": "auto"})
+    evaluation = evaluate(ctx, in_process.dataset(ctx, departments(30, words_each=2)))
+    in_process.work(ctx)
+    part = result(ctx, evaluation)
+    assert part.set_reliability is not None
+    assert sum(bin_.count for bin_ in part.set_reliability) == 30
+    assert part.coverage_curve is not None
+    assert "set_expected_calibration_error" in part.measures
+
+
+def test_the_evaluation_of_a_version_without_probabilities_has_no_reliability(ctx: AppContext) -> None:
+    train(ctx, in_process.dataset(ctx, departments(80, words_each=2)), decision={"kind": "sign"})
+    part = service.get_of_training(ctx, "m", 1, texts=False).test
+    assert part is not None
+    assert (part.reliability, part.set_reliability, part.coverage_curve) == (None, None, None)
+    assert "brier_score" not in part.measures
+
+
 def test_the_worst_documents_have_the_most_wrong_labels_and_an_explanation(ctx: AppContext) -> None:
     examples = departments(80, words_each=2)
     dataset = in_process.dataset(ctx, examples)

@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
-from models.arrays import AnyArray, Bools, Floats
+from models.arrays import Bools, Floats
 from models.base.validation import as_label_matrix
 from models.measures.calibration import (
     N_BINS,
@@ -121,7 +121,7 @@ def test_no_label_set_is_accepted_if_no_threshold_reaches_the_precision() -> Non
     assert coverage_at_precision(np.array([0.9, 0.1]), np.array([False, True]), 0.95) == 0
 
 
-def evaluated(unknown: AnyArray | None = None) -> dict[str, float]:
+def evaluated(unknown: list[list[int]] | None = None) -> dict[str, float]:
     Y, P = as_label_matrix([[1, 0], [0, 1], [1, 1]]), as_label_matrix([[1, 0], [1, 0], [1, 1]])
     result = evaluate(
         Y,
