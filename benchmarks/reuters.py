@@ -149,6 +149,7 @@ def main() -> int:
                         "dataset_id": dataset["id"],
                         "features": FEATURES,
                         "learner": {"algorithm": algorithm, "rounds": n},
+                        "decision": {"kind": "sign"},
                     },
                 )
                 job = wait(client, f"/v1/training-jobs/{job['id']}", ("succeeded", "failed"))

@@ -218,7 +218,7 @@ class ModelVersion(Base):
     training_job_id: Mapped[str | None] = mapped_column(String(40), index=True)
     dataset_id: Mapped[str | None] = mapped_column(String(40), index=True)
     description: Mapped[dict[str, Any]]
-    """Labels, learner, features, decision, metrics, seed, software, timings, warnings, facts."""
+    """Labels, learner, features, decision, thresholds, metrics, seed, software, timings, warnings, facts."""
     created_at: Mapped[datetime]
 
 

@@ -103,7 +103,8 @@ class Configuration(RequestModel):
     learner: LearnerConfig
     """Learner and its parameters."""
     decision: DecisionRule | None = None
-    """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
+    """Decision rule that turns scores into label sets. Defaults to `auto`, or to the learner's
+    own rule if its scores are not comparable between documents."""
 
 
 class ConfigurationGrid(RequestModel):
@@ -114,7 +115,8 @@ class ConfigurationGrid(RequestModel):
     learner: list[LearnerConfig] = Field(min_length=1)
     """Learners and their parameters."""
     decision: list[DecisionRule] | None = Field(default=None, min_length=1)
-    """Decision rules that turn scores into label sets. Defaults to the rule of each learner."""
+    """Decision rules that turn scores into label sets. Defaults to `auto`, or to the
+    learner's own rule if its scores are not comparable between documents."""
 
 
 class ExperimentCreate(RequestModel):

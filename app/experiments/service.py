@@ -25,6 +25,7 @@ from app.ids import new_id
 from app.jobs import queue
 from app.limits import service as limits
 from app.training.coverings import check_coverings, coverings_of_learners
+from app.training.decision_costs import check_costs
 
 
 def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) -> Experiment:
@@ -50,6 +51,8 @@ def create(ctx: AppContext, body: ExperimentCreate, idempotency: Idempotency) ->
     coverings = [*coverings_of_learners(learners), *measured]
     left_out = -1 if body.keep_labels == "all" else int((dataset.report or {})["n_examples"])
     check_coverings(ctx.db, coverings, dataset, left_out=left_out)
+    decisions = [(pointer, configuration.decision) for pointer, configuration in expand_grid(body)]
+    check_costs(ctx.db, decisions, dataset)
 
     def work(tx: Transaction) -> Experiment:
         experiment_id = new_id("exp")

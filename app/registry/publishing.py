@@ -177,6 +177,10 @@ def _description(new: NewVersion) -> dict[str, Any]:
         "learner": pipeline.learner.validated_parameters().model_dump(mode="json"),
         "features": pipeline.features.parameters.model_dump(mode="json"),
         "decision": pipeline.decision_.model_dump(mode="json"),
+        "decision_report": None
+        if pipeline.decision_report_ is None
+        else pipeline.decision_report_.model_dump(mode="json", exclude_none=True),
+        "thresholds": pipeline.thresholds_.tolist(),
         "calibrated": pipeline.calibration_ is not None,
         "seed": pipeline.seed,
         "metrics": new.metrics or None,

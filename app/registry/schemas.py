@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, VersionNumber
+from models.decisions.report import DecisionReport
 
 PromotionRule = TypeAliasType(
     "PromotionRule",
@@ -95,6 +96,11 @@ class ModelVersion(ResponseModel):
     """The rule that turns scores into a label set, with all its parameters, including defaults."""
     calibrated: bool = False
     """Whether predictions include probabilities. Decisions that hold training examples out fit them."""
+    decision_report: DecisionReport | None = None
+    """How the decision was tuned. Absent if its kind gives no choice, and for older versions."""
+    thresholds: dict[str, float] | None = None
+    """For each label the score above which it is predicted. A label without a threshold is never predicted.
+    Absent in lists, and for older versions."""
     metrics: PartMetrics | None = None
     """Measures from the training. Absent if nothing was measured."""
     facts: JsonObject

@@ -28,6 +28,7 @@ from app.serving.catalog_reading import (
     no_model,
     read_alias_numbers,
 )
+from models.decisions.cuts import NEVER
 from models.errors import ArtifactError
 
 
@@ -87,7 +88,8 @@ def page_versions(db: Database, name: str, page: Page) -> ModelVersionPage:
         page_rows, cursor = cut(rows, page, lambda row: row.version)
         aliases = read_alias_numbers(session, name)
         return ModelVersionPage(
-            items=[_version_to_response(row, aliases) for row in page_rows], next_cursor=cursor
+            items=[_version_to_response(row, aliases, thresholds=False) for row in page_rows],
+            next_cursor=cursor,
         )
 
 
@@ -319,9 +321,20 @@ def _models_to_response(session: Session, rows: Sequence[tables.Model]) -> list[
     ]
 
 
-def _version_to_response(row: tables.ModelVersion, aliases: dict[str, int]) -> ModelVersion:
+def _version_to_response(
+    row: tables.ModelVersion, aliases: dict[str, int], *, thresholds: bool = True
+) -> ModelVersion:
+    """Convert a row to the response, with or without the threshold of each label."""
+    stored = row.description.get("thresholds") if thresholds else None
     fields: dict[str, Any] = {
         **row.description,
+        "thresholds": None
+        if stored is None
+        else {
+            label: threshold
+            for label, threshold in zip(row.description["labels"], stored, strict=True)
+            if threshold != NEVER
+        },
         "model": row.model,
         "version": row.version,
         "aliases": [alias for alias, number in aliases.items() if number == row.version],

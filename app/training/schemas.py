@@ -20,7 +20,7 @@ class GivenSplit(RequestModel):
     """The data set's own split.
 
     The version is trained on `train` and evaluated on `test`. If there are `validation` examples, early
-    stopping and the decision `tuned_threshold` use them.
+    stopping and decisions on held-out examples (`auto`, `target`, `tuned_threshold`) use them.
     """
 
     kind: Literal["given"]
@@ -36,8 +36,8 @@ class RandomSplit(RequestModel):
     test_fraction: float = Field(gt=0, lt=1)
     """Fraction of the examples that is held out to evaluate the version."""
     validation_fraction: float = Field(default=0, ge=0, lt=1)
-    """Fraction of the examples that is held out for early stopping and the decision `tuned_threshold`. With
-    0, both hold out training examples themselves."""
+    """Fraction of the examples that is held out for early stopping and for decisions on held-out examples
+    (`auto`, `target`, `tuned_threshold`). With 0, both hold out training examples themselves."""
 
     @model_validator(mode="after")
     def _leaves_training_examples(self) -> Self:
@@ -120,7 +120,8 @@ class TrainingJobCreate(RequestModel):
     learner: LearnerConfig
     """Learner and its parameters. `GET /v1/learners` lists all learners."""
     decision: DecisionRule | None = None
-    """Decision rule that turns scores into label sets. Defaults to the rule of the learner."""
+    """Decision rule that turns scores into label sets. Defaults to `auto`, or to the learner's
+    own rule if its scores are not comparable between documents."""
     keep_labels: KeepLabels = "trained"
     """Labels of the version. With `all`, measures average over the labels without a training example, too."""
     covering: Covering | None = None

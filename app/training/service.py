@@ -21,6 +21,7 @@ from app.jobs import queue
 from app.jobs.schemas import CurvePage, JobEventPage
 from app.limits import service as limits
 from app.training.coverings import check_coverings, coverings_of_learners
+from app.training.decision_costs import check_costs
 from app.training.learner_checks import check_trainable
 from app.training.measures import check_promotion
 from app.training.schemas import (
@@ -54,6 +55,7 @@ def create(ctx: AppContext, body: TrainingJobCreate, idempotency: Idempotency) -
     if request.covering is not None:
         coverings.append(("/covering", request.covering))
     check_coverings(ctx.db, coverings, dataset, left_out=-1 if request.keep_labels == "all" else left_out)
+    check_costs(ctx.db, [("", request.decision)], dataset)
 
     def work(tx: Transaction) -> TrainingJob:
         datasets.lock_ready(tx, dataset.id, pointer="/dataset_id")

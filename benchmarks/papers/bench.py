@@ -12,6 +12,7 @@ from typing import Any, Self
 import httpx
 
 from benchmarks.papers.charts import Panel, draw
+from models import catalog
 
 Json = dict[str, Any]
 
@@ -103,7 +104,8 @@ class Bench:
         """Queue trainings, wait for them, and return their jobs.
 
         Args:
-            requests: bodies of ``POST /v1/training-jobs``; ``model`` is optional.
+            requests: bodies of ``POST /v1/training-jobs``; ``model`` is optional. Without ``decision``, it is
+                the learner's own, as in the papers.
 
         Raises:
             RequestFailedError: If a training fails.
@@ -111,7 +113,8 @@ class Bench:
         keys = [json.dumps(request, sort_keys=True) for request in requests]
         for key, request in zip(keys, requests, strict=True):
             if key not in self._jobs:
-                body = {"model": request["learner"]["algorithm"], "promote": "never", **request}
+                body = {"model": request["learner"]["algorithm"], "promote": "never"}
+                body |= with_own_decision(request)
                 self._jobs[key] = self("POST", "/v1/training-jobs", json=body)["id"]
         return [self._wait(f"/v1/training-jobs/{self._jobs[key]}") for key in keys]
 
@@ -140,11 +143,14 @@ class Bench:
         """Run an experiment and return its report.
 
         Args:
-            request: body of ``POST /v1/experiments``.
+            request: body of ``POST /v1/experiments``. Without ``decision``, that of a configuration is the
+                learner's own, as in the papers.
 
         Raises:
             RequestFailedError: If a cell fails.
         """
+        if "configurations" in request:
+            request = {**request, "configurations": [*map(with_own_decision, request["configurations"])]}
         key = json.dumps(request, sort_keys=True)
         if key not in self._experiments:
             self._experiments[key] = self("POST", "/v1/experiments", json=request)["id"]
@@ -175,3 +181,9 @@ class Bench:
         if found["state"] not in ("succeeded", "ready"):
             raise RequestFailedError(f"{path}: {found['state']}: {found.get('error')}")
         return found
+
+
+def with_own_decision(request: Json) -> Json:
+    """Return a training or configuration whose decision, if it has none, is the learner's own."""
+    learner = catalog.LEARNER_PARAMETERS.validate_python(request["learner"])
+    return {"decision": catalog.own_decision(learner).model_dump(mode="json"), **request}

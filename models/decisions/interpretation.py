@@ -30,8 +30,8 @@ class ScoreInterpretation:
 
     @property
     def default(self) -> DecisionKind:
-        """The rule that is used if the request has none."""
-        return self.own
+        """The rule that is used if the request has none: ``auto``, unless scores are not comparable."""
+        return "auto" if "auto" in self.decisions else self.own
 
 
 _ALL_BUT_CALIBRATED: tuple[DecisionKind, ...] = (

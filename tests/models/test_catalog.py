@@ -67,17 +67,17 @@ def test_a_learner_and_its_parameters_have_the_same_default_decision(algorithm: 
 @pytest.mark.parametrize(
     ("algorithm", "options", "default"),
     [
-        ("mmp", {}, "tuned_threshold"),
-        ("mlpp", {}, "tuned_threshold"),
-        ("mlpp", {"calibrated": True}, "sign"),
-        ("naive_bayes", {}, "sign"),
+        ("mmp", {}, "auto"),
+        ("mlpp", {}, "auto"),
+        ("mlpp", {"calibrated": True}, "auto"),
+        ("naive_bayes", {}, "auto"),
         ("naive_bayes", {"label_mode": "single_label"}, "single_label"),
-        ("adaboost_lc", {}, "sign"),
-        ("svm", {}, "sign"),
-        ("h_svm", {}, "sign"),
-        ("h_m3", {}, "sign"),
-        ("adaboost_mh", {}, "sign"),
-        ("mp_boost", {}, "sign"),
+        ("adaboost_lc", {}, "auto"),
+        ("svm", {}, "auto"),
+        ("h_svm", {}, "auto"),
+        ("h_m3", {}, "auto"),
+        ("adaboost_mh", {}, "auto"),
+        ("mp_boost", {}, "auto"),
     ],
 )
 def test_default_decisions(algorithm: str, options: dict[str, Any], default: str) -> None:
@@ -85,8 +85,26 @@ def test_default_decisions(algorithm: str, options: dict[str, Any], default: str
 
 
 @pytest.mark.parametrize(
+    ("algorithm", "options", "own"),
+    [
+        ("mmp", {}, "tuned_threshold"),
+        ("mlpp", {}, "tuned_threshold"),
+        ("mlpp", {"calibrated": True}, "sign"),
+        ("naive_bayes", {}, "sign"),
+        ("naive_bayes", {"label_mode": "single_label"}, "single_label"),
+        ("svm", {}, "sign"),
+        ("h_m3", {}, "sign"),
+    ],
+)
+def test_the_decision_if_nothing_can_be_held_out(algorithm: str, options: dict[str, Any], own: str) -> None:
+    assert catalog.own_decision(parameters(algorithm, **options)).kind == own
+
+
+@pytest.mark.parametrize(
     ("algorithm", "options", "kind"),
     [
+        ("naive_bayes", {"label_mode": "single_label"}, "auto"),
+        ("naive_bayes", {"label_mode": "single_label"}, "target"),
         ("svm", {}, "calibrated_label"),
         ("mmp", {}, "calibrated_label"),
         ("mlpp", {}, "calibrated_label"),

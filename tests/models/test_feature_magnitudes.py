@@ -38,11 +38,13 @@ def examples(magnitude: float, n_features: int = 5) -> Examples:
 
 
 def pipeline(algorithm: str, **parameters: Any) -> Pipeline:
+    learner = catalog.LEARNER_PARAMETERS.validate_python(
+        {"algorithm": algorithm, **SHORT.get(algorithm, {}), **parameters}
+    )
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": "numeric"}),
-        catalog.LEARNER_PARAMETERS.validate_python(
-            {"algorithm": algorithm, **SHORT.get(algorithm, {}), **parameters}
-        ),
+        learner,
+        catalog.own_decision(learner),
     )
 
 

@@ -272,11 +272,11 @@ def test_ancestors_of_unknown_labels_are_unknown_unless_they_are_relevant() -> N
     assert unknown_matrix([(), (), ("x",)], Y, labels, tree) is None
 
 
-def pipeline(learner: str, decision: str | None = None, **features: Any) -> Pipeline:
+def pipeline(learner: str, decision: str = "sign", **features: Any) -> Pipeline:
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": "text", **features}),
         catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner}),
-        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}) if decision else None,
+        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}),
     )
 
 

@@ -216,6 +216,7 @@ class Traffic:
                         "rounds": rng.choice([20, 200, 1000, 3000]),
                         "smoothing": 0.01,
                     },
+                    "decision": {"kind": "sign"},
                     "promote": "always",
                     "seed": n,
                 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fuzzing import MAIL, QUICK, Fuzz
+from fuzzing import MAIL, QUICK, SIGN, Fuzz
 from stack import departments
 from waiting import wait_for
 
@@ -66,7 +66,7 @@ def _datasets(fuzz: Fuzz) -> str:
 
 
 def _trainings(fuzz: Fuzz, dataset_id: str) -> None:
-    request = {"model": "fuzz", "dataset_id": dataset_id, "learner": QUICK}
+    request = {"model": "fuzz", "dataset_id": dataset_id, "learner": QUICK, "decision": SIGN}
     for number in (1, 2):
         job = fuzz.send("training_jobs_create", 202, request)
         _wait_until_ended(fuzz, "training_jobs_get", job_id=job["id"])
@@ -125,7 +125,10 @@ def _batch_predictions(fuzz: Fuzz, dataset_id: str) -> None:
 def _experiments(fuzz: Fuzz, dataset_id: str) -> None:
     request = {
         "dataset_id": dataset_id,
-        "configurations": [{"learner": QUICK}, {"learner": QUICK, "name": "b"}],
+        "configurations": [
+            {"learner": QUICK, "decision": SIGN},
+            {"learner": QUICK, "decision": SIGN, "name": "b"},
+        ],
     }
     created = fuzz.send("experiments_create", 202, request)
     names = {"experiment_id": created["id"]}

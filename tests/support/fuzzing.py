@@ -94,6 +94,7 @@ RAW = {"datasets_upload_content", "models_import_version", "routers_route_messag
 """Operations with a binary request body."""
 
 QUICK = {"algorithm": "mp_boost", "rounds": 3}
+SIGN = {"kind": "sign"}
 LINES = b'{"text": "an invoice", "labels": ["billing"]}\n{"text": "a parcel", "labels": ["shipping"]}\n'
 MAIL = (
     b"From: ann@example.com\r\nSubject: Invoice 4711\r\nMessage-ID: <%d@example.com>\r\n\r\nIt is wrong.\r\n"
@@ -383,6 +384,7 @@ class Fuzz:
             body["model"] = f"fuzzed-{self.rng.randrange(4)}"
             if self.rng.random() < 0.5:
                 body["learner"] = QUICK
+                body["decision"] = SIGN
         if name == "models_predict" and self.rng.random() < 0.5:
             body["instances"] = [{"text": "my invoice is wrong"}]
             body["version"] = "live"

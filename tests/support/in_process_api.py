@@ -185,8 +185,14 @@ class InProcessApi:
         return created
 
     def train(self, dataset: str, model: str = "m", **options: Any) -> dict[str, Any]:
-        """Train a version, by default with naive Bayes, and return the job."""
-        body = {"dataset_id": dataset, "model": model, "learner": {"algorithm": "naive_bayes"}, **options}
+        """Train a version, by default with naive Bayes and without held-out folds, and return the job."""
+        body = {
+            "dataset_id": dataset,
+            "model": model,
+            "learner": {"algorithm": "naive_bayes"},
+            "decision": {"kind": "sign"},
+            **options,
+        }
         job: dict[str, Any] = self.call("POST", "/v1/training-jobs", 202, json=body)
         in_process.work(self.ctx)
         return job

@@ -619,11 +619,13 @@ def _artifact() -> list[bytes]:
     saved = []
     with tempfile.TemporaryDirectory() as folder:
         for name in ("mp_boost", "svm", "naive_bayes", "mlpp", "h_rls"):
+            learner = catalog.LEARNER_PARAMETERS.validate_python(
+                {"algorithm": name, **({"rounds": 3} if name == "mp_boost" else {})}
+            )
             pipeline = Pipeline.from_parameters(
                 catalog.FEATURES_PARAMETERS.validate_python({"kind": "text"}),
-                catalog.LEARNER_PARAMETERS.validate_python(
-                    {"algorithm": name, **({"rounds": 3} if name == "mp_boost" else {})}
-                ),
+                learner,
+                None if name == "svm" else catalog.own_decision(learner),
             ).fit(Examples("text", texts, sets * 2))
             save(pipeline, path := Path(folder) / name)
             saved.append(path.read_bytes())

@@ -40,10 +40,13 @@ def fitted(algorithm: str, kind: Kind = "text") -> Pipeline:
         documents = [Email(subject=text[:20], text=text) for text in texts]
     elif kind == "features":
         documents = FeatureRows(words, csr_array(rng.poisson(0.1, size=(50, N_TERMS)).astype(np.float64)))
-    learner = {"algorithm": algorithm, **SHORT_TRAININGS.get(algorithm, {})}
+    learner = catalog.LEARNER_PARAMETERS.validate_python(
+        {"algorithm": algorithm, **SHORT_TRAININGS.get(algorithm, {})}
+    )
     pipeline = Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": "numeric" if kind == "features" else "text"}),
-        catalog.LEARNER_PARAMETERS.validate_python(learner),
+        learner,
+        catalog.own_decision(learner),
     )
     tree = LabelTree({f"l{i:02d}": "root" for i in range(N_LABELS)}) if algorithm.startswith("h_") else None
     return pipeline.fit(Examples(kind, documents, sets), tree=tree)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 BOOSTING: dict[str, Any] = {"algorithm": "adaboost_lc", "rounds": 40, "smoothing": 0.01}
 
 LEARNERS: dict[str, dict[str, Any]] = {
-    "boosting": {"learner": BOOSTING},
+    "boosting": {"learner": BOOSTING, "decision": {"kind": "sign"}},
     # Threshold tuning trains a model for each fold. These trainings are resumed, too.
     "thresholds": {"learner": BOOSTING, "decision": {"kind": "tuned_threshold"}},
 }
@@ -123,7 +123,7 @@ def test_a_cell_of_an_experiment_resumes_from_its_checkpoint(stack: Stack, datas
     body = {
         "dataset_id": dataset_id,
         "split": {"kind": "random", "test_fraction": 0.5},
-        "configurations": [{"learner": BOOSTING}],
+        "configurations": [{"learner": BOOSTING, "decision": {"kind": "sign"}}],
         "measures": ["hamming_loss"],
     }
 

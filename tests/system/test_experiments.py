@@ -18,17 +18,19 @@ from app.experiments.api import MEDIA_TYPES
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
+SIGN = {"kind": "sign"}
+
 THREE_CONFIGURATIONS: list[dict[str, Any]] = [
-    {"learner": {"algorithm": "adaboost_lc", "rounds": 20}},
-    {"learner": {"algorithm": "mp_boost", "rounds": 30}},
-    {"learner": {"algorithm": "naive_bayes"}},
+    {"learner": {"algorithm": "adaboost_lc", "rounds": 20}, "decision": SIGN},
+    {"learner": {"algorithm": "mp_boost", "rounds": 30}, "decision": SIGN},
+    {"learner": {"algorithm": "naive_bayes"}, "decision": SIGN},
 ]
 
 FIVE_CONFIGURATIONS: list[dict[str, Any]] = [
-    {"learner": {"algorithm": "adaboost_lc", "rounds": 30}},
+    {"learner": {"algorithm": "adaboost_lc", "rounds": 30}, "decision": SIGN},
     *THREE_CONFIGURATIONS[1:],
-    {"learner": {"algorithm": "svm"}},
-    {"learner": {"algorithm": "mlpp", "calibrated": True}},
+    {"learner": {"algorithm": "svm"}, "decision": SIGN},
+    {"learner": {"algorithm": "mlpp", "calibrated": True}, "decision": SIGN},
 ]
 
 

@@ -34,7 +34,13 @@ def dataset(service: InProcessApi, examples: Iterable[Mapping[str, Any]]) -> str
 
 
 def train(service: InProcessApi, dataset_id: str, model: str = "m", **fields: Any) -> None:
-    body = {"dataset_id": dataset_id, "model": model, "learner": {"algorithm": "naive_bayes"}, **fields}
+    body = {
+        "dataset_id": dataset_id,
+        "model": model,
+        "learner": {"algorithm": "naive_bayes"},
+        "decision": {"kind": "sign"},
+        **fields,
+    }
     job = service.call("POST", "/v1/training-jobs", 202, json=body)
     in_process.work(service.ctx)
     assert service.call("GET", f"/v1/training-jobs/{job['id']}", 200)["state"] == "succeeded"

@@ -42,7 +42,13 @@ FORMATS = pytest.mark.parametrize("form", ["ndjson", "parquet"])
 
 def train(ctx: AppContext, dataset_id: str, **fields: Any) -> None:
     """Train a version of the model ``m``."""
-    body = {"model": "m", "dataset_id": dataset_id, "learner": {"algorithm": "naive_bayes"}, **fields}
+    body = {
+        "model": "m",
+        "dataset_id": dataset_id,
+        "learner": {"algorithm": "naive_bayes"},
+        "decision": {"kind": "sign"},
+        **fields,
+    }
     job = training.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)
     in_process.work(ctx)
     assert training.get(ctx.db, job.id).state == "succeeded"

@@ -28,6 +28,7 @@ def train(ctx: AppContext, dataset_id: str, **fields: Any) -> None:
         "model": "m",
         "dataset_id": dataset_id,
         "learner": {"algorithm": "mp_boost", "rounds": 3},
+        "decision": {"kind": "sign"},
         **fields,
     }
     job = training.create(ctx, TrainingJobCreate.model_validate(body), in_process.WITHOUT_KEY)

@@ -48,9 +48,9 @@ def run_experiment(ctx: AppContext, **fields: Any) -> str:
         "dataset_id": in_process.dataset(ctx, noisy),
         "split": {"kind": "folds", "folds": 3},
         "configurations": [
-            {"learner": {"algorithm": "mp_boost", "rounds": 12}},
-            {"learner": {"algorithm": "mmp", "epochs": 2}},
-            {"name": MARKUP, "learner": {"algorithm": "naive_bayes"}},
+            {"learner": {"algorithm": "mp_boost", "rounds": 12}, "decision": {"kind": "sign"}},
+            {"learner": {"algorithm": "mmp", "epochs": 2}, "decision": {"kind": "tuned_threshold"}},
+            {"name": MARKUP, "learner": {"algorithm": "naive_bayes"}, "decision": {"kind": "sign"}},
         ],
         "measures": MEASURES,
         "coverings": {"exact": {"kind": "zero_one"}},

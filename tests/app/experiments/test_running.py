@@ -23,10 +23,17 @@ from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from workers import job_kinds
 
+SIGN = {"kind": "sign"}
+
 QUICK: list[dict[str, Any]] = [
-    {"learner": {"algorithm": "mp_boost", "rounds": 4}},
-    {"learner": {"algorithm": "naive_bayes"}},
-    {"name": "svm", "learner": {"algorithm": "svm"}, "features": {"kind": "text", "weighting": "tf"}},
+    {"learner": {"algorithm": "mp_boost", "rounds": 4}, "decision": SIGN},
+    {"learner": {"algorithm": "naive_bayes"}, "decision": SIGN},
+    {
+        "name": "svm",
+        "learner": {"algorithm": "svm"},
+        "features": {"kind": "text", "weighting": "tf"},
+        "decision": SIGN,
+    },
 ]
 
 

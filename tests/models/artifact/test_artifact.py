@@ -33,10 +33,11 @@ TREE = LabelTree({"red": "colour", "green": "colour", "blue": "colour"})
 
 
 def pipeline(algorithm: str = "svm", decision: str | None = None, features: str = "text") -> Pipeline:
+    learner = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm})
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": features}),
-        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm}),
-        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}) if decision else None,
+        learner,
+        catalog.DECISION_PARAMETERS.validate_python({"kind": decision or catalog.own_decision(learner).kind}),
         seed=5,
     )
 

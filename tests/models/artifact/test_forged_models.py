@@ -61,9 +61,9 @@ def trained(name: str) -> Pipeline:
     text = name in TEXT_MODELS
     features = {"kind": "text"} if text else {"kind": "numeric", "scaling": "max_abs", "interactions": 2}
     source = Examples("text", TEXTS, SETS) if text else Examples("features", measurements(), SETS)
+    learner = catalog.LEARNER_PARAMETERS.validate_python((TEXT_MODELS | NUMERIC_MODELS)[name])
     return Pipeline.from_parameters(
-        catalog.FEATURES_PARAMETERS.validate_python(features),
-        catalog.LEARNER_PARAMETERS.validate_python((TEXT_MODELS | NUMERIC_MODELS)[name]),
+        catalog.FEATURES_PARAMETERS.validate_python(features), learner, catalog.own_decision(learner)
     ).fit(source, tree=TREE)
 
 

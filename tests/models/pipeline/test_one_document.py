@@ -305,12 +305,13 @@ def fitted(
     kind: str = "text",
     features: dict[str, Any] | None = None,
 ) -> Pipeline:
+    learner = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **options})
     pipeline = Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python(
             features or {"kind": "text", "weighting": "pivoted", "scaling": "unit"}
         ),
-        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **options}),
-        None if decision is None else catalog.DECISION_PARAMETERS.validate_python(decision),
+        learner,
+        catalog.DECISION_PARAMETERS.validate_python(decision or catalog.own_decision(learner)),
     )
     documents: Any = TEXTS
     if kind == "email":

@@ -38,10 +38,12 @@ def examples() -> Examples:
 def pipeline(
     learner: str = "svm", decision: str | None = None, features: str = "text", **options: Any
 ) -> Pipeline:
+    parameters = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **options})
+    kind = decision or catalog.own_decision(parameters).kind
     return Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": features}),
-        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner, **options}),
-        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}) if decision else None,
+        parameters,
+        catalog.DECISION_PARAMETERS.validate_python({"kind": kind}),
     )
 
 
