@@ -363,6 +363,18 @@ def test_invalid_headers_are_rejected(
         load(forged(saved, tmp_path / "forged", change))
 
 
+@pytest.mark.parametrize("shape", [[0, 2**62, 4], [0, 2**40, 2**40], [2**62, 8, 0]])
+def test_an_empty_array_with_a_huge_shape_is_rejected(saved: Path, tmp_path: Path, shape: list[int]) -> None:
+    def change(header: Header, manifest: dict[str, Any]) -> None:
+        end = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
+        header["more"] = {"dtype": "F64", "shape": shape, "data_offsets": [end, end]}
+        sha256 = hashlib.sha256(b"").hexdigest()
+        manifest["arrays"].append({"name": "more", "dtype": "F64", "shape": shape, "sha256": sha256})
+
+    with pytest.raises(ArtifactError, match="invalid shape"):
+        load(forged(saved, tmp_path / "forged", change))
+
+
 def test_a_rule_that_adds_ancestors_needs_a_label_tree(tmp_path: Path) -> None:
     save(pipeline().fit(Examples("text", TEXTS, SETS)), tmp_path / "model")
     with pytest.raises(ArtifactError, match="no label tree"):
