@@ -49,7 +49,7 @@ def test_defaults_are_filled_in(ctx: AppContext, dataset: str) -> None:
     (configuration,) = experiment.request["configurations"]
     assert configuration["name"] == "naive_bayes"
     assert configuration["features"]["kind"] == "text"
-    assert configuration["decision"] == {"kind": "sign"}
+    assert configuration["decision"] == {"kind": "auto", "optimize": "f1_micro"}
     assert experiment.request["measures"][0] == "f1_micro"
 
 
