@@ -30,6 +30,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "words of one letter": {"max_length": 1},
     "n-grams of words": {"ngrams": [1, 8]},
     "n-grams of characters": {"unit": "character", "ngrams": [1, 8]},
+    "n-grams beside words": {"character_ngrams": [1, 8]},
+    "n-grams across words": {"unit": "spectrum", "ngrams": [2, 8]},
+    "characters of tokens": {"token_characters": {"inside": ".-@_'", "anywhere": "+#"}, "drop_numbers": True},
+    "own stop words": {"stop_words": {"words": ["abc", "e-mail"], "include": "auto"}},
     "n-grams of long words": {"unit": "character", "ngrams": [8, 8], "max_length": 1000, "stemmer": "porter"},
 }
 
@@ -113,6 +117,21 @@ def test_the_longest_text_takes_limited_memory(options: str, alphabet: str) -> N
     n = 1_000_000
     build = distinct_words if alphabet == "distinct words" else partial(repeat, ALPHABETS[alphabet])
     check_memory(f"{options}, {alphabet}", partial(transform, features, build), n, len(build(n).encode()))
+
+
+@factors
+@pytest.mark.parametrize("alphabet", ["-a", "-", ".-@", "a-", "+", "é-", "手-"])
+def test_characters_of_tokens_are_found_in_linear_time(alphabet: str, factor: int) -> None:
+    features = fitted(OPTIONS["characters of tokens"])
+    check_time(alphabet, partial(transform, features, partial(repeat, alphabet)), SIZE * factor)
+
+
+@factors
+@pytest.mark.parametrize("options", ["defaults", "n-grams of words", "n-grams across words"])
+def test_hashing_takes_linear_time(options: str, factor: int) -> None:
+    features = fitted(OPTIONS[options], weighting="pivoted", hashing={"n_features": 2**10})
+    for name, build in (("words", distinct_words), ("one word", partial(repeat, ALPHABETS["one word"]))):
+        check_time(f"hashing, {options}, {name}", partial(transform, features, build), SIZE * factor)
 
 
 def test_the_measurement_finds_quadratic_time_and_memory() -> None:
