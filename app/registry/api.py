@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Header, Path, Request, Response
+from fastapi import Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
@@ -15,9 +15,10 @@ from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import ModelName, Name
 from app.http.storage_threads import run_in_storage_thread
 from app.http.uploads import InStorageThread, receive_file
-from app.registry import promotion, service
-from app.registry.schemas import Alias, AliasPut, Model, ModelPage, ModelVersion, ModelVersionPage
+from app.registry import pivots, promotion, service
+from app.registry.schemas import Alias, AliasPut, Model, ModelPage, ModelVersion, ModelVersionPage, PivotPage
 from app.serving.dependencies import Loaded
+from models.artifact.manifest import MAX_NAME_LENGTH
 
 router = resource("models")
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version, from 1.")]
@@ -157,6 +158,31 @@ async def download_artifact(
         filename=f"{name}-{version}.covey",
         range_=range_,
     )
+
+
+@router.get(
+    "/models/{name}/versions/{version}/pivots",
+    dependencies=[ReadScope],
+    responses=responses(404, 503),
+    response_description="A page of pivots.",
+)
+def list_pivots(
+    ctx: Context,
+    loaded: Loaded,
+    name: ModelName,
+    version: Number,
+    page: PageQuery,
+    label: Annotated[
+        str | None, Query(description="Only the pivots of this label.", max_length=MAX_NAME_LENGTH)
+    ] = None,
+) -> PivotPage:
+    """List the pivots of a version of `mp_boost` or `adaboost_mh` by round and label.
+
+    `adaboost_mh` has one pivot in each round, with two predictions for each label. A label of `mp_boost` that
+    stopped learning has no further pivots. If early stopping removed rounds, they are not in the list.
+    Versions of other learners have no pivots (404 `no_pivots`).
+    """
+    return pivots.page_pivots(ctx.db, loaded, name, version, label, page)
 
 
 @router.put(

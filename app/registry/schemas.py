@@ -134,6 +134,32 @@ class ModelVersionPage(ResponseModel):
     next_cursor: NextCursor = None
 
 
+class Pivot(ResponseModel):
+    """The stump that a round of boosting chose for a label."""
+
+    round: int
+    """Number of the round, from 1."""
+    label: str
+    """The label."""
+    feature: str
+    """The pivot: the feature that the stump tests."""
+    threshold: float | None = None
+    """A document is on the present side if its feature is above the threshold. Absent if the stump tests
+    whether the document has the feature."""
+    absent: float
+    """What the round adds to the score of a document on the absent side, in single precision."""
+    present: float
+    """What the round adds to the score of a document on the present side, in single precision."""
+
+
+class PivotPage(ResponseModel):
+    """A page of pivots, by round and label."""
+
+    items: list[Pivot]
+    """Pivots of this page."""
+    next_cursor: NextCursor = None
+
+
 class AliasPut(RequestModel):
     """The version that an alias is set to."""
 

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.db.session import Database
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
+from app.serving.loaded_version import LoadedVersion
 from app.serving.snapshot import ServedVersion, Snapshot
 from app.storage import MissingFileError
 
@@ -24,8 +25,10 @@ CHANGE_SECONDS = 0.5
 """How long a process uses the old snapshot while the versions of the new one load."""
 
 
-def load_before_use(db: Database, loaded: LoadedModels, find: Callable[[Session], VersionReference]) -> None:
-    """Load a version, which a transaction is about to refer to.
+def load_before_use(
+    db: Database, loaded: LoadedModels, find: Callable[[Session], VersionReference]
+) -> LoadedVersion:
+    """Load a version, for example because a transaction is about to refer to it.
 
     Args:
         db: the database.
@@ -42,14 +45,12 @@ def load_before_use(db: Database, loaded: LoadedModels, find: Callable[[Session]
         with db.read() as session:
             version = find(session)
         try:
-            loaded.get(version)
+            return loaded.get(version)
         except MissingFileError as error:
             # The version may have been deleted in the meantime. Then ``find`` raises the error.
             if missing == version.artifact_key:
                 raise ArtifactUnavailable(version, "is missing") from error
             missing = version.artifact_key
-        else:
-            return
 
 
 class Preloader:

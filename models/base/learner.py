@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base.memory import ProblemSize
+from models.base.pivots import Pivots
 from models.base.quick_votes import QuickVotes
 from models.base.training import Context, Monitor, Step, TrainingSummary
 from models.base.validation import (
@@ -281,6 +282,19 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             ParameterError: the learner does not support quick voting.
         """
         raise ParameterError(f"{self.algorithm} does not support quick voting; remove quick", "/quick")
+
+    def pivots(self, label: int | None, *, after: int, limit: int) -> Pivots:  # noqa: ARG002 - see above
+        """Return the pivots that a boosting training chose, by round and label.
+
+        Args:
+            label: index of a label; None for all labels.
+            after: position of the last pivot of the previous call; -1 for the first one.
+            limit: maximum number of pivots.
+
+        Raises:
+            ParameterError: the model has no pivots.
+        """
+        raise ParameterError(f"{self.algorithm} has no pivots")
 
     @abstractmethod
     def _fit(

@@ -12,13 +12,16 @@ import numpy as np
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
 from models.base import Context, Learner, LearnerParameters, Monitor, State, Step, ValidationSet
 from models.base.memory import FIXED_BYTES, ProblemSize
+from models.base.pivots import Pivots
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
 from models.boosting.loss_bounds import binned_block_bytes, block_bytes
 from models.boosting.negative_sums import CACHE_BYTES
 from models.boosting.parameters import BoostingParameters, EarlyStopping
+from models.boosting.pivot_history import PivotHistory
 from models.boosting.stumps import Stumps, presence_stumps, threshold_stumps
 from models.boosting.variants import BoostingVariant
+from models.errors import ParameterError
 
 _MAX_NAMED = 10  # labels in a warning
 
@@ -55,10 +58,12 @@ class Booster(Learner):
 
     Attributes:
         hypothesis_: the final hypothesis.
+        pivot_history_: the pivots of each round; None if an older version saved the model.
     """
 
     parameters: ClassVar[type[LearnerParameters]] = BoostingParameters
     hypothesis_: Hypothesis
+    pivot_history_: PivotHistory | None = None
     _pivot_per_label: bool
 
     def __init__(
@@ -115,12 +120,22 @@ class Booster(Learner):
         return buffers + 10 * size.scores + documents + FIXED_BYTES
 
     def get_state(self) -> State:
-        """The final hypothesis as named arrays."""
-        return self.hypothesis_.state()
+        """The final hypothesis and the pivots of each round as named arrays."""
+        history = self.pivot_history_
+        return self.hypothesis_.state() | ({} if history is None else history.state())
+
+    def pivots(self, label: int | None, *, after: int, limit: int) -> Pivots:
+        """The pivots of each round; see the base class."""
+        if self.pivot_history_ is None:
+            raise ParameterError(
+                "an older version of Covey saved the model without its pivots; train it again"
+            )
+        return self.pivot_history_.select(self.hypothesis_, label, after, limit)
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restores the state that ``get_state`` returned."""
         self.hypothesis_ = Hypothesis.from_state(state)
+        self.pivot_history_ = PivotHistory.from_state(state, len(self.hypothesis_.labels))
         self.n_features_in_, self.n_labels_ = self.hypothesis_.shape
         return self
 
@@ -193,6 +208,7 @@ class Booster(Learner):
         self.hypothesis_ = Hypothesis.compressed(
             (X.shape[1], Y.shape[1]), hypotheses, by_presence=by_presence
         )
+        self.pivot_history_ = PivotHistory.of(hypotheses)
         self.summary_.facts["rounds"] = len(history)
         self._note_pivots(hypotheses, context.features)
         taken = np.zeros(len(log_Z), dtype=np.int64)

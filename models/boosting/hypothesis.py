@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,13 +78,7 @@ class Hypothesis:
             rounds: the weak hypothesis of each round.
             by_presence: whether stumps test x ≠ 0; otherwise they test x > threshold.
         """
-        labels = _concatenate([one.labels for one in rounds], np.int64)
-        features = _concatenate([one.features for one in rounds], np.int64)
-        thresholds = _concatenate([one.thresholds for one in rounds], np.float64)
-        order = np.lexsort((labels, thresholds, features))  # stable, so rounds stay in order
-        labels, features, thresholds = labels[order], features[order], thresholds[order]
-        new = np.ones(len(order), dtype=np.bool_)
-        new[1:] = (np.diff(labels) != 0) | (np.diff(features) != 0) | (np.diff(thresholds) != 0)
+        labels, features, thresholds, order, new = _sorted_stumps(rounds)
         pair = np.cumsum(new) - 1
         n_pairs = int(new.sum())
         absent = group_sums(pair, _concatenate([one.absent for one in rounds], np.float64)[order], n_pairs)
@@ -303,6 +297,30 @@ def group_sums(groups: Ints, numbers: Floats, n_groups: int) -> Floats:
     """(n_groups,) the sum of each group's numbers, added in their order; float64 even without numbers."""
     sums: Floats = np.bincount(groups, numbers, n_groups).astype(np.float64, copy=False)
     return sums
+
+
+def pairs_of(rounds: Sequence[WeakHypothesis]) -> Ints:
+    """For each round and label, the pair of the compressed hypothesis that its stump belongs to."""
+    _, _, _, order, new = _sorted_stumps(rounds)
+    pairs = np.empty(len(order), dtype=np.int64)
+    pairs[order] = np.cumsum(new) - 1
+    return pairs
+
+
+def _sorted_stumps(rounds: Sequence[WeakHypothesis]) -> tuple[Ints, Ints, Floats, Ints, Bools]:
+    """Sort the stumps of all rounds and labels by feature, threshold, label and round.
+
+    Returns:
+        Their labels, features and thresholds, their order, and whether each one is the first of its pair.
+    """
+    labels = _concatenate([one.labels for one in rounds], np.int64)
+    features = _concatenate([one.features for one in rounds], np.int64)
+    thresholds = _concatenate([one.thresholds for one in rounds], np.float64)
+    order = np.lexsort((labels, thresholds, features))  # stable, so rounds stay in order
+    labels, features, thresholds = labels[order], features[order], thresholds[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (np.diff(labels) != 0) | (np.diff(features) != 0) | (np.diff(thresholds) != 0)
+    return labels, features, thresholds, order, new
 
 
 def _concatenate(parts: list[AnyArray], dtype: type) -> AnyArray:

@@ -1,0 +1,68 @@
+"""Reads the pivots of boosted versions from their artifacts."""
+
+from __future__ import annotations
+
+from app.db.session import Database
+from app.http.errors import Invalid, NotFound
+from app.http.paging import Page, encode_cursor
+from app.registry.schemas import Pivot, PivotPage
+from app.serving.catalog_reading import get_version_or_404
+from app.serving.loaded_models import LoadedModels
+from app.serving.preloading import load_before_use
+from models.errors import ParameterError
+
+
+def page_pivots(
+    db: Database, loaded: LoadedModels, name: str, version: int, label: str | None, page: Page
+) -> PivotPage:
+    """Return a page of the pivots of a version, by round and label.
+
+    Raises:
+        NotFound: there is no such model or version, or it has no pivots.
+        Invalid: the version does not know the label, or the cursor belongs to another list.
+        ArtifactUnavailable: the file of the version is missing or damaged.
+        NotReady: the version is not in memory, and the storage is slow.
+        StorageUnavailableError: the version is not in memory, and the storage is unavailable.
+    """
+    after = page.after_number()
+    pipeline = load_before_use(
+        db, loaded, lambda session: get_version_or_404(session, name, version)
+    ).pipeline
+    labels, features = pipeline.labels_, pipeline.features.names_
+    if label is not None and label not in labels:
+        message = f"version {version} does not predict the label {label!r}"
+        raise Invalid(message, errors=[("/query/label", message)])
+    try:
+        pivots = pipeline.learner.pivots(
+            None if label is None else labels.index(label), after=after, limit=page.limit + 1
+        )
+    except ParameterError as error:
+        raise NotFound(
+            f"version {version} of model {name} has no pivots: {error}", code="no_pivots"
+        ) from None
+    positions = pivots.positions.tolist()
+    thresholds = [None] * len(positions) if pivots.thresholds is None else pivots.thresholds.tolist()
+    columns = zip(
+        pivots.rounds.tolist(),
+        pivots.labels.tolist(),
+        pivots.features.tolist(),
+        thresholds,
+        pivots.absent.tolist(),
+        pivots.present.tolist(),
+        strict=True,
+    )
+    items = [
+        Pivot(
+            round=round_,
+            label=labels[label_index],
+            feature=features[feature],
+            threshold=threshold,
+            absent=absent,
+            present=present,
+        )
+        for round_, label_index, feature, threshold, absent, present in columns
+    ]
+    more = len(items) > page.limit
+    return PivotPage(
+        items=items[: page.limit], next_cursor=encode_cursor(positions[page.limit - 1]) if more else None
+    )
