@@ -163,7 +163,7 @@ async def download_artifact(
 @router.get(
     "/models/{name}/versions/{version}/pivots",
     dependencies=[ReadScope],
-    responses=responses(404, 503),
+    responses=responses(404),
     response_description="A page of pivots.",
 )
 def list_pivots(
