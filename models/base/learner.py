@@ -271,12 +271,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         raise ParameterError(f"{self.algorithm} cannot explain its scores; remove explain", "/explain")
 
-    def quick_top(self, X: Any, top: int) -> QuickVotes:  # noqa: ARG002 - few learners vote
+    def quick_top(
+        self,
+        X: Any,  # noqa: ARG002 - few learners vote
+        top: int,  # noqa: ARG002
+        thresholds: Floats | None = None,  # noqa: ARG002
+    ) -> QuickVotes:
         """Find the best labels of every example from only a part of the inner products.
 
         Args:
             X: (n, r) features.
             top: number of labels.
+            thresholds: (k,) if given, all labels with a score above their threshold are found, too.
 
         Raises:
             ParameterError: the learner does not support quick voting.

@@ -45,6 +45,11 @@ class LabelSetRule:
         object.__setattr__(self, "_prefix", uniform and self.at_least == self.at_most)
         object.__setattr__(self, "_families", () if self.parents is None else _families(self.parents))
 
+    @property
+    def only_best(self) -> bool:
+        """Whether a label set depends only on which labels rank best, and not on thresholds."""
+        return self._prefix
+
     def predicted(self, scores: Floats) -> Bools:
         """Return whether each label is predicted, (n, k), for scores, (n, k)."""
         if self._prefix:

@@ -119,18 +119,21 @@ class MLPP(IncrementalLearner):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def quick_top(self, X: Any, top: int) -> QuickVotes:
+    def quick_top(self, X: Any, top: int, thresholds: Floats | None = None) -> QuickVotes:
         """Return the best labels of each example without counting all votes (quick weighted voting).
 
-        Quick voting usually saves inner products, but it saves time only if inner products are expensive.
-        Full voting reads the weights of a feature in sequence; quick voting collects single weights, which is
-        several times slower for each inner product. The savings depend on the example. Weighted voting takes
-        2k more inner products than full voting if its bounds exclude no label. The first call after training
-        or loading computes these bounds in one pass over the weights.
+        Quick voting usually saves inner products and never needs more than full voting, but it saves time only
+        if inner products are expensive. Full voting reads the weights of a feature in sequence; quick voting
+        collects single weights, which is several times slower for each inner product. The savings depend on
+        the example. The first call of weighted voting after training or loading computes the bounds of the
+        votes in one pass over the weights.
 
         Args:
             X: (n, r) examples.
             top: number of labels; all labels if there are fewer.
+            thresholds: (k,) if given, the votes of all labels with a score above their threshold are counted,
+                too. With thresholds of 0 and ``calibrated``, these are the predicted labels: those with more
+                votes than the artificial label.
 
         Returns:
             The same labels in the same order and with the same scores as the first ``top`` of full voting,
@@ -148,6 +151,7 @@ class MLPP(IncrementalLearner):
             self.pair_weights_,
             np.asarray(data @ self.boundary_weights_) if self.boundary_weights_.shape[1] else None,
             top,
+            thresholds,
             pairs=pairs,
             bounds=self._bounds if self.voting == "weighted" else None,
             priorities=self.label_counts_,

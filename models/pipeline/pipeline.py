@@ -303,7 +303,7 @@ class Pipeline:
             explain: whether to explain the predicted labels.
             terms: maximum number of terms in an explanation.
             quick: whether to find the ``top`` labels by quick voting. The result has the same best labels as
-                full voting, computed with fewer dot products. The label set only contains labels among them.
+                full voting and the same label set, computed with fewer dot products.
             max_labels: maximum number of labels in all rankings, label sets and explanations, and of terms in
                 the explanations; None for no limit.
             rule: how scores become label sets; None selects the fitted rule.
@@ -539,10 +539,10 @@ class Pipeline:
         parts: list[Ranking] = []
         dot_products: list[int] = []
         for block in self._blocks(X):
-            scores, order, products = quick_scores(self.learner, block, top)
+            scores, order, products = quick_scores(self.learner, block, top, rule)
             predicted = rule.predicted(scores)
             budget.spend_on_label_sets(int(predicted.sum()))
-            predicted &= scores > -np.inf  # a label that was not counted is in no label set
+            predicted &= scores > -np.inf  # a label that was not counted is below its threshold
             parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
             dot_products += products
         return Ranking.concatenate(parts, n_ranked), dot_products

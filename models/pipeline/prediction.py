@@ -8,6 +8,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints, Matrix, Vector
 from models.base import Learner
+from models.decisions.label_sets import LabelSetRule
 from models.errors import ParameterError, UnsuitableDataError
 from models.pipeline.explanation import Explanation
 
@@ -60,17 +61,21 @@ def scores_of_one(learner: Learner, x: Vector) -> Floats:
     return scores[np.newaxis]
 
 
-def quick_scores(learner: Learner, X: Matrix, top: int | None) -> tuple[Floats, Ints, list[int]]:
-    """Find the best labels by quick voting.
+def quick_scores(
+    learner: Learner, X: Matrix, top: int | None, rule: LabelSetRule
+) -> tuple[Floats, Ints, list[int]]:
+    """Find the best labels and the label sets by quick voting.
 
     Args:
         learner: the learner, which must support quick voting.
         X: (n, r) features.
         top: number of labels.
+        rule: the rule that predicts the label sets.
 
     Returns:
-        (n, k) the scores of the best labels, and −∞ for the other labels; (n, top) the best labels by
-        descending score; and (n,) the number of dot products for each example.
+        (n, k) the scores of the best labels and of all labels that the rule can predict, and −∞ for labels that
+        were not counted; (n, top) the best labels by descending score; and (n,) the number of dot products for
+        each example.
 
     Raises:
         ParameterError: the learner does not support quick voting, or ``top`` is None.
@@ -78,14 +83,14 @@ def quick_scores(learner: Learner, X: Matrix, top: int | None) -> tuple[Floats, 
     """
     if top is None:
         raise ParameterError("quick voting needs the number of labels; set top", "/top")
-    scores = np.full((X.shape[0], learner.n_labels_), -np.inf)
     if not X.shape[0]:
-        return scores, np.empty((0, min(top, scores.shape[1])), dtype=np.int64), []
+        k = learner.n_labels_
+        return np.empty((0, k)), np.empty((0, min(top, k)), dtype=np.int64), []
+    thresholds = None if rule.only_best else rule.thresholds
     with np.errstate(over="ignore", invalid="ignore"):
-        votes = learner.quick_top(X, top)
+        votes = learner.quick_top(X, max(top, rule.at_least), thresholds)
     _check_finite(votes.scores)
-    np.put_along_axis(scores, votes.labels, votes.scores, axis=1)
-    return scores, votes.labels, votes.products.tolist()
+    return votes.known, votes.labels[:, :top], votes.products.tolist()
 
 
 def _check_finite(numbers: Floats) -> None:

@@ -208,18 +208,20 @@ def test_a_model_can_be_trained_served_and_imported(trainings: Trainings, name: 
     assert imported["predictions"] == response["predictions"]
 
 
-def test_quick_voting_returns_the_same_top_labels_and_the_number_of_dot_products(
-    trainings: Trainings,
+@pytest.mark.parametrize("name", ["mlpp", "mlpp calibrated"])
+def test_quick_voting_returns_the_same_top_labels_and_label_sets_and_the_number_of_dot_products(
+    trainings: Trainings, name: str
 ) -> None:
-    stack, model = trainings.stack, trainings.model("mlpp")
-    assert stack.finished(trainings.jobs["mlpp"])["state"] == "succeeded"
+    stack, model = trainings.stack, trainings.model(name)
+    assert stack.finished(trainings.jobs[name])["state"] == "succeeded"
     path = f"/v1/models/{model}/predict"
     request = {"instances": trainings.documents("reuters", 20), "top": 3}
     full = stack.call("POST", path, 200, json=request)["predictions"]
     quick = stack.call("POST", path, 200, json={**request, "quick": True})["predictions"]
-    assert [prediction["ranking"] for prediction in quick] == [prediction["ranking"] for prediction in full]
+    for field in ("ranking", "labels"):
+        assert [prediction[field] for prediction in quick] == [prediction[field] for prediction in full]
     n_pairs = stack.call("GET", f"/v1/models/{model}/versions/1", 200)["facts"]["operations_per_prediction"]
-    assert all(0 < prediction["dot_products"] < n_pairs for prediction in quick)
+    assert all(0 < prediction["dot_products"] <= n_pairs for prediction in quick)
     assert not any("dot_products" in prediction for prediction in full)
 
     del request["top"]
