@@ -64,9 +64,9 @@ class PredictRequest(RequestModel):
     explain: bool = False
     """Whether to return the terms that contribute most to each predicted label."""
     quick: bool = False
-    """Whether to find the `top` labels and the label set by quick voting. Only for models of the learner `mlpp`;
-    requires `top`. The result is the same as with full voting, and never needs more dot products. It saves most
-    with `calibrated` and with few labels."""
+    """Whether to find the `top` labels and the label set by quick voting. Only for models of the learner
+    `mlpp`; requires `top`. The result is the same as with full voting, and never needs more dot products. It
+    saves most with `calibrated` and with few labels."""
     thresholds: dict[Label, float] = Field(default_factory=dict)
     """Thresholds of labels that replace those of the version: a label is predicted if its score is above its
     threshold. Labels that are not listed keep their thresholds, which the version lists."""

@@ -217,7 +217,12 @@ class IncrementalLearner(Learner):
 
     def _reset(self, r: int, names: list[str] | None, k: int, parameters: Any) -> None:
         """Reset to the state before the first example."""
-        initial = self._initial_arrays(r, k, parameters)
+        presented, self.n_presented_ = getattr(self, "n_presented_", 0), 0  # it seeds random weights
+        try:
+            initial = self._initial_arrays(r, k, parameters)
+        except UnsuitableDataError:
+            self.n_presented_ = presented  # the earlier model remains as it was
+            raise
         self.n_features_in_, self.n_labels_ = r, k
         self.labels_, self.label_counts_ = names, np.zeros(k, dtype=np.int64)
         self.unknown_counts_ = np.zeros(k, dtype=np.int64)

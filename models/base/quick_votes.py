@@ -16,8 +16,8 @@ class QuickVotes:
         scores: (n, top) their scores, identical to those of full voting to the last bit.
         products: (n,) number of inner products computed for each example. Full voting computes k(k-1)/2, or
             k(k+1)/2 with the artificial label; quick voting never computes more.
-        known: (n, k) the scores of all labels whose votes were counted, those of ``labels`` included, and −∞ for
-            the other labels.
+        known: (n, k) the scores of all labels whose votes were counted, those of ``labels`` included, and −∞
+            for the other labels.
     """
 
     labels: Ints

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from models.arrays import Floats, Ints, Labels, Matrix, Vector
 from models.base import LearnerParameters
+from models.perceptrons.initial_weights import Initial
 from models.perceptrons.one_per_label import OnePerLabelPerceptrons
 
 
@@ -22,6 +23,8 @@ class BinaryRelevancePerceptronParameters(LearnerParameters):
     algorithm: Literal["binary_relevance_perceptron"]
     epochs: int = Field(1, ge=1, le=1_000)
     """Number of passes over the training examples."""
+    initial: Initial = "zeros"
+    """Initial weights: zeros, or random from a normal distribution with standard deviation 1e-3."""
     shuffle: bool = False
     """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
     data set."""
@@ -39,8 +42,9 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
 
     Args:
         epochs: passes over the training examples.
+        initial: ``zeros`` or ``random`` weights (normal, standard deviation 1e-3).
         shuffle: present the examples in a new random order in each epoch.
-        random_state: seed of the order.
+        random_state: seed of the order and of the random weights.
 
     Attributes:
         weights_: (r, k) weights.
@@ -56,8 +60,11 @@ class BinaryRelevancePerceptron(OnePerLabelPerceptrons):
     algorithm: ClassVar[str] = "binary_relevance_perceptron"
     needs_scaled_features: ClassVar[bool] = True
 
-    def __init__(self, epochs: int = 1, shuffle: bool = False, random_state: int = 0) -> None:
+    def __init__(
+        self, epochs: int = 1, initial: Initial = "zeros", shuffle: bool = False, random_state: int = 0
+    ) -> None:
         self.epochs = epochs
+        self.initial = initial
         self.shuffle = shuffle
         self.random_state = random_state
 

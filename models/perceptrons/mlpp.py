@@ -22,6 +22,7 @@ from models.base.incremental import CHUNK, IncrementalLearner
 from models.base.memory import FIXED_BYTES, GIB, MATRIX_BYTES, ProblemSize, check_weights_size
 from models.base.quick_votes import QuickVotes
 from models.base.validation import as_feature_matrix
+from models.perceptrons.initial_weights import Initial, initial_weights
 from models.perceptrons.pairs import Pairs, Voting, full_votes, pairs_of, side_votes
 from models.perceptrons.quick_voting import VoteBounds, quick_vote
 from models.serialization.state import read_array, require
@@ -47,6 +48,8 @@ class MLPPParameters(LearnerParameters):
     calibrated: bool = False
     """Add an artificial label that separates relevant from irrelevant labels. The predicted labels are then
     those with more votes than the artificial label."""
+    initial: Initial = "zeros"
+    """Initial weights: zeros, or random from a normal distribution with standard deviation 1e-3."""
     shuffle: bool = False
     """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
     data set."""
@@ -77,8 +80,10 @@ class MLPP(IncrementalLearner):
         epochs: passes over the training examples.
         voting: ``max_wins`` or ``weighted``.
         calibrated: add the artificial label.
+        initial: ``zeros`` or ``random`` weights (normal, standard deviation 1e-3). A pair of two labels
+            without examples then votes for a random label instead of the first.
         shuffle: present the examples in a new random order in each epoch.
-        random_state: seed of the order.
+        random_state: seed of the order and of the random weights.
 
     Attributes:
         pair_weights_: (r, k(k-1)/2) weights of the pairs in lexicographic order. Each row holds the weights
@@ -110,23 +115,25 @@ class MLPP(IncrementalLearner):
         epochs: int = 1,
         voting: Voting = "max_wins",
         calibrated: bool = False,
+        initial: Initial = "zeros",
         shuffle: bool = False,
         random_state: int = 0,
     ) -> None:
         self.epochs = epochs
         self.voting = voting
         self.calibrated = calibrated
+        self.initial = initial
         self.shuffle = shuffle
         self.random_state = random_state
 
     def quick_top(self, X: Any, top: int, thresholds: Floats | None = None) -> QuickVotes:
         """Return the best labels of each example without counting all votes (quick weighted voting).
 
-        Quick voting usually saves inner products and never needs more than full voting, but it saves time only
-        if inner products are expensive. Full voting reads the weights of a feature in sequence; quick voting
-        collects single weights, which is several times slower for each inner product. The savings depend on
-        the example. The first call of weighted voting after training or loading computes the bounds of the
-        votes in one pass over the weights.
+        Quick voting usually saves inner products and never needs more than full voting, but it saves time
+        only if inner products are expensive. Full voting reads the weights of a feature in sequence; quick
+        voting collects single weights, which is several times slower for each inner product. The savings
+        depend on the example. The first call of weighted voting after training or loading computes the bounds
+        of the votes in one pass over the weights.
 
         Args:
             X: (n, r) examples.
@@ -231,9 +238,10 @@ class MLPP(IncrementalLearner):
             np.dtype(dtype).itemsize,
             f"the {n_pairs + boundary:,} pairs of {k} labels over {r:,} features",
         )
+        seed = (self.random_state, self.n_presented_)
         return {
-            "pair_weights": np.zeros((r, n_pairs), dtype=dtype),
-            "boundary_weights": np.zeros((r, boundary), dtype=dtype),
+            "pair_weights": initial_weights((r, n_pairs), dtype, parameters.initial, (*seed, 0)),
+            "boundary_weights": initial_weights((r, boundary), dtype, parameters.initial, (*seed, 1)),
             "operations": np.zeros(2, dtype=np.int64),
         }
 

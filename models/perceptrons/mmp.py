@@ -14,6 +14,7 @@ from pydantic import Field
 
 from models.arrays import Bools, Floats, Labels, Matrix
 from models.base import LearnerParameters
+from models.perceptrons.initial_weights import Initial
 from models.perceptrons.one_per_label import OnePerLabelPerceptrons
 
 Loss: TypeAlias = Literal["is_error", "error_set_size", "margin", "average_precision"]
@@ -31,7 +32,7 @@ class MMPParameters(LearnerParameters):
     penalty: Penalty = "uniform"
     """How an update is distributed over the misordered pairs of labels: equally, in proportion to the
     difference of their scores, or only to the pair with the largest difference."""
-    initial: Literal["zeros", "random"] = "zeros"
+    initial: Initial = "zeros"
     """Initial weights: zeros, or random from a normal distribution with standard deviation 1e-3."""
     shuffle: bool = False
     """Present the examples in random order, drawn with the seed for each epoch, instead of the order of the
@@ -80,7 +81,7 @@ class MMP(OnePerLabelPerceptrons):
         epochs: int = 1,
         loss: Loss = "is_error",
         penalty: Penalty = "uniform",
-        initial: Literal["zeros", "random"] = "zeros",
+        initial: Initial = "zeros",
         shuffle: bool = False,
         random_state: int = 0,
     ) -> None:
@@ -90,13 +91,6 @@ class MMP(OnePerLabelPerceptrons):
         self.initial = initial
         self.shuffle = shuffle
         self.random_state = random_state
-
-    def _initial_weights(self, r: int, k: int, parameters: MMPParameters, /) -> Floats:
-        if parameters.initial == "zeros":
-            return np.zeros((r, k))
-        # Labels that are added later must not start from the same random weights as the first labels.
-        seen = getattr(self, "n_presented_", 0)
-        return np.random.default_rng([self.random_state, seen]).normal(scale=1e-3, size=(r, k))
 
     def _learn_chunk(
         self,

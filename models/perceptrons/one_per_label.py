@@ -12,6 +12,7 @@ from models.base import State
 from models.base.incremental import CHUNK, IncrementalLearner
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
 from models.base.products import product
+from models.perceptrons.initial_weights import initial_weights
 from models.serialization.state import read_array
 
 
@@ -69,9 +70,11 @@ class OnePerLabelPerceptrons(IncrementalLearner):
         weights[:, old] = self.weights_
         return {**self._fitted_arrays(), "weights": weights}
 
-    def _initial_weights(self, r: int, k: int, _parameters: Any, /) -> Floats:
+    def _initial_weights(self, r: int, k: int, parameters: Any, /) -> Floats:
         """Return the (r, k) weights before the first example."""
-        return np.zeros((r, k))
+        seed = (self.random_state, self.n_presented_)
+        weights: Floats = initial_weights((r, k), np.float64, parameters.initial, seed)
+        return weights
 
     def _summarize(self) -> None:
         self.summary_.facts |= {

@@ -18,10 +18,11 @@ from models.perceptrons.pairs import Pairs, Voting, side_votes
 class VoteBounds:
     """Upper bounds of the weighted votes of each label.
 
-    A label i receives Σ_j max(0, ±w_ij·x). Each term is at most |w_ij|·|x|, which needs no inner product with x.
-    It is also at most the sum of its positive parts over the features. Summed over j, the sum of the positive
-    parts is an inner product of |x| with weights that depend only on the signs of x: A_if = Σ_j max(0, ±w_ijf)
-    for positive values of a feature, and B_if = Σ_j max(0, ∓w_ijf) for negative values. This bound is much closer.
+    A label i receives Σ_j max(0, ±w_ij·x). Each term is at most |w_ij|·|x|, which needs no inner product with
+    x. It is also at most the sum of its positive parts over the features. Summed over j, the sum of the
+    positive parts is an inner product of |x| with weights that depend only on the signs of x: A_if = Σ_j
+    max(0, ±w_ijf) for positive values of a feature, and B_if = Σ_j max(0, ∓w_ijf) for negative values. This
+    bound is much closer.
 
     Args:
         weights: (r, pairs) weights.
@@ -79,15 +80,15 @@ def quick_vote(
     Every label has an upper bound of its votes. If all pairs of the label with the highest bound (the first
     among equals) have been evaluated, this label is the next result. Otherwise all remaining pairs of one of
     the labels with the highest bound are evaluated. Then all labels are evaluated whose bound exceeds their
-    threshold (section VI-E of the MLPP paper: a vote that only affects the ranking of irrelevant labels is not
-    counted). The paper chooses a label after each single pair, which saves up to half of the inner products. But
-    this is slower if many inner products are computed at once.
+    threshold (section VI-E of the MLPP paper: a vote that only affects the ranking of irrelevant labels is
+    not counted). The paper chooses a label after each single pair, which saves up to half of the inner
+    products. But this is slower if many inner products are computed at once.
 
-    With ``max_wins``, each evaluated pair lowers the bound of the losing label by 1. With ``weighted``, the bounds
-    are those of :class:`VoteBounds`. A close bound costs as much as an inner product. So close bounds are only
-    computed as long as there are fewer of them than pairs that are certain to be never evaluated: those of two
-    labels that can neither be among the best nor exceed their thresholds. The cost therefore never exceeds that of
-    full voting.
+    With ``max_wins``, each evaluated pair lowers the bound of the losing label by 1. With ``weighted``, the
+    bounds are those of :class:`VoteBounds`. A close bound costs as much as an inner product. So close bounds
+    are only computed as long as there are fewer of them than pairs that are certain to be never evaluated:
+    those of two labels that can neither be among the best nor exceed their thresholds. The cost therefore
+    never exceeds that of full voting.
 
     Args:
         X: (n, r) examples in the precision of the weights.

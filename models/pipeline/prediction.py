@@ -73,9 +73,9 @@ def quick_scores(
         rule: the rule that predicts the label sets.
 
     Returns:
-        (n, k) the scores of the best labels and of all labels that the rule can predict, and −∞ for labels that
-        were not counted; (n, top) the best labels by descending score; and (n,) the number of dot products for
-        each example.
+        (n, k) the scores of the best labels and of all labels that the rule can predict, and −∞ for labels
+        that were not counted; (n, top) the best labels by descending score; and (n,) the number of dot
+        products for each example.
 
     Raises:
         ParameterError: the learner does not support quick voting, or ``top`` is None.

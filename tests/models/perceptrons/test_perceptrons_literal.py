@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from typing import Any, get_args
 
@@ -200,14 +202,43 @@ def test_relevant_and_irrelevant_labels_move_by_delta_each(
     assert down.sum() == pytest.approx(delta, abs=1e-12)
 
 
-def test_random_initial_weights_and_shuffling_follow_the_seed() -> None:
+def weights_of(learner: Any) -> AnyArray:
+    return np.hstack([weights for name, weights in learner.get_state().items() if name.endswith("weights")])
+
+
+@pytest.mark.parametrize("make", [MMP, BinaryRelevancePerceptron, partial(MLPP, calibrated=True)])
+def test_random_initial_weights_and_shuffling_follow_the_seed(make: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.random((40, 30)), (rng.random((40, 5)) < 0.3).astype(int)
-    weights = [MMP(initial="random", shuffle=True, random_state=s).fit(X, Y).weights_ for s in (0, 0, 1)]
+    weights = [weights_of(make(initial="random", shuffle=True, random_state=s).fit(X, Y)) for s in (0, 0, 1)]
     np.testing.assert_array_equal(weights[0], weights[1])
     assert not np.array_equal(weights[0], weights[2])
-    untouched = MMP(initial="random").fit(np.zeros((1, 2_000)), [[1, 0]]).weights_
+    untouched = weights_of(make(initial="random").fit(np.zeros((1, 2_000)), [[1, 0]]))
     assert untouched.std() == pytest.approx(1e-3, rel=0.1)
+    assert len(np.unique(untouched)) == untouched.size
+
+
+@pytest.mark.parametrize("make", [MMP, BinaryRelevancePerceptron, partial(MLPP, calibrated=True)])
+def test_a_second_fit_starts_from_the_same_random_weights(make: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((20, 6)), (rng.random((20, 4)) < 0.3).astype(int)
+    learner = make(initial="random").fit(X, Y)
+    once = weights_of(learner).copy()
+    np.testing.assert_array_equal(weights_of(learner.fit(X, Y)), once)
+
+
+def test_a_random_pair_of_labels_without_examples_has_no_favorite() -> None:
+    """With zeros, sgn(0) = +1 always votes for the label that sorts first."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 40)), np.zeros((30, 3), dtype=int)
+    Y[:, 2] = 1
+    favored = {
+        initial: MLPP(initial=initial).fit(X, Y).decision_function(rng.normal(size=(400, 40)))
+        for initial in ("zeros", "random")
+    }
+    first = {initial: float((scores[:, 0] > scores[:, 1]).mean()) for initial, scores in favored.items()}
+    assert first["zeros"] > 0.95
+    assert 0.3 < first["random"] < 0.7
 
 
 @pytest.mark.parametrize("learner", [MMP(epochs=3), BinaryRelevancePerceptron(epochs=3), MLPP(epochs=3)])
