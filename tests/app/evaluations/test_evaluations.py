@@ -152,6 +152,11 @@ def test_the_worst_documents_have_the_most_wrong_labels_and_an_explanation(ctx: 
             assert explained == set(document.labels) ^ set(document.predicted)
             terms = {term.term for explanation in document.explanation for term in explanation.terms}
             assert terms <= set(example["text"].split())
+            for explanation in document.explanation:
+                for term in explanation.terms:
+                    assert term.words == [term.term]
+                    for place in term.occurrences or []:
+                        assert example["text"][place.start : place.end] == term.term
 
 
 def test_texts_are_returned_only_if_requested_and_if_the_data_set_exists(ctx: AppContext) -> None:

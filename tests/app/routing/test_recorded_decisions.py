@@ -99,8 +99,11 @@ def test_the_bytes_of_a_decision_are_those_of_the_documented_schema(
             if decision.explanation is not None:
                 explained.add((kind, explain))
             stored = json.loads(body)
+            if kind == "plain" and explain:
+                (term,) = stored["explanation"][0]["terms"]
+                assert (term["words"], term["fields"]) == (["word7"], ["subject", "new_text"])
             if not keep_text:
-                stored.pop("explanation", None)  # its terms are words of the message
+                stored.pop("explanation", None)  # it has words of the message
             with ctx.db.write() as tx:
                 row = tx.session.get_one(tables.Decision, decision.decision_id)
                 assert row.response == stored

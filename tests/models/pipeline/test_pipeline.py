@@ -178,6 +178,28 @@ def test_explanations_add_up_to_the_score() -> None:
         assert sizes == sorted(sizes, reverse=True)
 
 
+def test_explanations_have_the_words_of_the_document() -> None:
+    fitted = pipeline().fit(examples())
+    (prediction,) = fitted.predict(["Red, RED rose"], explain=True)
+    words = {
+        (item.term, *item.source.words)
+        for explanation in prediction.explanation
+        for item in explanation.terms
+    }
+    assert words == {("red", "Red", "RED"), ("rose", "rose")}
+
+
+def test_products_of_features_are_explained_as_such() -> None:
+    rows = FeatureRows(["a", "b"], csr_array([[1.0, 2.0], [2.0, 0.0], [0.0, 1.0], [3.0, 1.0]]))
+    fitted = Pipeline.from_parameters(
+        catalog.FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}),
+    ).fit(Examples("features", rows, [("x",), (), (), ("x",)]))
+    (explanation,) = fitted.explain(FeatureRows(["a", "b"], csr_array([[1.0, 2.0]])), "x")
+    factors = {item.term: item.source.factors for item in explanation.terms}
+    assert factors == {"a": (), "b": (), "a*b": ("a", "b"), "a^2": ("a", "a"), "b^2": ("b", "b")}
+
+
 def test_any_label_can_be_explained() -> None:
     fitted = pipeline().fit(examples())
     (explanation,) = fitted.explain(["red rose"], "blue", terms=1)
