@@ -11,7 +11,7 @@ from models import catalog
 from models.arrays import Labels, Matrix
 from models.base import State
 from models.data.examples import ExampleSource
-from models.decisions import needs_held_out, untuned_rule
+from models.decisions import AutoDecision, needs_held_out, untuned_rule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.covering import COVERING_MEASURES, covering_error, covering_loss, covering_measure
@@ -27,7 +27,8 @@ STEP_GROWTH = 1.1
 class Curve:
     """Computes the points of a learning curve.
 
-    If thresholds are tuned after the training, only measures that depend on the scores alone can be computed
+    With the decision ``auto``, which is fitted after the training, the label sets of the curve are those of
+    the learner's own decision. If thresholds are tuned after the training, only measures that depend on the scores alone can be computed
     during the training: ranking measures and covering losses.
 
     Args:
@@ -60,7 +61,9 @@ class Curve:
         *,
         every_step_up_to: int = 1,
     ) -> None:
-        self._decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
+        decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
+        if isinstance(decision, AutoDecision):
+            decision = catalog.own_decision(pipeline.learner)
         self._labels = labels
         self._tree = tree
         self._parts: dict[str, tuple[Matrix, Labels, Labels | None]] = {}
@@ -68,8 +71,8 @@ class Curve:
             Y = indicator_matrix(source.label_sets(), self._labels, tree)
             self._parts[name] = (X, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
         threshold = catalog.default_threshold(pipeline.learner, len(self._labels))
-        self._rule = untuned_rule(self._decision, np.full(len(self._labels), threshold))
-        tuned = needs_held_out(self._decision)
+        self._rule = untuned_rule(decision, np.full(len(self._labels), threshold))
+        tuned = needs_held_out(decision)
         self._measures = [
             name
             for name in measures

@@ -35,12 +35,14 @@ def table(learner: LearnerDescription) -> str:
 
 def decisions() -> str:
     """Return the table of the valid decisions of each learner."""
-    rows = ["| learner | default decision | other decisions |", "|---|---|---|"]
+    rows = ["| learner | default | own decision | other decisions |", "|---|---|---|---|"]
     for learner in catalog.describe():
         for decision in learner.decisions:
             when = "".join(f", `{name}`: `{json.dumps(value)}`" for name, value in decision.when.items())
-            others = ", ".join(f"`{kind}`" for kind in decision.kinds if kind != decision.default)
-            rows.append(f"| `{learner.algorithm}`{when} | `{decision.default}` | {others} |".replace('"', ""))
+            named = (decision.default, decision.own)
+            others = ", ".join(f"`{kind}`" for kind in decision.kinds if kind not in named)
+            row = f"| `{learner.algorithm}`{when} | `{decision.default}` | `{decision.own}` | {others} |"
+            rows.append(row.replace('"', ""))
     return "\n".join(rows)
 
 
