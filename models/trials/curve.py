@@ -28,8 +28,8 @@ class Curve:
     """Computes the points of a learning curve.
 
     With the decision ``auto``, which is fitted after the training, the label sets of the curve are those of
-    the learner's own decision. If thresholds are tuned after the training, only measures that depend on the scores alone can be computed
-    during the training: ranking measures and covering losses.
+    the learner's own decision. If thresholds are tuned after the training, only measures that depend on the
+    scores alone can be computed during the training: ranking measures and covering losses.
 
     Args:
         pipeline: the unfitted pipeline.

@@ -92,10 +92,31 @@ def test_numeric_features_can_be_precomputed(tmp_path: Path) -> None:
     assert np.array_equal(trial.pipeline.scores(part), alone.scores(part))
 
 
+@pytest.mark.parametrize(("algorithm", "own"), [("mp_boost", "sign"), ("mmp", "tuned_threshold")])
+def test_the_curve_of_an_automatic_decision_is_that_of_the_learners_own(algorithm: str, own: str) -> None:
+    training, test = texts(30, 0), texts(10, 1)
+    shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
+    more = {"rounds": 3} if algorithm == "mp_boost" else {}
+    learner = LEARNER_PARAMETERS.validate_python({"algorithm": algorithm, **more})
+    curves: list[list[dict[str, float]]] = []
+    for kind in ("auto", own):
+        curve: list[dict[str, float]] = []
+
+        def monitor(step: TrialStep, /, curve: list[dict[str, float]] = curve) -> None:
+            curve.append(step.curve)
+
+        decision = DECISION_PARAMETERS.validate_python({"kind": kind})
+        run_trial(shared, learner, decision, training, test, measures=MEASURES, monitor=monitor)
+        curves.append([point for point in curve if point])
+    assert curves[0] == curves[1] != []
+    assert ("test.f1_micro" in curves[0][0]) == (own == "sign")
+
+
 def test_the_curve_ends_with_the_training() -> None:
     training, test = texts(60, 0), texts(30, 1)
     shared = PrecomputedFeatures.fit(FEATURES_PARAMETERS.validate_python(TEXT), training, test)
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "mp_boost", "rounds": 30})
+    sign = DECISION_PARAMETERS.validate_python({"kind": "sign"})
     coverings = {"one": {"kind": "zero_one"}, "two": {"kind": "two_sets"}}
     curve: dict[int, dict[str, float]] = {}
 
@@ -105,7 +126,7 @@ def test_the_curve_ends_with_the_training() -> None:
 
     measures = (*MEASURES, "covering_error.one", "covering_error.two", "covering_loss.two")
     trial = run_trial(
-        shared, learner, None, training, test, measures=measures, coverings=coverings, monitor=monitor
+        shared, learner, sign, training, test, measures=measures, coverings=coverings, monitor=monitor
     )
     last = max(curve)
     assert last == trial.pipeline.summary_.facts["rounds"]
