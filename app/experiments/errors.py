@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import select
-
 from app.context import AppContext
-from app.db import tables
 from app.experiments import cell_files, service
 from app.experiments.folds import held_out_folds
 from app.experiments.schemas import ExperimentConfusion, ExperimentCreate, ExperimentErrorPage
@@ -88,20 +85,11 @@ def _load(
     """Return the name of a configuration, and the errors of its cells that have succeeded, by fold."""
     with ctx.db.read() as session:
         experiment = service.get_or_404(session, experiment_id)
-        results = session.execute(
-            select(tables.ExperimentCell.fold, tables.Job.result)
-            .join(tables.Job, tables.Job.id == tables.ExperimentCell.job_id)
-            .where(
-                tables.ExperimentCell.experiment_id == experiment_id,
-                tables.ExperimentCell.configuration == configuration,
-                tables.Job.state == "succeeded",
-            )
-            .order_by(tables.ExperimentCell.fold)
-        ).all()
+        results = service.cell_results(session, experiment_id, configuration)
     configurations = experiment.request["configurations"]
     if configuration >= len(configurations):
         message = f"the experiment has configurations 0 to {len(configurations) - 1}"
         raise Invalid(message, errors=[("/query/configuration", message)])
-    loaded = {fold: cell_files.load_errors(ctx, result["examples"]) for fold, result in results}
+    loaded = {fold: cell_files.load_errors(ctx, result["examples"]) for fold, result in results.items()}
     by_fold = {fold: errors for fold, errors in loaded.items() if errors is not None}
     return configurations[configuration].get("name"), by_fold

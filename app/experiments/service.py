@@ -6,6 +6,7 @@ An experiment has one job that assigns examples to folds and queues the cells, a
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -194,6 +195,21 @@ def cell_rows(session: Session, experiment_id: str) -> list[tuple[tables.Experim
         .order_by(tables.ExperimentCell.configuration, tables.ExperimentCell.fold)
     )
     return [(cell, job) for cell, job in rows]
+
+
+def cell_results(session: Session, experiment_id: str, configuration: int) -> dict[int, dict[str, Any]]:
+    """Return the result of each cell of a configuration that has succeeded, by fold in ascending order."""
+    rows = session.execute(
+        select(tables.ExperimentCell.fold, tables.Job.result)
+        .join(tables.Job, tables.Job.id == tables.ExperimentCell.job_id)
+        .where(
+            tables.ExperimentCell.experiment_id == experiment_id,
+            tables.ExperimentCell.configuration == configuration,
+            tables.Job.state == "succeeded",
+        )
+        .order_by(tables.ExperimentCell.fold)
+    )
+    return {fold: result for fold, result in rows if result is not None}
 
 
 def _cells(session: Session, experiment_id: str) -> list[ExperimentCell]:
