@@ -20,13 +20,14 @@ MESSAGES = ("single.eml", "several.eml", "fallback.eml")
 
 TRAINING: dict[str, Any] = {
     "model": MODEL,
+    # The messages are in three languages: "auto" uses the stop words of the language of each message.
     "features": {
         "kind": "text",
-        "weighting": "binary",
-        "analyzer": {"lowercase": True, "drop_numbers": True, "stop_words": "english", "stemmer": "porter"},
-        "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 100},
+        "weighting": "pivoted",
+        "scaling": "unit",
+        "analyzer": {"stop_words": "auto"},
     },
-    "learner": {"algorithm": "mp_boost", "rounds": 50},
+    "learner": {"algorithm": "svm"},
 }
 
 SHOWN_MEASURES = (
@@ -115,7 +116,7 @@ def _train(console: Console, client: Client, dataset_id: str) -> dict[str, Any]:
     path = f"/v1/training-jobs/{job['id']}"
     columns = (TextColumn("Training {task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task("mp_boost: waiting for a worker", total=None, count="")
+        task = bar.add_task("svm: waiting for a worker", total=None, count="")
         while job["state"] not in ("succeeded", "failed", "cancelled"):
             time.sleep(0.1)
             job = client("GET", path)
@@ -123,12 +124,12 @@ def _train(console: Console, client: Client, dataset_id: str) -> dict[str, Any]:
                 total = progress.get("total")
                 bar.update(
                     task,
-                    description=f"mp_boost: {progress['phase']}",
+                    description=f"svm: {progress['phase']}",
                     completed=progress["completed"],
                     total=total,
                     count=f"{progress['completed']}/{total} {progress['unit']}",
                 )
-        bar.update(task, description="mp_boost: done", completed=1, total=1, count="")
+        bar.update(task, description="svm: done", completed=1, total=1, count="")
     if job["state"] != "succeeded":
         raise DemoError(job.get("error", {}).get("detail", job["state"]))
     return job
@@ -169,14 +170,16 @@ def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
         explained = {item["label"]: item["terms"] for item in decision.get("explanation", [])}
         for department in decision["departments"]:
             terms = ", ".join(
-                f"{term['term']} {term['weight']:+.1f}" for term in explained[department["label"]][:5]
+                f"{term['term']} {term['weight']:+.2f}" for term in explained[department["label"]][:5]
             )
-            console.print(f"  {department['label']} (score {department['score']:.1f}): {terms}")
+            console.print(f"  {department['label']} ({department['probability']:.0%} probable): {terms}")
         if not decision["departments"]:
             best = decision["ranking"][0]
             console.print(
-                f"  no department has a score above 0; the highest is {best['label']} ({best['score']:.1f})"
+                "  no department has a score above its threshold; the most probable is "
+                f"{best['label']} ({best['probability']:.0%})"
             )
+        console.print(f"  exactly right with probability {decision['set_probability']:.0%}")
 
 
 def _show_next_steps(console: Console, url: str) -> None:
