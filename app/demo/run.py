@@ -172,14 +172,14 @@ def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
             terms = ", ".join(
                 f"{term['term']} {term['weight']:+.2f}" for term in explained[department["label"]][:5]
             )
-            console.print(f"  {department['label']} ({department['probability']:.0%} probable): {terms}")
+            console.print(f"  {department['label']} ({department['probability']:.1%} probable): {terms}")
         if not decision["departments"]:
             best = decision["ranking"][0]
             console.print(
                 "  no department has a score above its threshold; the most probable is "
-                f"{best['label']} ({best['probability']:.0%})"
+                f"{best['label']} ({best['probability']:.1%})"
             )
-        console.print(f"  exactly right with probability {decision['set_probability']:.0%}")
+        console.print(f"  exactly right with probability {decision['set_probability']:.1%}")
 
 
 def _show_next_steps(console: Console, url: str) -> None:

@@ -32,7 +32,7 @@ def test_the_demo_trains_a_model_routes_messages_and_exits() -> None:
     }
     assert destinations == {
         "single.eml": "technical_support@example.org",
-        "several.eml": "shipping@example.org, billing@example.org",
+        "several.eml": "billing@example.org, shipping@example.org",
         "fallback.eml": "frontdesk@example.org",
     }
     assert "/docs" in output
