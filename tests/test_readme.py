@@ -33,15 +33,10 @@ def test_the_response_at_the_top_is_that_of_the_first_model() -> None:
     text = README.read_text("utf-8")
     request, response = (
         json.loads(block)
-        for block in re.findall(
-            r"^(\{\"email.*?|\{\n  \"disposition.*?)\n```", text, re.MULTILINE | re.DOTALL
-        )
+        for block in re.findall(r"^(\{\"email.*?|\{\n  \"disp.*?)\n```", text, re.MULTILINE | re.DOTALL)
     )
-    training = json.loads(
-        re.findall(r"training-jobs -H \"\$JSON\" -d '(\{.*?\})'", text, re.DOTALL)[0].replace(
-            "'$DATASET'", ""
-        )
-    )
+    first_training = re.findall(r"training-jobs -H \"\$JSON\" -d '(\{.*?\})'", text, re.DOTALL)[0]
+    training = json.loads(first_training.replace("'$DATASET'", ""))
     lines = (ROOT / "app/demo/messages.jsonl").read_text("utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row["split"] == "train"]
     pipeline = Pipeline.from_parameters(
