@@ -133,7 +133,7 @@ ENTRIES: Mapping[str, CatalogEntry] = {
         ),
         CatalogEntry(
             MPBoost,
-            "Boosting of one-term rules, one rule per label and round; strong on rare labels, and easy to explain.",
+            "Boosting of one-term rules, one rule per label and round; easy to explain.",
             f"{_MP_BOOST}, section 3",
             (SIGNED,),
             supports_local_selection=True,
@@ -170,7 +170,7 @@ ENTRIES: Mapping[str, CatalogEntry] = {
         ),
         CatalogEntry(
             SVM,
-            "One linear support vector machine per label, trained independently; the recommended first choice.",
+            "One linear support vector machine per label; the recommended first choice.",
             f"{_HIERARCHY} (the flat baseline); scikit-learn's LinearSVC",
             (SIGNED,),
         ),
