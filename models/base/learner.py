@@ -250,6 +250,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return False
 
     @property
+    def has_fixed_scale(self) -> bool:
+        """Whether scores of learners that are trained on different examples are on the same scale."""
+        return True
+
+    @property
     def can_explain(self) -> bool:
         """Whether the learner can explain its scores with these parameters."""
         return True

@@ -85,6 +85,11 @@ class Booster(Learner):
         self.random_state = random_state
 
     @property
+    def has_fixed_scale(self) -> bool:
+        """Scores are sums over rounds, which grow as fast as the examples let them."""
+        return False
+
+    @property
     def uses_validation(self) -> bool:
         """Whether early stopping is on."""
         return self.early_stopping is not None

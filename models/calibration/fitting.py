@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.calibration.calibration import Calibration
-from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, expit
+from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, compress, expit
 from models.calibration.label_sets import INDEPENDENT, N_FEATURES, SET_LOWER_BOUNDS, set_features
 from models.calibration.logistic import fit_logistic
+from models.calibration.standardization import align, center_and_spread
 from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
 
@@ -25,24 +26,32 @@ _GROWTH = 1.03
 _BLOCK = 2**22
 """Number of scores that are sorted at a time."""
 
-_OF_SLOPES = 2.0
+_MIN_POOLED_SLOPE = 0.05
+_OF_POOLED = 0.01
+_OF_SLOPES = 0.5
 _OF_OFFSET = 0.1
 _OF_SETS = 1.0
-_MAX_Z = 50.0
 
 
-def fit_calibration(held_out: HeldOut, rule: LabelSetRule) -> Calibration | None:
+def fit_calibration(
+    held_out: HeldOut, rule: LabelSetRule, *, training_scores: Floats | None = None
+) -> Calibration | None:
     """Fit the probabilities of labels and of label sets on held-out scores.
 
     Args:
         held_out: the held-out scores.
         rule: how scores become the label sets whose probability is fitted.
+        training_scores: (h, k) scores of the fitted learner for the same examples, if its scores are on
+            another scale than the held-out ones; None if the scale is the same.
 
     Returns:
         the calibration; None if no label is known for any example.
     """
+    predicted = rule.predicted(held_out.scores)
+    if training_scores is not None:
+        held_out = align(held_out, training_scores)
     labels = fit_label_calibration(held_out)
-    return None if labels is None else Calibration(labels, _fit_sets(held_out, rule))
+    return None if labels is None else Calibration(labels, _fit_sets(held_out, predicted))
 
 
 def fit_label_calibration(held_out: HeldOut) -> LabelCalibration | None:
@@ -75,20 +84,25 @@ def _fit_labels(held_out: HeldOut) -> LabelCalibration:
     points = _group(held_out)
     n_positive, n_known = points.positives.sum(axis=1), points.totals.sum(axis=1)
     prior = np.log((n_positive + 0.5) / (n_known - n_positive + 0.5))
-    # Pooled Platt: one slope for all labels, and an offset that depends on how frequent the label is.
+    # Pooled Platt: a slope and an offset that depend on how frequent a label is. Labels count by the square
+    # root of their number of positives, because the rare ones need the result most.
     k, m = points.z.shape
-    pooled_X = np.stack([points.z, np.broadcast_to(prior[:, None], (k, m)), np.ones((k, m))], axis=2)
-    ((slope, of_prior, constant),) = fit_logistic(
-        pooled_X.reshape(1, k * m, 3),
-        points.positives.reshape(1, -1),
-        points.totals.reshape(1, -1),
-        prior=np.array([1.0, 1.0, 0.0]),
-        ridge=np.array([0.01, 0.01, 0.01]),
-        lower=np.array([MIN_SLOPE, 0.0, -np.inf]),
+    priors = np.broadcast_to(prior[:, np.newaxis], (k, m))
+    X = np.stack([points.z, priors * points.z, priors, np.ones((k, m))], axis=2)
+    weights = np.maximum(n_positive, 1.0) ** -0.5
+    weights *= n_positive.sum() / max((weights * n_positive).sum(), 1.0)
+    ((slope, slope_of_prior, of_prior, constant),) = fit_logistic(
+        X.reshape(1, k * m, 4),
+        (points.positives * weights[:, np.newaxis]).reshape(1, -1),
+        (points.totals * weights[:, np.newaxis]).reshape(1, -1),
+        prior=np.array([1.0, 0.0, 1.0, 0.0]),
+        ridge=np.full(4, _OF_POOLED),
+        lower=np.array([-np.inf, -np.inf, 0.0, -np.inf]),
     )
+    slopes = np.maximum(slope + slope_of_prior * prior, _MIN_POOLED_SLOPE)
     offset = of_prior * prior + constant
     own = np.flatnonzero(held_out.tunable & (n_positive >= N_FOLDS) & (n_positive < n_known))
-    left, right = np.full(k, slope), np.full(k, slope)
+    left, right = slopes.copy(), slopes.copy()
     size = max(1, _BLOCK // (8 * m))
     for first in range(0, len(own), size):
         block = own[first : first + size]
@@ -125,8 +139,8 @@ def _group(held_out: HeldOut) -> _Points:
 def _group_block(
     scores: Floats, relevant: Floats, known: Floats, starts: Ints
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    center, spread = _center_and_spread(scores, known)
-    z = np.clip((scores - center[:, np.newaxis]) / spread[:, np.newaxis], -_MAX_Z, _MAX_Z)
+    center, spread = center_and_spread(scores, known)
+    z = compress((scores - center[:, np.newaxis]) / spread[:, np.newaxis])
     if len(starts) == scores.shape[1]:
         return center, spread, z, relevant, known
     order = np.argsort(-z, axis=1, kind="stable")
@@ -135,29 +149,16 @@ def _group_block(
     return center, spread, sums / np.maximum(known, 1.0), relevant, known
 
 
-def _center_and_spread(scores: Floats, known: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and the standard deviation of the known scores of each label, (l,) each."""
-    largest = np.abs(scores * known).max(axis=1)
-    unit = np.where(largest > 0, largest, 1.0)[:, np.newaxis]  # so that no square overflows
-    scaled, n_known = scores / unit, np.maximum(known.sum(axis=1, keepdims=True), 1.0)
-    center = (scaled * known).sum(axis=1, keepdims=True) / n_known
-    spread = np.sqrt((known * (scaled - center) ** 2).sum(axis=1, keepdims=True) / n_known)
-    # A spread that is within the rounding errors of equal scores is none.
-    spread = np.where(spread > 1e-12, spread * unit, 1.0)
-    return (center * unit)[:, 0], spread[:, 0]
-
-
-def _fit_sets(held_out: HeldOut, rule: LabelSetRule) -> Floats:
+def _fit_sets(held_out: HeldOut, predicted: Bools) -> Floats:
     probabilities = np.empty(held_out.scores.shape)
     for fold in np.unique(held_out.folds):
         rows = held_out.folds == fold
         probabilities[rows] = _fit_labels(held_out.where(~rows)).label_probabilities(held_out.scores[rows])
-    predicted, wrong = rule.predicted(held_out.scores), held_out.relevant()
-    wrong ^= predicted
+    wrong = held_out.relevant() ^ predicted
     if (known := held_out.known()) is not None:
         # An unknown label is in no label set, for certain, so that only known ones count.
         wrong &= known
-        predicted &= known
+        predicted = predicted & known
         probabilities[~known] = expit(np.array(-MAX_LOGIT))
     features = set_features(probabilities, predicted)
     scale = features.std(axis=0)

@@ -20,7 +20,7 @@ class LabelCalibration:
     """Converts scores to probabilities of labels.
 
     The probability p of a label with score x is a beta calibration (Kull, Silva Filho and Flach 2017) of
-    s = σ(z), where z = (x - ``center``) / ``spread`` is the standardised score:
+    s = σ(z), where z = ``compress``((x - ``center``) / ``spread``) is the standardised score:
 
         logit p = ``left`` · ln s - ``right`` · ln(1 - s) + ``offset``
 
@@ -44,7 +44,7 @@ class LabelCalibration:
         """Return the probability of each label, (n, k), strictly between 0 and 1, for scores, (n, k)."""
         with np.errstate(over="ignore"):
             z = (scores - self.center) / self.spread
-        return expit(self._logits(np.clip(z, -_LARGEST, _LARGEST)))
+        return expit(self._logits(compress(np.clip(z, -_LARGEST, _LARGEST))))
 
     def thresholds_at(self, probabilities: Floats) -> Floats:
         """Return the score at which each label has the given probability.
@@ -61,7 +61,7 @@ class LabelCalibration:
         # The logits increase, so halving the interval often enough finds the score to the last bit.
         for _ in range(90):
             middle = (low + high) / 2
-            above = self._logits(middle) >= target
+            above = self._logits(compress(middle)) >= target
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return self.center + self.spread * high
 
@@ -70,6 +70,16 @@ class LabelCalibration:
         softplus = np.logaddexp(0.0, z)
         logits = self.left * (z - softplus) + self.right * softplus + self.offset
         return np.clip(logits, -MAX_LOGIT, MAX_LOGIT)
+
+
+def compress(z: Floats) -> Floats:
+    """Return 2 asinh(z / 2): about z near 0, and only the logarithm of z far from 0.
+
+    The scores of a rare label have long tails: its few positive examples are many standard deviations away,
+    and without this the logits of their probabilities would be, too.
+    """
+    compressed: Floats = 2.0 * np.arcsinh(z / 2.0)
+    return compressed
 
 
 def expit(logits: Floats) -> Floats:

@@ -162,7 +162,7 @@ class Fitting:
         with self._timed("thresholds"):
             held_out = self._hold_out()
             decision = self._fit_decision(held_out)
-            calibration = None if held_out is None else fit_calibration(held_out, decision.rule)
+            calibration = None if held_out is None else self._calibrate(held_out, decision)
         return FitResult(decision.rule, self._summarize(decision), decision.report, calibration)
 
     def _compute_features(self) -> Matrix:
@@ -241,6 +241,11 @@ class Fitting:
         return fit_decision(
             self._decision, held_out, scores, self._training.labels, calibrate=fit_label_calibration
         )
+
+    def _calibrate(self, held_out: HeldOut, decision: FittedDecision) -> Calibration | None:
+        same_scale = self._learner.has_fixed_scale or self._validation is not None
+        training_scores = None if same_scale else self._training_scores()
+        return fit_calibration(held_out, decision.rule, training_scores=training_scores)
 
     def _training_scores(self) -> Floats:
         return np.asarray(self._learner.decision_function(self._X))

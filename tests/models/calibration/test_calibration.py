@@ -1,0 +1,180 @@
+"""Calibration: probabilities are true, increase with the score, and are finite whatever the scores are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from models.arrays import Bools, Floats
+from models.calibration import Calibration, fit_calibration, fit_label_calibration
+from models.calibration.label_sets import N_FEATURES
+from models.calibration.logistic import fit_logistic
+from models.decisions.held_out import N_FOLDS, HeldOut
+from models.decisions.label_sets import LabelSetRule
+from models.errors import ArtifactError
+from models.measures.calibration import expected_calibration_error
+
+
+def held_out(scores: Floats, relevant: Bools, *, unknown: Bools | None = None, seed: int = 0) -> HeldOut:
+    folds = np.random.default_rng(seed).permutation(np.arange(len(scores)) % N_FOLDS)
+    return HeldOut(
+        scores,
+        csr_array(relevant.astype(np.int8)),
+        None if unknown is None else csr_array(unknown.astype(np.int8)),
+        folds,
+        relevant.sum(axis=0) >= N_FOLDS,
+    )
+
+
+def problem(n: int = 900, k: int = 8, seed: int = 0) -> tuple[Floats, Bools, Floats]:
+    """Return scores on different scales, label sets, and the true probability of each label."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, k)) * 2.0 + rng.normal(-1.5, 1.0, k)
+    probabilities = 1 / (1 + np.exp(-logits))
+    return (
+        logits * rng.uniform(0.1, 50, k) + rng.normal(0, 20, k),
+        rng.random((n, k)) < probabilities,
+        probabilities,
+    )
+
+
+def fitted(scores: Floats, relevant: Bools, unknown: Bools | None = None) -> Calibration:
+    rule = LabelSetRule(np.quantile(scores, 0.8, axis=0))
+    calibration = fit_calibration(held_out(scores, relevant, unknown=unknown), rule)
+    assert calibration is not None
+    return calibration
+
+
+def test_probabilities_of_labels_and_label_sets_are_true() -> None:
+    scores, relevant, true = problem(3000)
+    calibration = fitted(scores[:1500], relevant[:1500])
+    probabilities = calibration.label_probabilities(scores[1500:])
+    assert np.abs(probabilities - true[1500:]).mean() < 0.02
+    predicted = LabelSetRule(calibration.thresholds_at(np.full(8, 0.5))).predicted(scores[1500:])
+    right = (predicted == relevant[1500:]).all(axis=1)
+    of_sets = calibration.set_probabilities(probabilities, predicted)
+    assert expected_calibration_error(of_sets, right) < 0.05
+
+
+def test_a_probability_increases_with_the_score() -> None:
+    scores, relevant, _ = problem()
+    calibration = fitted(scores, ~relevant)  # even if the scores are the wrong way round
+    steps = np.linspace(scores.min(axis=0) * 2, scores.max(axis=0) * 2, 500)
+    assert (np.diff(calibration.label_probabilities(steps), axis=0) >= 0).all()
+
+
+def test_a_threshold_has_its_probability() -> None:
+    scores, relevant, _ = problem()
+    calibration = fitted(scores, relevant)
+    wanted = np.linspace(0.01, 0.99, 8)
+    thresholds = calibration.thresholds_at(wanted)
+    assert calibration.label_probabilities(thresholds[np.newaxis])[0] == pytest.approx(wanted)
+    for certain in (0.0, 1.0):
+        assert np.isfinite(calibration.thresholds_at(np.full(8, certain))).all()
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1.0, 1e200])
+def test_extreme_scores_and_labels_have_finite_probabilities_between_0_and_1(factor: float) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(60, 6))
+    relevant = rng.random((60, 6)) < 0.3
+    relevant[:, 0] = scores[:, 0] > 0.5  # separable
+    relevant[:, 1] = True
+    relevant[:, 2] = False
+    scores[:, 3] = 1.0  # constant
+    relevant[:, 4] = np.arange(60) == 7  # one positive example
+    calibration = fitted(scores * factor, relevant)
+    probe = np.array([[-1.7e308] * 6, [0.0] * 6, [1.7e308] * 6, *(scores * factor)])
+    probabilities = calibration.label_probabilities(probe)
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    for predicted in (np.zeros((63, 6), dtype=bool), np.ones((63, 6), dtype=bool), probabilities > 0.5):
+        of_sets = calibration.set_probabilities(probabilities, predicted)
+        assert ((of_sets > 0) & (of_sets < 1)).all()
+
+
+def test_a_rare_label_gets_the_slope_of_the_others() -> None:
+    scores, relevant, _ = problem()
+    relevant[:, 0] = False
+    relevant[[3, 5], 0] = True
+    labels = fitted(scores, relevant).labels
+    assert labels.left[0] == labels.right[0]
+    assert fitted(scores, relevant).label_probabilities(scores)[:, 0].mean() < 0.02
+
+
+def test_unknown_labels_do_not_count() -> None:
+    scores, relevant, _ = problem(500)
+    unknown = np.random.default_rng(1).random(relevant.shape) < 0.3
+    unknown[:, 7] = True
+    other = scores.copy()
+    other[:, :7][unknown[:, :7]] = -12345.0
+    first, second = (
+        fit_label_calibration(held_out(s, relevant & ~unknown, unknown=unknown)) for s in (scores, other)
+    )
+    assert first is not None
+    assert second is not None
+    at = first.thresholds_at(np.full(8, 0.3))[np.newaxis]
+    assert second.label_probabilities(at)[0, :7] == pytest.approx(np.full(7, 0.3))
+
+
+def test_nothing_is_fitted_if_no_label_is_known() -> None:
+    scores, relevant, _ = problem(30, 2)
+    nothing = np.zeros_like(relevant)
+    assert fit_label_calibration(held_out(scores, nothing, unknown=~nothing)) is None
+    assert fit_calibration(held_out(scores[:0], nothing[:0]), LabelSetRule(np.zeros(2))) is None
+
+
+def test_scores_of_folds_on_another_scale_are_moved_to_the_scale_of_the_learner() -> None:
+    scores, relevant, true = problem()
+    example = held_out(scores, relevant)
+    moved = HeldOut(
+        scores * (1.0 + example.folds[:, np.newaxis]) - 100.0 * example.folds[:, np.newaxis],
+        example.Y,
+        None,
+        example.folds,
+        example.tunable,
+    )
+    calibration = fit_calibration(moved, LabelSetRule(np.zeros(8)), training_scores=scores * 3 + 7)
+    assert calibration is not None
+    assert np.abs(calibration.label_probabilities(scores * 3 + 7) - true).mean() < 0.03
+
+
+def test_a_calibration_is_the_same_after_it_is_saved() -> None:
+    scores, relevant, _ = problem(200)
+    calibration = fitted(scores, relevant)
+    restored = Calibration.from_state(calibration.get_state(), 8)
+    probabilities = calibration.label_probabilities(scores)
+    assert (restored.label_probabilities(scores) == probabilities).all()
+    predicted = probabilities > 0.5
+    assert (
+        restored.set_probabilities(probabilities, predicted)
+        == calibration.set_probabilities(probabilities, predicted)
+    ).all()
+    with pytest.raises(ArtifactError, match="positive"):
+        Calibration.from_state({**calibration.get_state(), "spread": np.zeros(8)}, 8)
+
+
+def test_a_more_probable_label_set_is_at_least_as_probably_right() -> None:
+    scores, relevant, _ = problem()
+    weights = fitted(scores, relevant).set_weights
+    assert weights.shape == (N_FEATURES,)
+    assert (weights[1:4] >= 0).all()
+
+
+def test_logistic_regressions_equal_a_general_optimiser() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 40, 3))
+    totals = rng.integers(0, 4, (3, 40)).astype(np.float64)
+    positives = np.floor(totals * rng.random((3, 40)) + 0.5)
+    prior, ridge, lower = np.array([1.0, 0.0, -1.0]), np.array([0.5, 1.0, 2.0]), np.array([0.2, 0.0, -np.inf])
+    fitted_ = fit_logistic(X, positives, totals, prior=prior, ridge=ridge, lower=lower)
+    for i in range(3):
+
+        def loss(beta: Floats, i: int = i) -> float:
+            logits = X[i] @ beta
+            likelihood = (totals[i] * np.logaddexp(0, logits) - positives[i] * logits).sum()
+            return float(likelihood + (ridge * (beta - prior) ** 2).sum() / 2)
+
+        best = minimize(loss, prior, bounds=[(0.2, None), (0.0, None), (None, None)], tol=1e-12)
+        assert fitted_[i] == pytest.approx(best.x, abs=1e-4)
