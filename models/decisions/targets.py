@@ -59,7 +59,8 @@ def reach(
     """Choose thresholds that reach a target.
 
     Pooled thresholds are those of one probability of all labels, because raw scores of several labels do not
-    compare well. Without probabilities, one score is the threshold of all labels.
+    compare well. Without probabilities, one score is the threshold of all labels. If the precision is the
+    target, a label that cannot be tuned is never predicted.
 
     Args:
         decision: the decision.
@@ -88,16 +89,17 @@ def _thresholds(
     relevant, known = held_out.relevant(), held_out.known()
     if decision.scope == "per_label":
         return _of_labels(decision, held_out, relevant, known, default)
-    n_labels = relevant.shape[1]
+    # A few high scores of labels without enough examples would spoil the precision of all labels.
+    included = held_out.tunable | (decision.measure == "recall")
+    counted = np.broadcast_to(included, relevant.shape)
+    counted = counted if known is None else counted & known
     calibration = calibrate(held_out)
-    if calibration is None:
-        return np.full(n_labels, _threshold(decision, PooledCuts.of(held_out.scores, relevant, known)))
-    probabilities = calibration.label_probabilities(held_out.scores)
-    probability = _threshold(decision, PooledCuts.of(probabilities, relevant, known))
-    if probability == NEVER:
-        return np.full(n_labels, NEVER)
-    thresholds = calibration.thresholds_at(np.full(n_labels, probability))
-    return np.clip(thresholds, -NEVER, NEVER)
+    scores = held_out.scores if calibration is None else calibration.label_probabilities(held_out.scores)
+    pooled = _threshold(decision, PooledCuts.of(scores, relevant, counted))
+    thresholds = np.full(relevant.shape[1], pooled)
+    if calibration is not None and pooled != NEVER:
+        thresholds = np.clip(calibration.thresholds_at(thresholds), -NEVER, NEVER)
+    return np.where(included, thresholds, NEVER)
 
 
 def _of_labels(
