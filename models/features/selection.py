@@ -115,7 +115,7 @@ def select(
         unknown: (g, k) unknown labels; None if there are none.
     """
     trained = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-    if len(trained) < Y.shape[1]:
+    if 0 < len(trained) < Y.shape[1]:
         # No term says anything about a label without an example.
         selection = select(
             parameters, counts, weights, Y[:, trained], None if unknown is None else unknown[:, trained]
