@@ -87,6 +87,7 @@ def _versions(fuzz: Fuzz) -> None:
     fuzz.send("models_get", 200, name="fuzz")
     fuzz.send("models_list_versions", 200, name="fuzz")
     fuzz.send("models_get_version", 200, **one)
+    fuzz.send("models_list_pivots", 200, **one)
     fuzz.artifact = fuzz.send("models_download_artifact", 200, **one)
     fuzz.send("models_download_artifact", 206, headers={"Range": "bytes=0-9"}, **one)
     fuzz.send("models_predict", 200, {"instances": [{"text": "an invoice"}], "explain": True}, name="fuzz")

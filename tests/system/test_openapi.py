@@ -75,6 +75,7 @@ OPERATIONS = {
     "models_get_version": "GET /v1/models/{name}/versions/{version}",
     "models_import_version": "POST /v1/models/{name}/versions",
     "models_list": "GET /v1/models",
+    "models_list_pivots": "GET /v1/models/{name}/versions/{version}/pivots",
     "models_list_versions": "GET /v1/models/{name}/versions",
     "models_predict": "POST /v1/models/{name}/predict",
     "models_put_alias": "PUT /v1/models/{name}/aliases/{alias}",

@@ -56,6 +56,7 @@ def use_everything(service: InProcessApi) -> None:
     call("POST", "/v1/models/copy/versions", 422, content=b"no artifact", headers=OCTETS)
     for read in ("/v1/models", "/v1/models/m", "/v1/models/m/versions", version):
         call("GET", read, 200)
+    call("GET", "/v1/models/m/versions/2/pivots", 200)
     call("PUT", "/v1/models/m/aliases/other", 200, json={"version": 1})
     call("DELETE", "/v1/models/m/aliases/other", 204)
     call("POST", "/v1/models/m/predict", 200, json={"instances": [{"text": "an invoice"}]})
