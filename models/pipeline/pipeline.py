@@ -182,6 +182,11 @@ class Pipeline:
         self.calibration_, self.decision_report_ = result.calibration, result.decision_report
         if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
+            # A low threshold for all labels must not select labels that never applied.
+            thresholds, columns = self.rule_.thresholds.copy(), np.searchsorted(labels, empty)
+            own = catalog.default_threshold(self.learner, len(labels))
+            thresholds[columns] = np.maximum(thresholds[columns], own)
+            self.rule_ = replace(self.rule_, thresholds=thresholds)
         return self
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.catalog import FEATURES_PARAMETERS, LEARNER_PARAMETERS
+from models.catalog import DECISION_PARAMETERS, FEATURES_PARAMETERS, LEARNER_PARAMETERS
 from models.data.examples import Examples
 from models.errors import UnsuitableDataError
 from models.labels import LabelTree
@@ -28,7 +28,7 @@ def fit(features: dict[str, Any], learner: dict[str, Any], kept: list[str]) -> P
     return pipeline.fit(EXAMPLES, kept_labels=kept)
 
 
-@pytest.mark.parametrize("algorithm", ["mp_boost", "mlpp", "naive_bayes"])
+@pytest.mark.parametrize("algorithm", ["mp_boost", "svm", "naive_bayes"])
 def test_kept_labels_are_labels_of_the_pipeline_and_of_its_measures(algorithm: str) -> None:
     plain, kept = (
         fit({}, {"algorithm": algorithm}, []),
@@ -66,3 +66,21 @@ def test_some_example_needs_a_label() -> None:
             LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}),
             None,
         ).fit(Examples("text", ["a", "b"], [(), ()]), kept_labels=["x"])
+
+
+def test_the_threshold_of_a_label_without_an_example_is_not_below_the_learners_own() -> None:
+    decision = DECISION_PARAMETERS.validate_python({"kind": "auto"})
+    pipeline = Pipeline.from_parameters(
+        FEATURES_PARAMETERS.validate_python({"kind": "text"}),
+        LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}),
+        decision,
+    )
+    # The labels are noise, so that a threshold far below 0, for every label, has the best held-out F1.
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["red", "green", "blue", "big", "old"], 2)) for _ in range(60)]
+    labels = [tuple(name for name in ("a", "b") if rng.random() < 0.6) for _ in texts]
+    pipeline.fit(Examples("text", texts, labels), kept_labels=["never"])
+    thresholds = dict(zip(pipeline.labels_, pipeline.rule_.thresholds.tolist(), strict=True))
+    assert thresholds["a"] < 0
+    assert thresholds["never"] >= 0
+    assert not pipeline.decide(pipeline.scores(texts))[:, [2]].nnz
