@@ -104,7 +104,8 @@ def test_the_evaluation_of_a_calibrated_version_shows_how_true_its_probabilities
     observed = sum(bin_.count * bin_.observed_share for bin_ in part.set_reliability if bin_.observed_share)
     assert observed == pytest.approx(20 * part.measures["accuracy"])
     last = part.coverage_curve[-1]
-    assert (last.coverage, last.precision) == (1.0, pytest.approx(part.measures["accuracy"]))
+    assert last.coverage == 1.0
+    assert last.precision == pytest.approx(part.measures["accuracy"])
     coverages = [point.coverage for point in part.coverage_curve if point.precision >= 0.9]
     assert part.measures["coverage_at_precision_90"] == pytest.approx(max(coverages, default=0.0))
     assert 0 < part.measures["brier_score"] < 0.25

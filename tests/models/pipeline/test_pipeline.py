@@ -190,12 +190,12 @@ def test_explanations_have_the_words_of_the_document() -> None:
 
 
 def test_products_of_features_are_explained_as_such() -> None:
-    rows = FeatureRows(["a", "b"], csr_array([[1.0, 2.0], [2.0, 0.0], [0.0, 1.0], [3.0, 1.0]]))
+    rows = FeatureRows(["a", "b"], csr_array(np.array([[1.0, 2.0], [2.0, 0.0], [0.0, 1.0], [3.0, 1.0]])))
     fitted = Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2}),
         catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}),
     ).fit(Examples("features", rows, [("x",), (), (), ("x",)]))
-    (explanation,) = fitted.explain(FeatureRows(["a", "b"], csr_array([[1.0, 2.0]])), "x")
+    (explanation,) = fitted.explain(FeatureRows(["a", "b"], csr_array(np.array([[1.0, 2.0]]))), "x")
     factors = {item.term: item.source.factors for item in explanation.terms}
     assert factors == {"a": (), "b": (), "a*b": ("a", "b"), "a^2": ("a", "a"), "b^2": ("b", "b")}
 
