@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from models.arrays import AnyArray, Bools, Floats
-from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, expit
+from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, bounded, expit
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.serialization.state import State, read_array, require
 
@@ -48,7 +46,7 @@ class Calibration:
             (n,) probabilities, strictly between 0 and 1.
         """
         logits = set_features(probabilities, predicted) @ self.set_weights
-        return expit(np.clip(logits, -MAX_LOGIT, MAX_LOGIT))
+        return expit(bounded(logits, MAX_LOGIT))
 
     def get_state(self) -> State:
         """Return the parameters as arrays by name."""

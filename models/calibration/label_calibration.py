@@ -44,7 +44,7 @@ class LabelCalibration:
         """Return the probability of each label, (n, k), strictly between 0 and 1, for scores, (n, k)."""
         with np.errstate(over="ignore"):
             z = (scores - self.center) / self.spread
-        return expit(self._logits(compress(np.clip(z, -_LARGEST, _LARGEST))))
+        return expit(self._logits(compress(bounded(z, _LARGEST))))
 
     def thresholds_at(self, probabilities: Floats) -> Floats:
         """Return the score at which each label has the given probability.
@@ -69,7 +69,13 @@ class LabelCalibration:
         # -ln(1 - s) = ln(1 + e^z), and ln s = z - ln(1 + e^z)
         softplus = np.logaddexp(0.0, z)
         logits = self.left * (z - softplus) + self.right * softplus + self.offset
-        return np.clip(logits, -MAX_LOGIT, MAX_LOGIT)
+        return bounded(logits, MAX_LOGIT)
+
+
+def bounded(values: Floats, bound: float) -> Floats:
+    """Return values between -``bound`` and ``bound``, faster than ``np.clip`` for short arrays."""
+    limited: Floats = np.minimum(np.maximum(values, -bound), bound)
+    return limited
 
 
 def compress(z: Floats) -> Floats:

@@ -30,16 +30,17 @@ def set_features(probabilities: Floats, predicted: Bools) -> Floats:
     Returns:
         (n, ``N_FEATURES``)
     """
+    # Reductions by ufuncs, because a single document needs few microseconds.
     right = np.where(predicted, probabilities, 1.0 - probabilities)
-    log_joint = np.log(right).sum(axis=1)
-    size = np.count_nonzero(predicted, axis=1)
-    smallest = np.where(predicted, probabilities, 1.0).min(axis=1)
-    largest = np.where(predicted, 0.0, probabilities).max(axis=1)
+    log_joint = np.minimum(np.add.reduce(np.log(right), axis=1), -1e-13)
+    size = np.add.reduce(predicted, axis=1, dtype=np.int64)
+    in_set = np.minimum.reduce(np.where(predicted, right, 1.0), axis=1)
+    not_in_set = np.minimum.reduce(np.where(predicted, 1.0, right), axis=1)
     features = np.empty((len(predicted), N_FEATURES))
     features[:, 0] = 1.0
-    features[:, 1] = log_joint - np.log(-np.expm1(np.minimum(log_joint, -1e-13)))
-    features[:, 2] = _logit(np.where(size > 0, smallest, 0.5))
-    features[:, 3] = -_logit(np.where(size < predicted.shape[1], largest, 0.5))
+    features[:, 1] = log_joint - np.log(-np.expm1(log_joint))
+    features[:, 2] = _logit(np.where(size > 0, in_set, 0.5))
+    features[:, 3] = _logit(np.where(size < predicted.shape[1], not_in_set, 0.5))
     features[:, 4] = np.log1p(size)
     features[:, 5] = size == 0
     return features
