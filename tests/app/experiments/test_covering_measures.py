@@ -217,7 +217,10 @@ def test_measures_of_probabilities_need_decisions_that_hold_examples_out(service
     (error,) = errors_of(service, "/v1/experiments", {**body, "configurations": mixed})
     assert error["pointer"] == "/measures/0"
     assert error["message"].startswith("expected_calibration_error needs probabilities")
-    service.call("POST", "/v1/experiments", 202, json={**body, "configurations": mixed[:1]})
+    created = service.call("POST", "/v1/experiments", 202, json={**body, "configurations": mixed[:1]})
+    in_process.work(service.ctx)
+    report = service.call("GET", f"/v1/experiments/{created['id']}/report", 200)
+    assert set(report["rows"][0]["test"]) == {*measures}
     promote = {"promote": {"if_better": {"metric": "brier_score"}}}
     training = {"model": "m", "dataset_id": dataset, **svm}
     errors_of(service, "/v1/training-jobs", {**training, "decision": {"kind": "sign"}, **promote})
