@@ -49,6 +49,8 @@ def use_everything(service: InProcessApi) -> None:
     call("POST", f"/v1/experiments/{cancelled}/cancel", 202)
     for part in ("", "/{id}", "/{id}/report", "/{id}/report?format=html"):
         call("GET", f"/v1/experiments{part.format(id=experiment['id'])}", 200)
+    for part in ("errors", "confusion"):
+        call("GET", f"/v1/experiments/{experiment['id']}/{part}?configuration=0", 200)
 
     version = "/v1/models/m/versions/1"
     artifact = service.send("GET", f"{version}/artifact").content
