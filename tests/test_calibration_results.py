@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
-
-from benchmarks.calibration import PAGE, show, table
 
 STORED = Path(__file__).parents[1] / "benchmarks" / "calibration.json"
 
 
 def test_the_page_shows_the_stored_results() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    script = importlib.import_module("benchmarks.calibration")
+    page = script.PAGE.read_text(encoding="utf-8")
     results = json.loads(STORED.read_text(encoding="utf-8"))
-    assert table(results) in page
-    assert show(page, results) == page
+    assert script.table(results) in page
+    assert script.show(page, results) == page
