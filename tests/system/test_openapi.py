@@ -213,6 +213,7 @@ def test_every_schema_uses_only_keywords_of_json_schema() -> None:
     keywords = {
         *("$ref", "type", "title", "description", "default", "examples", "enum", "const", "format"),
         *("properties", "required", "additionalProperties", "propertyNames", "discriminator"),
+        *("minProperties", "maxProperties"),
         *("items", "prefixItems", "minItems", "maxItems", "oneOf", "anyOf"),
         *("minLength", "maxLength", "pattern"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
@@ -223,7 +224,7 @@ def test_every_schema_uses_only_keywords_of_json_schema() -> None:
             continue
         assert schema.keys() <= keywords, place
         assert schema.get("type", "object") in types, place
-        for bound in ("minItems", "maxItems", "minLength", "maxLength"):
+        for bound in ("minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"):
             assert isinstance(schema.get(bound, 0), int), place
         if schema.get("type") == "integer":
             for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
