@@ -11,7 +11,8 @@ import postgres
 import pytest
 import required
 from in_process_api import InProcessApi, api
-from sqlalchemy import delete, text
+from sqlalchemy import QueuePool, delete, text
+from waiting import wait_for
 
 from app.context import AppContext
 from app.db import schema, tables
@@ -103,7 +104,14 @@ def database(database_url: str, notified: list[str]) -> Iterator[Database]:
     """A fresh database at the newest schema."""
     db = Database(database_url, notify=notified.append)
     yield db
+    # A thread of the test may still read. The pool cannot close its connection, which would be a warning.
+    wait_for(lambda: _is_idle(db) or None, what="the threads that use the database")
     db.close()
+
+
+def _is_idle(db: Database) -> bool:
+    pool = db.engine.pool
+    return not isinstance(pool, QueuePool) or pool.checkedout() == 0
 
 
 @pytest.fixture

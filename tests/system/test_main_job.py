@@ -215,12 +215,12 @@ def test_a_model_in_use_cannot_be_deleted(stack: Stack) -> None:
 
 def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> None:
     dataset = stack.dataset(departments(80))
-    stack.finished(stack.train(dataset["id"], model="repeated")["id"])
+    stack.finished(stack.train(dataset["id"], model="repeated", decision={"kind": "auto"})["id"])
     router = {
         "model": "repeated",
         "fallback": "front@example.org",
         "at_most": 1,
-        "review_below": 1e9,
+        "review_below": 1.0,
         "shadow": 1,
     }
     stack.call("PUT", "/v1/routers/repeated", 200, json=router)
@@ -230,6 +230,8 @@ def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> N
     first = stack.call("POST", "/v1/routers/repeated/messages", 200, json=body)
     assert first["disposition"] == "review"
     assert len(first["departments"]) == 1
+    assert 0 < first["set_probability"] < 1
+    assert 0 < first["departments"][0]["probability"] < 1
     assert first["destinations"] == ["front@example.org"]
     assert stack.call("POST", "/v1/routers/repeated/messages", 200, json=body) == first
     listed = stack.call("GET", "/v1/routers/repeated/decisions", 200)["items"]
