@@ -31,7 +31,7 @@ class DecisionValues(_Part):
 
 
 class DecisionCandidate(_Part):
-    """A way to choose thresholds, and what it is worth."""
+    """A way to choose thresholds, with its held-out values."""
 
     thresholds: Literal["zero", "global", "per_label", "shrunk", "target"]
     """How the thresholds are chosen: zero; one for all labels; one for each label; one for each label, moved
