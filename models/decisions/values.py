@@ -1,4 +1,4 @@
-"""What predicted label sets are worth: F1, the share of right sets, and cost."""
+"""Values of predicted label sets: F1, the share of right sets, and cost."""
 
 from __future__ import annotations
 
