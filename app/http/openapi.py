@@ -18,8 +18,8 @@ from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
 
 from app.http.base_route import SCOPES
+from app.http.error_places import header_name
 from app.http.errors import ERRORS
-from app.http.problem_handlers import header_name
 from app.version import __version__
 
 _DESCRIPTION = """\

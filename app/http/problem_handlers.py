@@ -25,6 +25,7 @@ from app.db.failures import (
 )
 from app.db.session import DATABASE_UNAVAILABLE
 from app.db.violations import find_violation
+from app.http.error_places import pointer
 from app.http.errors import (
     ERRORS,
     MAX_ERRORS,
@@ -40,7 +41,6 @@ from app.http.errors import (
     Problem,
     make_problem,
 )
-from app.http.json_body import escape
 from app.storage import MissingFileError, StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 
@@ -228,45 +228,6 @@ _HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Res
     MissingFileError: _missing_file,
     ClientDisconnect: _client_disconnected,
 }
-
-
-def pointer(item: Mapping[str, Any], body: Any) -> str:
-    """Convert the location of a validation error to a JSON pointer into the request body.
-
-    Pydantic's locations also contain the branches of unions, which are not part of the body. Following the
-    body distinguishes the two.
-
-    >>> error = {"type": "greater_than_equal", "loc": ("body", "learner", "mp_boost", "rounds")}
-    >>> pointer(error, {"learner": {"algorithm": "mp_boost", "rounds": 0}})
-    '/learner/rounds'
-    >>> pointer({"type": "missing", "loc": ("query", "limit")}, None)
-    '/query/limit'
-    """
-    head, *location = item["loc"]
-    if head == "header":
-        return f"/header/{header_name(str(location[0]))}"
-    if head != "body":
-        return "".join(f"/{escape(part)}" for part in item["loc"])
-    found: list[Any] = []
-    place = body
-    for i, part in enumerate(location):
-        if (isinstance(place, Mapping) and part in place) or (
-            isinstance(place, list) and isinstance(part, int) and part < len(place)
-        ):
-            place = place[part]
-        elif not (item["type"] == "missing" and i == len(location) - 1):
-            continue
-        found.append(part)
-    return "".join(f"/{escape(part)}" for part in found)
-
-
-def header_name(name: str) -> str:
-    """Return the name of a header in its usual capitalization.
-
-    >>> header_name("last-event-id"), header_name("if-match")
-    ('Last-Event-ID', 'If-Match')
-    """
-    return "-".join(part.upper() if part == "id" else part.capitalize() for part in name.split("-"))
 
 
 def _message(item: dict[str, Any]) -> str:

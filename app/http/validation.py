@@ -18,6 +18,7 @@ from typing_extensions import TypeAliasType
 
 from app.http.errors import MAX_ERRORS, TooLarge
 from app.http.json_body import parse
+from app.http.validation_messages import ValidationMessages
 from app.settings import MIB, Settings
 
 MAX_VALUES: Final = 50_000
@@ -53,6 +54,7 @@ class BodyValidator:
 
     def __init__(self, body_type: Any) -> None:
         self._adapter = TypeAdapter[Any](body_type)
+        self._messages = ValidationMessages(self._adapter)
         self._max_items: Mapping[str, Callable[[Settings], int]] = getattr(body_type, "max_items", {})
         self._documents: frozenset[str] = getattr(body_type, "documents", frozenset())
         names = getattr(body_type, "large_fields", ())
@@ -126,14 +128,18 @@ class BodyValidator:
         if not errors:
             value, errors = _convert(self._adapter, rest)  # validated entries are accepted as they are
         if errors:
-            raise RequestValidationError(errors[:MAX_ERRORS], body=given)
+            raise self._invalid(errors, given)
         return value
 
     def _validate_at_once(self, given: Any, body: bytes | None) -> Any:
         value, errors = _validate(self._adapter, given, body)
         if errors:
-            raise RequestValidationError(errors[:MAX_ERRORS], body=given)
+            raise self._invalid(errors, given)
         return value
+
+    def _invalid(self, errors: list[dict[str, Any]], given: Any) -> RequestValidationError:
+        worded = [self._messages.word(item, given) for item in errors[:MAX_ERRORS]]
+        return RequestValidationError(worded, body=given)
 
 
 def missing_body() -> RequestValidationError:
@@ -259,7 +265,7 @@ def _errors(error: ValidationError) -> list[dict[str, Any]]:
     if count > _MAX_DETAILS:
         message = f"has {count:,} invalid values, such as fields that do not exist"
         return [{"type": "value_error", "loc": ("body",), "msg": message, "input": None}]
-    details = error.errors(include_url=False, include_context=False)
+    details = error.errors(include_url=False)
     return [{**item, "loc": ("body", *item["loc"])} for item in details]
 
 

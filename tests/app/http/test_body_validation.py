@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.datasets.schemas import DatasetCreate
 from app.http import json_body
+from app.http.error_places import pointer
 from app.http.errors import MAX_ERRORS, ApiError, BadRequest, Invalid, TooLarge
 from app.http.json_body import parse
-from app.http.problem_handlers import pointer
 from app.http.validation import MAX_VALUES, BodyValidator
 from app.routing.schemas import RouterPut
 from app.serving.schemas import PredictRequest

@@ -19,8 +19,24 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
 
 CASES: list[Case] = [
     # -- trainings
-    ("an unknown learner", "POST", JOBS, training(learner={"algorithm": "magic"}), 422, INVALID, "/learner"),
-    ("a learner without its name", "POST", JOBS, training(learner={"rounds": 3}), 422, INVALID, "/learner"),
+    (
+        "an unknown learner",
+        "POST",
+        JOBS,
+        training(learner={"algorithm": "magic"}),
+        422,
+        INVALID,
+        "/learner/algorithm",
+    ),
+    (
+        "a learner without its name",
+        "POST",
+        JOBS,
+        training(learner={"rounds": 3}),
+        422,
+        INVALID,
+        "/learner/algorithm",
+    ),
     (
         "a parameter of a wrong type",
         "POST",
