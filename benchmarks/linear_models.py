@@ -1,11 +1,12 @@
 """Measure class weights and stored weights of ``svm`` and ``naive_bayes``.
 
-    python benchmarks/linear_models.py [--corpus NAME ...]
+    python -m benchmarks.linear_models [--corpus NAME ...]
 
-Prints two tables. The first shows F1 on the test part with and without ``class_weight: balanced``. Macro F1
-with zero counts 0 for a label that is never predicted correctly. The second shows the bytes of the weights of
-``svm``, the decisions of the test part that differ from float64 without pruning, and the CPU time to score
-one document. ``COVEY_DATA`` is the folder of the corpora (default: ``../shared/data``).
+Stores the results and writes two tables into ``docs/learners.md``. The first shows F1 on the test part with
+and without ``class_weight: balanced``. Macro F1 counts 0 for a label that is never predicted correctly. The
+second shows the bytes of the weights of ``svm``, the decisions of the test part that differ from float64
+without pruning, and the CPU time to score one document relative to float64. ``COVEY_DATA`` is the folder of
+the corpora (default: ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import gzip
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import tables
+from benchmarks.tables import Result
 from models import catalog
 from models.arrays import Vector
 from models.baselines.coefficients import CoefficientColumns, Compression, coefficients_state
@@ -29,14 +33,19 @@ from models.pipeline import Pipeline, read_documents
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RECIPE = {"kind": "text", "weighting": "pivoted", "scaling": "unit"}
 LEARNERS = {"svm": RECIPE, "naive_bayes": {"kind": "text", "weighting": "tf"}}
-STORED: list[dict[str, Any]] = [
-    {},
-    {"precision": "float32"},
-    {"prune": 0.01},
-    {"prune": 0.01, "precision": "float32"},
-    {"prune": 0.05},
-]
+DECISIONS = ("sign", "tuned_threshold", "auto")
+TITLES = {"reuters21578": "Reuters-21578", "spamassassin_lists": "mailing lists"}
+COMPRESSIONS: dict[str, dict[str, Any]] = {
+    "float64": {},
+    "`float32`": {"precision": "float32"},
+    "`prune` .01": {"prune": 0.01},
+    "`prune` .01, `float32`": {"prune": 0.01, "precision": "float32"},
+    "`prune` .05": {"prune": 0.05},
+}
 SCORED = 400
+REPEATS = 5
+NAME = "linear_models"
+PAGE = tables.DOCS / "learners.md"
 
 
 def parts(corpus: str) -> tuple[Examples, Examples]:
@@ -58,58 +67,110 @@ def pipeline(learner: dict[str, Any], features: dict[str, Any], decision: str) -
     )
 
 
-def compare_class_weights(corpus: str, train: Examples, test: Examples) -> None:
-    """Print a row for each learner, class weight and decision."""
-    print(
-        "| corpus | learner | decision | class weight | micro F1 | macro F1 with zero |\n" + "|---" * 6 + "|"
-    )
+def measure_class_weights(corpus: str, train: Examples, test: Examples) -> Iterator[Result]:
+    """Yield a result for each learner, decision and class weight."""
     for algorithm, features in LEARNERS.items():
-        for decision in ("sign", "tuned_threshold"):
+        for decision in DECISIONS:
             for class_weight in ("none", "balanced"):
                 learner = {"algorithm": algorithm, "class_weight": class_weight}
                 measures = pipeline(learner, features, decision).fit(train).evaluate(test).measures
-                micro, macro = measures["f1_micro"], measures["f1_macro_zero"]
-                row = f"| {corpus} | `{algorithm}` | `{decision}` | `{class_weight}` "
-                print(f"{row}| {micro:.3f} | {macro:.3f} |", flush=True)
+                yield {
+                    "corpus": corpus,
+                    "what": f"{algorithm}, {decision}, {class_weight}",
+                    "f1_micro": round(measures["f1_micro"], 4),
+                    "f1_macro_zero": round(measures["f1_macro_zero"], 4),
+                }
 
 
-def compare_stored_weights(corpus: str, train: Examples, test: Examples) -> None:
-    """Print a row for each way to store the weights of one trained ``svm``."""
+def measure_stored_weights(corpus: str, train: Examples, test: Examples) -> Iterator[Result]:
+    """Yield a result for each way to store the weights of one trained ``svm``."""
     fitted = pipeline({"algorithm": "svm"}, RECIPE, "sign").fit(train)
     X = fitted.features.transform(read_documents(test.documents))
     state = fitted.learner.get_state()
     reference = fitted.learner.decision_function(X) > 0
-    print("\n| corpus | stored | megabytes | changed decisions | µs for a document |\n" + "|---" * 5 + "|")
     ends = X.indptr.tolist()
     rows = [slice(ends[i], ends[i + 1]) for i in range(min(SCORED, X.shape[0]))]
     vectors = [Vector(X.indices[row].astype(np.int64), X.data[row]) for row in rows]
-    for stored in STORED:
-        compression = Compression(**stored)
+    learners = {}
+    for name, stored_as in COMPRESSIONS.items():
         r, k = state["coef"].shape
-        columns = CoefficientColumns(r, k, compression)
+        columns = CoefficientColumns(r, k, Compression(**stored_as))
         for j in range(k):
             columns.append(j, state["coef"][:, j])
         learner = catalog.create_learner(
-            catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm", **stored})
+            catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm", **stored_as})
         )
         learner.set_state({**coefficients_state(columns.finish()), "intercept": state["intercept"]})
-        changed = int(((learner.decision_function(X) > 0) != reference).sum())
-        start = time.process_time()
-        for vector in vectors:
-            learner.score_one(vector)
-        seconds = (time.process_time() - start) / len(vectors)
-        size = sum(array.nbytes for array in learner.get_state().values())
-        name = ", ".join(f"{key} {value}" for key, value in stored.items()) or "float64"
-        row = f"| {corpus} | {name} | {size / 1e6:.1f} | {changed} of {reference.size:,} "
-        print(f"{row}| {seconds * 1e6:.0f} |", flush=True)
+        learners[name] = learner
+    seconds = dict.fromkeys(learners, 0.0)
+    for _ in range(REPEATS):  # in turns, so that other work on the machine slows all of them
+        for name, learner in learners.items():
+            start = time.process_time()
+            for vector in vectors:
+                learner.score_one(vector)
+            seconds[name] += time.process_time() - start
+    for name, learner in learners.items():
+        yield {
+            "corpus": corpus,
+            "what": f"stored: {name}",
+            "features": X.shape[1],
+            "labels": reference.shape[1],
+            "bytes": sum(array.nbytes for array in learner.get_state().values()),
+            "decisions": reference.size,
+            "changed": int(((learner.decision_function(X) > 0) != reference).sum()),
+            "time_of_a_document": round(seconds[name] / seconds["float64"], 2),
+        }
+
+
+def rendered() -> dict[str, str]:
+    """Return the tables of the page."""
+    found = {(result["corpus"], result["what"]): result for result in tables.stored(NAME)}
+    weights = [
+        [
+            TITLES[corpus],
+            f"`{algorithm}`, `{decision}`",
+            *(
+                tables.figure(found[corpus, f"{algorithm}, {decision}, {class_weight}"][measure])
+                for measure in ("f1_micro", "f1_macro_zero")
+                for class_weight in ("none", "balanced")
+            ),
+        ]
+        for corpus in TITLES
+        for algorithm in LEARNERS
+        for decision in DECISIONS
+    ]
+    stored_as = [
+        [
+            TITLES[corpus],
+            name,
+            f"{result['bytes'] / 1e6:.1f} MB",
+            f"{result['changed']} of {result['decisions']:,}",
+            f"{result['time_of_a_document']:.2f}",
+        ]
+        for corpus in TITLES
+        for name in COMPRESSIONS
+        for result in [found[corpus, f"stored: {name}"]]
+    ]
+    balanced = "with `balanced`"
+    return {
+        "class_weights": tables.markdown(
+            ["corpus", "learner and decision", "micro F1", balanced, "macro F1", balanced], weights
+        ),
+        "stored_weights": tables.markdown(
+            ["corpus", "weights", "size", "changed decisions", "time for a document"], stored_as
+        ),
+    }
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--corpus", nargs="*", default=["reuters21578", "spamassassin_lists"])
+    parser.add_argument("--corpus", nargs="*", default=list(TITLES), choices=TITLES)
     for corpus_name in parser.parse_args().corpus:
         training_part, test_part = parts(corpus_name)
-        compare_class_weights(corpus_name, training_part, test_part)
-        compare_stored_weights(corpus_name, training_part, test_part)
+        for measure in (measure_class_weights, measure_stored_weights):
+            for measured in measure(corpus_name, training_part, test_part):
+                print(measured, flush=True)
+                tables.store(NAME, [measured], ("corpus", "what"))
+    tables.show(PAGE, rendered())

@@ -1,0 +1,80 @@
+"""Stored results of benchmarks, and the tables of the documentation that are rendered from them.
+
+A script that measures stores its results with ``store``, and has two names for its tables:
+
+- ``PAGE``: the page that shows them.
+- ``rendered()``: returns the Markdown of each table by the name of its marks in the page.
+
+``show`` writes the tables into the page. ``tests/test_measured_tables.py`` compares pages and results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+STORED = Path(__file__).parent / "stored"
+DOCS = Path(__file__).parents[1] / "docs"
+
+Result = dict[str, Any]
+
+
+def stored(name: str) -> list[Result]:
+    """Return the stored results of a benchmark."""
+    path = STORED / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def store(name: str, results: Sequence[Result], key: Sequence[str]) -> None:
+    """Store results. They replace those with the same values of the fields ``key``, in place."""
+    merged = {tuple(result[field] for field in key): result for result in [*stored(name), *results]}
+    text = ",\n".join(json.dumps(result, ensure_ascii=False) for result in merged.values())
+    (STORED / f"{name}.json").write_text(f"[\n{text}\n]\n", encoding="utf-8")
+
+
+def insert(page: str, mark: str, text: str) -> str:
+    r"""Return a page with other text between two marks.
+
+    >>> insert("a\n<!-- x -->\nold\n<!-- end x -->\nb", "x", "new")
+    'a\n<!-- x -->\nnew\n<!-- end x -->\nb'
+
+    Raises:
+        ValueError: the page does not have the marks.
+    """
+    start, end = f"<!-- {mark} -->\n", f"<!-- end {mark} -->"
+    changed, count = re.subn(
+        f"({re.escape(start)}).*?({re.escape(end)})",
+        lambda match: f"{match[1]}{text.rstrip()}\n{match[2]}",
+        page,
+        flags=re.DOTALL,
+    )
+    if count != 1:
+        raise ValueError(f"the page has {count} places with the mark {mark!r}")
+    return changed
+
+
+def show(path: Path, tables: Mapping[str, str]) -> None:
+    """Write tables into a page, each between its marks."""
+    page = path.read_text(encoding="utf-8")
+    for mark, text in tables.items():
+        page = insert(page, mark, text)
+    path.write_text(page, encoding="utf-8")
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [" | ".join(cells) for cells in (head, *rows)]
+    lines[1:1] = ["|".join(["---"] * len(head))]
+    return "\n".join(f"|{line}|" if line.startswith("---") else f"| {line} |" for line in lines)
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """Return a number between -1 and 1 without its zero.
+
+    >>> figure(0.8765), figure(-0.25), figure(1.0)
+    ('.877', '-.250', '1.000')
+    """
+    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
