@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import tables
 
-MEASURED = ("linear_models",)
+MEASURED = ("linear_models", "threshold_bins")
 """The benchmarks with tables in the documentation."""
 
 
