@@ -123,8 +123,7 @@ def measure(
     assert calibration is not None, "every corpus has frequent labels"
     relevant: Bools = indicator_matrix(test.labels, pipeline.labels_).toarray() != 0
     predicted: Bools = pipeline.decide(scores).toarray() != 0
-    p = calibration.label_probabilities(scores)
-    of_sets = calibration.set_probabilities(p, predicted)
+    p, of_sets = calibration.probabilities(scores, predicted)
     sigmoid = 1.0 / (1.0 + np.exp(-np.clip(scores, -500, 500)))
     smallest = np.where(predicted, p, 1.0 - p).min(axis=1)
     values = measures | {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import mul
 from typing import Self
 
+import numpy as np
+
 from models.arrays import AnyArray, Bools, Floats
-from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, bounded, expit
+from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.serialization.state import State, read_array, require
 
@@ -35,18 +39,27 @@ class Calibration:
         """Return the score at which each label has the given probability, (k,) each."""
         return self.labels.thresholds_at(probabilities)
 
-    def set_probabilities(self, probabilities: Floats, predicted: Bools) -> Floats:
-        """Return the probability that each label set is exactly right.
+    def probabilities(self, scores: Floats, predicted: Bools) -> tuple[Floats, Floats]:
+        """Return the probability of each label, and the probability that each label set is exactly right.
 
         Args:
-            probabilities: (n, k) as ``label_probabilities`` returns them.
+            scores: (n, k) scores.
             predicted: (n, k) whether each label is in the label set, whatever chose it.
 
         Returns:
-            (n,) probabilities, strictly between 0 and 1.
+            (n, k) and (n,) probabilities, strictly between 0 and 1. Those of a document have the same bits,
+            whatever the other documents are.
         """
-        logits = set_features(probabilities, predicted) @ self.set_weights
-        return expit(bounded(logits, MAX_LOGIT))
+        logits = self.labels.label_logits(scores)
+        odds_against = np.exp(-logits)
+        of_labels = 1.0 / (1.0 + odds_against)
+        surprisals = np.log1p(odds_against, out=odds_against)
+        weights = self.set_weights.tolist()
+        of_sets = [
+            _bounded_expit(sum(map(mul, weights, features)))
+            for features in set_features(logits, surprisals, predicted)
+        ]
+        return of_labels, np.array(of_sets, dtype=np.float64)
 
     def get_state(self) -> State:
         """Return the parameters as arrays by name."""
@@ -63,3 +76,7 @@ class Calibration:
         for name in ("spread", "left", "right"):
             require((arrays[name] > 0).all(), f"{name!r} contains a number that is not positive")
         return cls(LabelCalibration(**arrays), read_array(state, "set_weights", "float64", (N_FEATURES,)))
+
+
+def _bounded_expit(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(-MAX_LOGIT, min(logit, MAX_LOGIT))))

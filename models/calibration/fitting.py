@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.calibration.calibration import Calibration
-from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, compress, expit
+from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, compress
 from models.calibration.label_sets import INDEPENDENT, N_FEATURES, SET_LOWER_BOUNDS, set_features
 from models.calibration.logistic import fit_logistic
 from models.calibration.standardization import align, center_and_spread
@@ -150,17 +150,17 @@ def _group_block(
 
 
 def _fit_sets(held_out: HeldOut, predicted: Bools) -> Floats:
-    probabilities = np.empty(held_out.scores.shape)
+    logits = np.empty(held_out.scores.shape)
     for fold in np.unique(held_out.folds):
         rows = held_out.folds == fold
-        probabilities[rows] = _fit_labels(held_out.where(~rows)).label_probabilities(held_out.scores[rows])
+        logits[rows] = _fit_labels(held_out.where(~rows)).label_logits(held_out.scores[rows])
     wrong = held_out.relevant() ^ predicted
     if (known := held_out.known()) is not None:
         # An unknown label is in no label set, for certain, so that only known ones count.
         wrong &= known
         predicted = predicted & known
-        probabilities[~known] = expit(np.array(-MAX_LOGIT))
-    features = set_features(probabilities, predicted)
+        logits[~known] = -MAX_LOGIT
+    features = np.array(set_features(logits, np.log1p(np.exp(-logits)), predicted))
     scale = features.std(axis=0)
     scale[scale < 1e-9] = 1.0
     right = (np.count_nonzero(wrong, axis=1) == 0).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,7 +24,10 @@ class LabelCalibration:
 
         logit p = ``left`` · ln s - ``right`` · ln(1 - s) + ``offset``
 
-    Both slopes are positive, so that p increases with the score.
+    Both slopes are positive, so that p increases with the score. With h = (x - ``center``) / (2 ``spread``),
+    the same in fewer operations is
+
+        logit p = (``left`` + ``right``) · asinh h + (``right`` - ``left``) · ln(2 √(1 + h²)) + ``offset``
 
     Attributes:
         center: (k,) mean of the held-out scores of each label.
@@ -39,12 +42,43 @@ class LabelCalibration:
     left: Floats
     right: Floats
     offset: Floats
+    _of_asinh: Floats = field(init=False, repr=False)
+    _of_log: Floats = field(init=False, repr=False)
+    _constant: Floats = field(init=False, repr=False)
+    _width: Floats = field(init=False, repr=False)
+    _lowest: Floats = field(init=False, repr=False)
+    """(k,) the scores from which logits no longer decrease, and with which nothing overflows."""
+    _highest: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        k = len(self.center)
+        arrays = {
+            "_of_asinh": self.left + self.right,
+            "_of_log": (self.right - self.left) / 2,
+            "_constant": self.offset + (self.right - self.left) * np.log(2.0),
+            "_width": 2.0 * self.spread,
+        }
+        for name, array in arrays.items():
+            object.__setattr__(self, name, array)
+        with np.errstate(over="ignore"):  # an infinite bound is none
+            object.__setattr__(self, "_lowest", self.thresholds_at(np.zeros(k)))
+            object.__setattr__(self, "_highest", self.thresholds_at(np.ones(k)))
+
+    def label_logits(self, scores: Floats) -> Floats:
+        """Return the logit of the probability of each label, (n, k), for scores, (n, k).
+
+        Logits are between ``-MAX_LOGIT`` and ``MAX_LOGIT``, up to rounding.
+        """
+        # A single document needs few microseconds, so there are few operations, most of them in place.
+        h = np.maximum(scores, self._lowest)
+        np.minimum(h, self._highest, out=h)
+        h -= self.center
+        h /= self._width
+        return self._logits(h)
 
     def label_probabilities(self, scores: Floats) -> Floats:
         """Return the probability of each label, (n, k), strictly between 0 and 1, for scores, (n, k)."""
-        with np.errstate(over="ignore"):
-            z = (scores - self.center) / self.spread
-        return expit(self._logits(compress(bounded(z, _LARGEST))))
+        return expit(self.label_logits(scores))
 
     def thresholds_at(self, probabilities: Floats) -> Floats:
         """Return the score at which each label has the given probability.
@@ -61,21 +95,20 @@ class LabelCalibration:
         # The logits increase, so halving the interval often enough finds the score to the last bit.
         for _ in range(90):
             middle = (low + high) / 2
-            above = self._logits(compress(middle)) >= target
+            above = self._logits(middle / 2) >= target
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return self.center + self.spread * high
 
-    def _logits(self, z: Floats) -> Floats:
-        # -ln(1 - s) = ln(1 + e^z), and ln s = z - ln(1 + e^z)
-        softplus = np.logaddexp(0.0, z)
-        logits = self.left * (z - softplus) + self.right * softplus + self.offset
-        return bounded(logits, MAX_LOGIT)
-
-
-def bounded(values: Floats, bound: float) -> Floats:
-    """Return values between -``bound`` and ``bound``, faster than ``np.clip`` for short arrays."""
-    limited: Floats = np.minimum(np.maximum(values, -bound), bound)
-    return limited
+    def _logits(self, h: Floats) -> Floats:
+        """Return the logits for half of the standardised scores, which are overwritten."""
+        logits: Floats = np.arcsinh(h)
+        logits *= self._of_asinh
+        h *= h
+        np.log1p(h, out=h)
+        h *= self._of_log
+        logits += h
+        logits += self._constant
+        return logits
 
 
 def compress(z: Floats) -> Floats:

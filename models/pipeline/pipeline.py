@@ -403,8 +403,9 @@ class Pipeline:
         predicted = self.decide(scores)
         probabilities = set_probabilities = None
         if self.calibration_ is not None:
-            probabilities = self.calibration_.label_probabilities(scores)
-            set_probabilities = self.calibration_.set_probabilities(probabilities, predicted.toarray() != 0)
+            probabilities, set_probabilities = self.calibration_.probabilities(
+                scores, predicted.toarray() != 0
+            )
         evaluation = evaluate(
             Y,
             predicted,
@@ -524,14 +525,8 @@ class Pipeline:
         rows: Any = 0 if len(scores) == 1 else np.arange(len(scores))[:, np.newaxis]
         if self.calibration_ is None:
             return Ranking(scores[rows, order], order, label_sets)
-        probabilities = self.calibration_.label_probabilities(scores)
-        return Ranking(
-            scores[rows, order],
-            order,
-            label_sets,
-            probabilities[rows, order],
-            self.calibration_.set_probabilities(probabilities, predicted),
-        )
+        of_labels, of_sets = self.calibration_.probabilities(scores, predicted)
+        return Ranking(scores[rows, order], order, label_sets, of_labels[rows, order], of_sets)
 
     def _rank_quickly(
         self, X: Matrix, top: int | None, rule: LabelSetRule, budget: LabelBudget

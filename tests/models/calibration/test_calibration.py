@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
-from models.calibration.label_sets import N_FEATURES
+from models.calibration.label_sets import N_FEATURES, set_features
 from models.calibration.logistic import fit_logistic
 from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
@@ -50,11 +50,10 @@ def fitted(scores: Floats, relevant: Bools, unknown: Bools | None = None) -> Cal
 def test_probabilities_of_labels_and_label_sets_are_true() -> None:
     scores, relevant, true = problem(3000)
     calibration = fitted(scores[:1500], relevant[:1500])
-    probabilities = calibration.label_probabilities(scores[1500:])
-    assert np.abs(probabilities - true[1500:]).mean() < 0.02
     predicted = LabelSetRule(calibration.thresholds_at(np.full(8, 0.5))).predicted(scores[1500:])
+    probabilities, of_sets = calibration.probabilities(scores[1500:], predicted)
+    assert np.abs(probabilities - true[1500:]).mean() < 0.02
     right = (predicted == relevant[1500:]).all(axis=1)
-    of_sets = calibration.set_probabilities(probabilities, predicted)
     assert expected_calibration_error(of_sets, right) < 0.05
 
 
@@ -90,8 +89,42 @@ def test_extreme_scores_and_labels_have_finite_probabilities_between_0_and_1(fac
     probabilities = calibration.label_probabilities(probe)
     assert ((probabilities > 0) & (probabilities < 1)).all()
     for predicted in (np.zeros((63, 6), dtype=bool), np.ones((63, 6), dtype=bool), probabilities > 0.5):
-        of_sets = calibration.set_probabilities(probabilities, predicted)
+        _, of_sets = calibration.probabilities(probe, predicted)
         assert ((of_sets > 0) & (of_sets < 1)).all()
+
+
+def test_probabilities_follow_the_equation_of_beta_calibration() -> None:
+    scores, relevant, _ = problem()
+    labels = fitted(scores, relevant).labels
+    z = 2 * np.arcsinh((scores - labels.center) / labels.spread / 2)
+    s = 1 / (1 + np.exp(-z))
+    logits = labels.left * np.log(s) - labels.right * np.log1p(-s) + labels.offset
+    assert labels.label_probabilities(scores) == pytest.approx(1 / (1 + np.exp(-logits)), rel=1e-9)
+
+
+def test_the_features_of_a_label_set_are_those_of_its_probabilities() -> None:
+    p = np.array([[0.9, 0.2, 0.6], [0.3, 0.1, 0.4], [0.7, 0.8, 0.9]])
+    predicted = np.array([[True, False, True], [False] * 3, [True] * 3])
+    logits = np.log(p / (1 - p))
+    features = np.array(set_features(logits, -np.log(p), predicted))
+    joint = np.where(predicted, p, 1 - p).prod(axis=1)
+    assert features[:, 1] == pytest.approx(np.log(joint / (1 - joint)))
+    assert features[:, 2] == pytest.approx(np.array([np.log(0.6 / 0.4), 0, np.log(0.7 / 0.3)]))
+    assert features[:, 3] == pytest.approx(np.array([np.log(0.8 / 0.2), np.log(0.6 / 0.4), 0]))
+    assert features[:, [0, 4, 5]] == pytest.approx(
+        np.column_stack([np.ones(3), np.log([3, 1, 4]), [0, 1, 0]])
+    )
+
+
+def test_probabilities_of_one_document_have_the_bits_of_those_in_a_batch() -> None:
+    scores, relevant, _ = problem(200, 131)
+    calibration = fitted(scores, relevant)
+    predicted = calibration.label_probabilities(scores) > 0.3
+    of_labels, of_sets = calibration.probabilities(scores, predicted)
+    for i in range(0, 200, 7):
+        one, its_set = calibration.probabilities(scores[i : i + 1], predicted[i : i + 1])
+        assert (one[0] == of_labels[i]).all()
+        assert its_set[0] == of_sets[i]
 
 
 def test_a_rare_label_gets_the_slope_of_the_others() -> None:
@@ -144,13 +177,11 @@ def test_a_calibration_is_the_same_after_it_is_saved() -> None:
     scores, relevant, _ = problem(200)
     calibration = fitted(scores, relevant)
     restored = Calibration.from_state(calibration.get_state(), 8)
-    probabilities = calibration.label_probabilities(scores)
-    assert (restored.label_probabilities(scores) == probabilities).all()
-    predicted = probabilities > 0.5
-    assert (
-        restored.set_probabilities(probabilities, predicted)
-        == calibration.set_probabilities(probabilities, predicted)
-    ).all()
+    predicted = calibration.label_probabilities(scores) > 0.5
+    for before, after in zip(
+        calibration.probabilities(scores, predicted), restored.probabilities(scores, predicted), strict=True
+    ):
+        assert (before == after).all()
     with pytest.raises(ArtifactError, match="positive"):
         Calibration.from_state({**calibration.get_state(), "spread": np.zeros(8)}, 8)
 
