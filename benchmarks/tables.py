@@ -74,7 +74,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def figure(value: float, digits: int = 3) -> str:
     """Return a number between -1 and 1 without its zero.
 
-    >>> figure(0.8765), figure(-0.25), figure(1.0)
+    >>> figure(0.877), figure(-0.25), figure(1.0)
     ('.877', '-.250', '1.000')
     """
     return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"

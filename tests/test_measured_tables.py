@@ -9,7 +9,11 @@ import pytest
 
 from benchmarks import tables
 
-MEASURED = ("linear_models", "threshold_bins")
+MEASURED = (
+    "linear_models",
+    "papers.defaults",
+    "threshold_bins",
+)
 """The benchmarks with tables in the documentation."""
 
 

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from app.demo.service import temporary_service
-from benchmarks.papers import results
+from benchmarks import tables
+from benchmarks.papers import defaults, results
 from benchmarks.papers.bench import Bench
 from benchmarks.papers.corpora import CORPORA, MissingCorpusError
 from benchmarks.papers.results import PARTS
@@ -53,7 +54,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART[:RESULT]", help=", ".join(PARTS))
     arguments = parser.parse_args()
     if arguments.render:
-        results.PAGE.write_text(results.render_page(), "utf-8")
+        _render()
         return 0
     chosen = [name.partition(":") for name in arguments.parts or PARTS]
     if unknown := {part for part, _, _ in chosen} - set(PARTS):
@@ -99,7 +100,13 @@ def _measure(bench: Bench, part: str, only: str) -> None:
     if bench.quick:
         print(results.render_part(part, small), flush=True)
     else:
-        results.PAGE.write_text(results.render_page(), "utf-8")
+        _render()
+
+
+def _render() -> None:
+    """Write the page, and the table of the default recipe in ``docs/learners.md``."""
+    results.PAGE.write_text(results.render_page(), "utf-8")
+    tables.show(defaults.PAGE, defaults.rendered())
 
 
 if __name__ == "__main__":

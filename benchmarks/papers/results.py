@@ -25,6 +25,7 @@ PAGE = DOCS / "results.md"
 CHARTS = DOCS / "results"
 
 PARTS = (
+    "defaults",
     "every_learner",
     "mp_boost_table_1",
     "mp_boost_table_2",

@@ -1,0 +1,246 @@
+"""Recipes: features, learner and decision together, and how well they do on a corpus.
+
+Recipes with the same features and learner share one training; those of a corpus and a seed share the split.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import FeatureUnion
+from sklearn.preprocessing import MaxAbsScaler, Normalizer
+from sklearn.svm import LinearSVC
+
+from models import catalog
+from models.arrays import Bools, Floats, Labels
+from models.base import Context
+from models.calibration import fit_label_calibration
+from models.data.examples import Examples
+from models.decisions import N_FOLDS, HeldOut
+from models.decisions.tuning import LearnerScores, fit_decision
+from models.features import NumericFeatures, NumericFeaturesParameters
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.pipeline import read_documents
+from models.pipeline.held_out import FoldStep, HeldOutScores
+from models.splits import stratified_folds
+
+Json = dict[str, Any]
+
+ROUNDS = 50
+PER_LABEL = 100
+N_BINS = 64
+"""Largest number of bins for the thresholds of numeric features in boosting."""
+
+ANALYZER: Json = {"drop_numbers": True, "stop_words": "english"}
+PIVOTED: Json = {"kind": "text", "weighting": "pivoted", "scaling": "unit", "analyzer": ANALYZER}
+SELECTED: Json = {
+    "kind": "text",
+    "weighting": "binary",
+    "analyzer": ANALYZER,
+    "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": PER_LABEL},
+}
+OF_SVM = {
+    "svm, auto": {"kind": "auto"},
+    "svm, tuned_threshold": {"kind": "tuned_threshold"},
+    "svm, sign": {"kind": "sign"},
+}
+OF_BOOSTING = {"mp_boost, auto": {"kind": "auto"}, "mp_boost, sign": {"kind": "sign"}}
+OF_WORDS = {"LinearSVC, auto": {"kind": "auto"}, "LinearSVC": {"kind": "sign"}}
+OF_CHARACTERS = {"LinearSVC with n-grams, auto": {"kind": "auto"}, "LinearSVC with n-grams": {"kind": "sign"}}
+
+DEFAULT = "svm, auto"
+FORMER = "mp_boost, sign"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The label sets that a recipe predicts for the test part.
+
+    Attributes:
+        predicted: (n, k) whether each label is predicted.
+        seconds: CPU time of the training with everything that the decision needs.
+    """
+
+    predicted: Bools
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """A corpus, split.
+
+    Attributes:
+        training: the training part.
+        test: the test part.
+        labels: the k labels of the training part.
+        units: whether the numeric features have different units. Otherwise they are words.
+        seed: seed of folds and learners.
+    """
+
+    training: Examples
+    test: Examples
+    labels: list[str]
+    units: bool
+    seed: int
+
+    @classmethod
+    def of(cls, training: Examples, test: Examples, *, units: bool, seed: int) -> Task:
+        """Return the task of a split."""
+        return cls(training, test, collect_labels(training.labels), units, seed)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the documents are texts."""
+        return self.training.kind == "text"
+
+    def relevant(self) -> Bools:
+        """Return the label sets of the test part, (n, k), without labels that have no training example."""
+        relevant: Bools = indicator_matrix(self.test.labels, self.labels).toarray() != 0
+        return relevant
+
+
+@dataclass(frozen=True)
+class _Trained:
+    held_out: HeldOut
+    learner: LearnerScores
+    test: Floats
+    fit_seconds: float
+    held_out_seconds: float
+
+
+def predict(task: Task, *, characters: bool) -> Iterator[tuple[str, Predictions]]:
+    """Yield the predictions of each recipe by its name.
+
+    Args:
+        task: the task.
+        characters: whether to include recipes with character n-grams, which take longest.
+    """
+    linear: Json = {"kind": "numeric", "scaling": "max_abs" if task.units else "unit"}
+    boosting: Json = {"kind": "numeric", "scaling": "none"}
+    boost: Json = {"algorithm": "mp_boost", "rounds": ROUNDS}
+    if task.is_text:
+        linear, boosting = PIVOTED, SELECTED
+    else:
+        boost = {**boost, "bins": N_BINS}
+    yield from _decide(task, _covey(task, linear, {"algorithm": "svm"}), OF_SVM)
+    yield from _decide(task, _covey(task, boosting, boost), OF_BOOSTING)
+    yield from _decide(task, _scikit_learn(task, with_characters=False), OF_WORDS)
+    if characters and task.is_text:
+        yield from _decide(task, _scikit_learn(task, with_characters=True), OF_CHARACTERS)
+
+
+def _decide(task: Task, trained: _Trained, decisions: dict[str, Json]) -> Iterator[tuple[str, Predictions]]:
+    for name, parameters in decisions.items():
+        decision = catalog.DECISION_PARAMETERS.validate_python(parameters)
+        started = time.process_time()
+        fitted = fit_decision(
+            decision, trained.held_out, trained.learner, task.labels, calibrate=fit_label_calibration
+        )
+        seconds = trained.fit_seconds
+        if parameters["kind"] != "sign":
+            seconds += trained.held_out_seconds + time.process_time() - started
+        yield name, Predictions(fitted.rule.predicted(trained.test), seconds)
+
+
+def _covey(task: Task, features_parameters: Json, learner_parameters: Json) -> _Trained:
+    features = catalog.create_features(catalog.FEATURES_PARAMETERS.validate_python(features_parameters))
+    learner = catalog.create_learner(
+        catalog.LEARNER_PARAMETERS.validate_python(learner_parameters), seed=task.seed
+    )
+    started = time.process_time()
+    Y = indicator_matrix(task.training.labels, task.labels)
+    X = features.fit_transform([read_documents(task.training.documents)], Y)
+    context = Context(
+        labels=task.labels,
+        features=features.names_,
+        candidates=features.candidates_,
+        numeric_features=not task.is_text,
+    )
+    learner.fit(X, Y, context=context)
+    fitted = time.process_time()
+    held_out = HeldOutScores(learner, X, Y, context=context, seed=task.seed, monitor=_ignore, resume={}).run()
+    assert held_out is not None, "every corpus has frequent labels"
+    ended = time.process_time()
+    training = np.asarray(learner.decision_function(X))
+    test = np.asarray(learner.decision_function(features.transform(read_documents(task.test.documents))))
+    scores = LearnerScores(
+        own=catalog.own_decision(learner),
+        default=catalog.default_threshold(learner, len(task.labels)),
+        has_zero=catalog.has_zero_threshold(learner),
+        parents=None,
+        training=lambda: training,
+    )
+    return _Trained(held_out, scores, test, fitted - started, ended - fitted)
+
+
+def _ignore(step: FoldStep) -> None:
+    """Ignore a step of a training."""
+
+
+def _scikit_learn(task: Task, *, with_characters: bool) -> _Trained:
+    """Train one linear SVM per label, on TF-IDF of words, with or without n-grams, or on scaled numbers."""
+    started = time.process_time()
+    Y = indicator_matrix(task.training.labels, task.labels)
+    if task.is_text:
+        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2) if with_characters else (1, 1))
+        characters = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(3, 5), min_df=2)
+        transformer = FeatureUnion([("w", words), ("c", characters)]) if with_characters else words
+        X = _narrow(transformer.fit_transform(task.training.documents))
+    else:
+        numbers = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
+        transformer = MaxAbsScaler() if task.units else Normalizer()
+        X = _narrow(
+            transformer.fit_transform(
+                _narrow(numbers.fit_transform([read_documents(task.training.documents)], Y))
+            )
+        )
+    model = OneVsRestClassifier(LinearSVC(random_state=task.seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)  # a fold without an example of a label
+        model.fit(X, Y)
+        fitted = time.process_time()
+        held_out = _held_out(model, X, Y, task.seed)
+    ended = time.process_time()
+    if task.is_text:
+        test = transformer.transform(task.test.documents)
+    else:
+        test = transformer.transform(_narrow(numbers.transform(read_documents(task.test.documents))))
+    training = model.decision_function(X)
+    scores = LearnerScores(
+        own=catalog.DECISION_PARAMETERS.validate_python({"kind": "sign"}),
+        default=0.0,
+        has_zero=True,
+        parents=None,
+        training=lambda: training,
+    )
+    return _Trained(
+        held_out, scores, model.decision_function(_narrow(test)), fitted - started, ended - fitted
+    )
+
+
+def _held_out(model: OneVsRestClassifier, X: csr_array, Y: Labels, seed: int) -> HeldOut:
+    folds = stratified_folds(Y, N_FOLDS, seed=seed)
+    tunable = Y.sum(axis=0) >= N_FOLDS
+    scores = np.zeros(Y.shape)
+    for fold in range(N_FOLDS):
+        training = folds != fold
+        tunable &= Y[training].sum(axis=0) > 0
+        scores[~training] = clone(model).fit(X[training], Y[training]).decision_function(X[~training])
+    return HeldOut(scores, Y, None, folds, tunable)
+
+
+def _narrow(X: Any) -> csr_array:
+    """Return a matrix with the 32-bit indices that scikit-learn requires."""
+    X = csr_array(X)
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
