@@ -1,11 +1,14 @@
 """Measure what a prediction for one document costs, layer by layer, beside the same document in a batch.
 
-    python benchmarks/single_document.py [--models FOLDER] [--texts N] [--repeat N]
+    python -m benchmarks.single_document [--models FOLDER] [--repeat N]
 
-Trains two models of Reuters-21578 on its training part, or loads them from the folder: ``mp_boost`` with 200
-rounds on selected binary terms, and ``svm`` on pivoted unit-length features. Then ranks texts of the test
-part with about 800 characters one by one. Figures are CPU microseconds for each text, the minimum of the
-repeats. "Batch" is the same work for 500 texts at once, divided by 500.
+Trains three models of Reuters-21578 on its training part with ``auto``, or loads them from the folder:
+``mp_boost`` with 200 rounds on selected binary terms, and ``svm`` on pivoted unit-length features, with and
+without hashing. Then ranks 100 texts of the test part with 700 to 900 characters one by one. Figures are CPU
+microseconds for each text, the minimum of the repeats. The layers take turns, so that other work on the
+machine slows all of them. "Batch" is the same work for 500 texts at once, divided by 500.
+
+Stores the results and writes the table into ``docs/architecture.md``.
 
 ``COVEY_DATA`` is the folder of the corpora (default: ``../shared/data``).
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import tempfile
 import time
@@ -22,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import tables
 from models import catalog
 from models.artifact import load, save
 from models.data.examples import Examples
@@ -32,22 +37,16 @@ CORPUS = (
     Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
     / "reuters21578.jsonl.gz"
 )
-ANALYZER = {"lowercase": True, "drop_numbers": True, "stop_words": "english", "stemmer": "porter"}
+RECIPE = {"kind": "text", "weighting": "pivoted", "scaling": "unit"}
+SELECTED = {"kind": "text", "weighting": "binary", "selection": {"kind": "information_gain"}}
 MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "mp_boost": (
-        {
-            "kind": "text",
-            "weighting": "binary",
-            "analyzer": ANALYZER,
-            "selection": {"kind": "information_gain"},
-        },
-        {"algorithm": "mp_boost", "rounds": 200},
-    ),
-    "svm": (
-        {"kind": "text", "weighting": "pivoted", "scaling": "unit", "analyzer": ANALYZER},
-        {"algorithm": "svm"},
-    ),
+    "mp_boost": (SELECTED, {"algorithm": "mp_boost", "rounds": 200}),
+    "svm": (RECIPE, {"algorithm": "svm"}),
+    "svm, hashing": ({**RECIPE, "hashing": {}}, {"algorithm": "svm"}),
 }
+NAME = "single_document"
+PAGE = tables.DOCS / "architecture.md"
+TEXTS = 100
 
 
 def read_corpus() -> tuple[Examples, list[str]]:
@@ -79,64 +78,60 @@ def trained(name: str, folder: Path, training: Examples) -> Pipeline:
     return load(path)
 
 
-def cpu_microseconds(work: Callable[[], object], repeat: int, per: int) -> float:
-    """Return the CPU time of a call divided by ``per``, the minimum of the repeats."""
-    times = []
-    for _ in range(repeat):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times) * 1e6 / per
-
-
 def measure(pipeline: Pipeline, texts: list[str], repeat: int) -> dict[str, float]:
     """Return the CPU microseconds of each layer for a text."""
-    n, features = len(texts), pipeline.features
+    n, features, calibration = len(texts), pipeline.features, pipeline.calibration_
     assert isinstance(features, TextFeatures)
-    matrices = [features.transform([text]) for text in texts]
     batch = (texts * (500 // n + 1))[:500]
-
     vectors = [vector for text in texts if (vector := features.vector(text)) is not None]
 
-    def serializable(documents: list[str]) -> tuple[list[list[float]], list[list[int]]]:
-        ranking = pipeline.rank(documents)
-        return ranking.scores.tolist(), ranking.order.tolist()
+    def without_probabilities() -> None:
+        pipeline.calibration_ = None
+        for text in texts:
+            pipeline.rank([text])
+        pipeline.calibration_ = calibration
 
     work: dict[str, tuple[Callable[[], object], int]] = {
-        "features.transform([text])": (lambda: [features.transform([t]) for t in texts], n),
-        "features.vector(text)": (lambda: [features.vector(t) for t in texts], n),
-        "learner.decision_function": (lambda: [pipeline.learner.decision_function(X) for X in matrices], n),
-        "learner.score_one": (lambda: [pipeline.learner.score_one(x) for x in vectors], n),
-        "predict([text])": (lambda: [pipeline.predict([t]) for t in texts], n),
-        "rank([text])": (lambda: [pipeline.rank([t]) for t in texts], n),
-        "rank([text]) and tolist": (lambda: [serializable([t]) for t in texts], n),
-        "rank([text], top=5)": (lambda: [pipeline.rank([t], top=5) for t in texts], n),
-        "predict, batch": (lambda: pipeline.predict(batch), len(batch)),
-        "rank, batch": (lambda: pipeline.rank(batch), len(batch)),
+        "features, `vector`": (lambda: [features.vector(t) for t in texts], n),
+        "scores, `score_one`": (lambda: [pipeline.learner.score_one(x) for x in vectors], n),
+        "`rank` without probabilities": (without_probabilities, n),
+        "`rank`": (lambda: [pipeline.rank([t]) for t in texts], n),
+        "`predict`, five labels": (lambda: [pipeline.predict([t], top=5) for t in texts], n),
+        "the same with explanations": (
+            lambda: [pipeline.predict([t], top=5, explain=True) for t in texts],
+            n,
+        ),
+        "`rank`, batch": (lambda: pipeline.rank(batch), len(batch)),
     }
+    times = dict.fromkeys(work, math.inf)
     for call, _ in work.values():
         call()  # caches the analysis of words
-    return {name: cpu_microseconds(call, repeat, per) for name, (call, per) in work.items()}
+    for _ in range(repeat):
+        for layer, (call, per) in work.items():
+            start = time.process_time()
+            call()
+            times[layer] = min(times[layer], (time.process_time() - start) * 1e6 / per)
+    return {layer: round(microseconds, 1) for layer, microseconds in times.items()}
 
 
-def main() -> None:
-    """Print a table with a line for each layer and a column for each model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--models", type=Path, help="folder of the saved models (default: a temporary one)")
-    parser.add_argument("--texts", type=int, default=100)
-    parser.add_argument("--repeat", type=int, default=5)
-    arguments = parser.parse_args()
-    training, tests = read_corpus()
-    texts = tests[: arguments.texts]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.models or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        results = {name: measure(trained(name, folder, training), texts, arguments.repeat) for name in MODELS}
-    print(f"{len(texts)} texts of {sum(map(len, texts)) / len(texts):.0f} characters on average")
-    print(f"{'CPU µs for each text':30}" + "".join(f"{name:>12}" for name in results))
-    for layer in next(iter(results.values())):
-        print(f"{layer:30}" + "".join(f"{figures[layer]:12.1f}" for figures in results.values()))
+def rendered() -> dict[str, str]:
+    """Return the table of the page."""
+    of_model = {result["model"]: result["microseconds"] for result in tables.stored(NAME)}
+    rows = [[layer, *(f"{of_model[name][layer]:.0f}" for name in MODELS)] for layer in of_model["svm"]]
+    return {"single_document": tables.markdown(["layer", *(f"`{name}`" for name in MODELS)], rows)}
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--models", type=Path, help="folder of the saved models (default: a temporary one)")
+    parser.add_argument("--repeat", type=int, default=20)
+    arguments = parser.parse_args()
+    training_part, tests = read_corpus()
+    with tempfile.TemporaryDirectory() as temporary:
+        models_folder = arguments.models or Path(temporary)
+        models_folder.mkdir(parents=True, exist_ok=True)
+        for model in MODELS:
+            figures = measure(trained(model, models_folder, training_part), tests[:TEXTS], arguments.repeat)
+            print(model, figures, flush=True)
+            tables.store(NAME, [{"model": model, "microseconds": figures}], ("model",))
+    tables.show(PAGE, rendered())

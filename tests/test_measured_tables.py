@@ -12,6 +12,8 @@ from benchmarks import tables
 MEASURED = (
     "linear_models",
     "papers.defaults",
+    "single_document",
+    "threads",
     "threshold_bins",
 )
 """The benchmarks with tables in the documentation."""

@@ -160,7 +160,7 @@ class MessageRouter:
         settings, labels = self._ctx.settings, loaded.pipeline.labels_
         outcome = (
             apply_rules(config, predicted_labels(labels, scored.ranking), set_probability(scored.ranking))
-            if is_readable(mail)
+            if is_readable(loaded.pipeline, mail)
             else fallback_outcome(config)
         )
         ranking = decision_ranking(labels, scored.ranking, outcome, settings.decision_ranking)

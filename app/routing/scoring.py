@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app.routing.schemas import RouterPut
 from app.serving.instances import mail_to_text
 from app.serving.loaded_version import LoadedVersion
+from models.features import TextFeatures
 from models.mail import MailDocument
 from models.pipeline import Explanation, Pipeline, Ranking
 
@@ -57,6 +58,8 @@ def score(version: LoadedVersion, mail: MailDocument, config: RouterPut, *, expl
     return ScoredMessage(ranking, pipeline.predict(documents, top=1, explain=True, rule=rule)[0].explanation)
 
 
-def is_readable(mail: MailDocument) -> bool:
-    """Whether a message has text that a version can read."""
-    return any(part.text.strip() for part in mail.learning_parts())
+def is_readable(pipeline: Pipeline, mail: MailDocument) -> bool:
+    """Whether a message has text in the fields that a pipeline reads."""
+    features = pipeline.features
+    (document,) = to_documents(pipeline, (mail,))
+    return isinstance(features, TextFeatures) and any(part.text.strip() for part in features.parts(document))

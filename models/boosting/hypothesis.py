@@ -143,15 +143,7 @@ class Hypothesis:
             The pivots of the label among the example's features, and for each of them the score minus the
             score if the feature were 0; for presence this is a₁ − a₀.
         """
-        curves = self._curves
-        features, contributions = [], []
-        for feature, value in zip(x.indices.tolist(), x.data, strict=True):
-            labels = curves.labels_of(feature)
-            place = int(np.searchsorted(labels, label))
-            if place < len(labels) and labels[place] == label:
-                features.append(feature)
-                contributions.append(curves.contributions(feature, np.array([value]))[0, place])
-        return np.array(features, dtype=np.int64), np.array(contributions, dtype=np.float64)
+        return self._curves.contributions_to(label, x.indices.astype(np.int64), x.data)
 
     def state(self) -> State:
         """The hypothesis as named arrays."""

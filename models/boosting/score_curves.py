@@ -8,6 +8,7 @@ for other labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -110,6 +111,41 @@ class ScoreCurves:
         last[first_above, self.curve_of[begin:end] - curves.start] = np.arange(n_curves, len(levels))
         np.maximum.accumulate(last, axis=0, out=last)
         return levels[last[:-1]]
+
+    def contributions_to(self, label: int, features: Ints, values: Floats) -> tuple[Ints, Floats]:
+        """The contributions of one example to the score of one label.
+
+        Args:
+            label: the label.
+            features: (m,) features of the example.
+            values: (m,) their values, none of them 0.
+
+        Returns:
+            the features that have a curve for the label, in the given order, and the score minus the score if
+            the feature were 0 for each.
+        """
+        keys, n_labels = self._keys
+        if label >= n_labels:
+            return features[:0], values[:0]
+        wanted = features * n_labels + label
+        curves = np.searchsorted(keys, wanted)
+        has_curve = keys.take(curves, mode="clip") == wanted
+        curves, features, values = curves[has_curve], features[has_curve], values[has_curve]
+        begins = self.starts[curves]
+        if self.by_presence:
+            return features, self.above[begins]
+        contributions = self.below[curves]
+        for i, (begin, end) in enumerate(zip(begins.tolist(), self.starts[curves + 1].tolist(), strict=True)):
+            n_below = int(np.searchsorted(self.thresholds[begin:end], values[i]))
+            if n_below:
+                contributions[i] = self.above[begin + n_below - 1]
+        return features, contributions
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, int]:
+        """An ascending number for each curve: its feature times the number of labels plus its label."""
+        n_labels = int(self.curve_labels.max(initial=-1)) + 1
+        return self.curve_features * n_labels + self.curve_labels, n_labels
 
     def _curves_of(self, feature: int) -> slice:
         first, stop = np.searchsorted(self.curve_features, [feature, feature + 1]).tolist()

@@ -39,7 +39,6 @@ from models.text.hashing import (
     HashedVocabulary,
     HashingParameters,
     column_name,
-    column_of,
     column_of_name,
     count_hashed,
 )
@@ -198,8 +197,7 @@ class TextFeatures:
         """Return the vector of one document, much faster than ``transform`` does and with the same values.
 
         Returns:
-            The vector; None if only ``transform`` can compute it, because the document is long or its fields
-            have unusual weights.
+            The vector; None if only ``transform`` can compute it, because the document is long.
         """
         pivoted = self.parameters.weighting == "pivoted"  # only it depends on the terms that are no features
         counts = self._vocabulary.count_one(document, unknown=pivoted)
@@ -228,12 +226,12 @@ class TextFeatures:
         >>> features.sources("A Rose is a rose", [2])[2].words
         ['Rose', 'rose']
         """
-        wanted = {self.names_[feature]: feature for feature in features}
-
-        def feature_of(term: str) -> int | None:
-            n_columns = 0 if self.parameters.hashing is None else self.parameters.hashing.n_features
-            return wanted.get(column_name(column_of(term, n_columns), n_columns) if n_columns else term)
-
+        vocabulary = self._vocabulary
+        feature_of = (
+            vocabulary.features_among(features)
+            if isinstance(vocabulary, HashedVocabulary)
+            else {self.names_[feature]: feature for feature in features}.get
+        )
         found = find_occurrences(document, feature_of, self.parameters.analyzer, self._fields)
         return {
             feature: FeatureSource(place.words, place.fields, place.occurrences)

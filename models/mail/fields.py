@@ -8,6 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Weight: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 
+_WEIGHT_PARTS: Final = 1024
+"""Weights are multiples of the inverse of this number, so that sums of them are exact and do not depend on
+the order of the words."""
+
 QUOTE_MARK: Final = ">"
 """Begins the terms of quoted text, if these are terms of their own. No word contains it."""
 
@@ -17,7 +21,8 @@ class Part(NamedTuple):
 
     Attributes:
         text: the text.
-        weight: what each occurrence of a term in it counts; positive.
+        weight: what each occurrence of a term in it counts; a positive multiple of 1/1024, so that sums are
+            exact.
         field: the name of the field that it comes from.
         prefix: begins its terms, so that they differ from the same terms in other fields; usually empty.
     """
@@ -44,8 +49,8 @@ class TextFieldParameters(_Model):
     """How the words of a field with text are used."""
 
     weight: Weight = 1.0
-    """What an occurrence of a word counts. 0 leaves the field out. With the weighting `binary`, only 0
-    matters."""
+    """What an occurrence of a word counts, rounded to multiples of 1/1024. 0 leaves the field out. With the
+    weighting `binary`, only 0 matters."""
 
     own_terms: bool = False
     """Whether the words of the field are terms of their own, which begin with the name of the field and a
@@ -56,8 +61,8 @@ class QuotedTextParameters(_Model):
     """How the words of quoted text are used."""
 
     weight: Weight = 0.5
-    """What an occurrence of a word counts. 0 leaves quoted text out. If the new text has fewer than 20
-    characters, quoted text is used like new text."""
+    """What an occurrence of a word counts, rounded to multiples of 1/1024. 0 leaves quoted text out. If the
+    new text has fewer than 20 characters, quoted text is used like new text."""
 
     own_terms: bool | None = None
     """Whether the words are terms of their own, which begin with `>`. By default, they are with the weighting
@@ -68,8 +73,8 @@ class HeaderFieldParameters(_Model):
     """How the words of a header field are used. By default, they are not used."""
 
     weight: Weight = 0.0
-    """What an occurrence of a word counts. 0 leaves the field out. With the weighting `binary`, only 0
-    matters."""
+    """What an occurrence of a word counts, rounded to multiples of 1/1024. 0 leaves the field out. With the
+    weighting `binary`, only 0 matters."""
 
     own_terms: bool = True
     """Whether the words are terms of their own, which begin with the name of the field and a colon, for
@@ -146,7 +151,8 @@ class MailFields:
     """
 
     def __init__(self, parameters: MailFieldsParameters, *, binary: bool = False) -> None:
-        new = _use("new_text", parameters.new_text.weight, own_terms=parameters.new_text.own_terms)
+        own_new = parameters.new_text
+        new = _use("new_text", own_new.weight, own_terms=own_new.own_terms)
         usual: list[FieldUse] = []
         short: list[FieldUse] = []
         for name in _ORDER:
@@ -155,7 +161,7 @@ class MailFields:
             if field.weight > 0:
                 use = _use(name, field.weight, own_terms=own_terms)
                 usual.append(use)
-                like_new = name == "quoted_text" and new.weight > 0
+                like_new = name == "quoted_text" and own_new.weight > 0
                 short.append(FieldUse(name, new.weight, new.prefix) if like_new else use)
         self.usual = tuple(usual)
         self.short = tuple(short)
@@ -163,7 +169,8 @@ class MailFields:
 
 def _use(name: str, weight: float, *, own_terms: bool) -> FieldUse:
     prefix = QUOTE_MARK if name == "quoted_text" else f"{name}:"
-    return FieldUse(name, weight, prefix if own_terms else "")
+    exact = max(1, round(weight * _WEIGHT_PARTS)) / _WEIGHT_PARTS
+    return FieldUse(name, exact, prefix if own_terms else "")
 
 
 DEFAULT_FIELDS: Final = MailFields(MailFieldsParameters())

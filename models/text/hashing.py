@@ -8,7 +8,7 @@ rejects, and the logarithm of a count would be undefined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final
 
 import numpy as np
@@ -137,6 +137,16 @@ class HashedVocabulary(Vocabulary):
             for term in self._terms(words, language, prefix)
         ]
         return [number if number is not None and number < self.n_terms else None for number in numbers]
+
+    def features_among(self, features: Sequence[int]) -> Callable[[str], int | None]:
+        """Return a function that returns the feature of a term; None if it is none of the given features."""
+        wanted, numbers = frozenset(features), self._number_of_term
+
+        def feature_of(term: str) -> int | None:
+            number = numbers[term]
+            return number if number in wanted else None
+
+        return feature_of
 
     def _numbered(self, counts: Mapping[str, float]) -> TermCounts:
         numbers = np.array([*map(self._number_of_term.__getitem__, counts)], dtype=np.int64)

@@ -90,21 +90,20 @@ def find_occurrences(
         left -= len(text)
         aligned = align_words(text, rules)
         terms = aligned.words if terms_of.changes_nothing else [*map(terms_of.__getitem__, aligned.words)]
+        place, spans = aligned.place, aligned.spans
         for feature, words, span in _matches(aligned, terms, part.prefix, feature_of, parameters):
-            occurrences = found.setdefault(feature, TermOccurrences())
+            occurrences = found.get(feature)
+            if occurrences is None:
+                occurrences = found[feature] = TermOccurrences()
             if part.field not in occurrences.fields:
                 occurrences.fields.append(part.field)
             if len(occurrences.occurrences) < MAX_OCCURRENCES:
-                occurrences.occurrences.append(Occurrence(part.field, *aligned.place(*span)))
-                form = " ".join([_form(text, aligned, number) for number in words])
+                occurrences.occurrences.append(Occurrence(part.field, *place(*span)))
+                forms = [text[slice(*place(*spans[number]))] for number in words]
+                form = forms[0] if len(forms) == 1 else " ".join(forms)
                 if len(form) <= _MAX_FORM_CHARACTERS and form not in occurrences.words:
                     occurrences.words.append(form)
     return found
-
-
-def _form(text: str, aligned: AlignedWords, number: int) -> str:
-    start, end = aligned.place(*aligned.spans[number])
-    return text[start:end]
 
 
 def _matches(
@@ -136,8 +135,9 @@ def _word_ngrams(
     shortest, longest = ngrams
     spans = aligned.spans
     if longest == 1:
+        features = {term: feature_of(prefix + term) for term in set(terms) if term is not None}
         for number, term in enumerate(terms):
-            if term is not None and (feature := feature_of(prefix + term)) is not None:
+            if term is not None and (feature := features[term]) is not None:
                 yield feature, (number,), spans[number]
         return
     kept = [(prefix + term, number) for number, term in enumerate(terms) if term is not None]

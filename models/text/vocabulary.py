@@ -35,9 +35,6 @@ _CACHED_NGRAMS: Final = 2**14
 MAX_CHARACTERS: Final = 2**18
 """Characters of a document that ``count_one`` accepts, which limits the memory for its words."""
 
-_EXACT_PARTS: Final = 2.0**10
-"""Sums of weights are exact if each is a multiple of the inverse of this number, and at most this number."""
-
 _HASH: Final = 2**62 - 1
 _ITEM_BYTES: Final = 8
 
@@ -99,15 +96,10 @@ class Vocabulary:
             unknown: whether to count unknown terms too. Without them, it takes half the time.
 
         Returns:
-            The counts. None if the document is long, because each of its words is an object here; and if the
-            weight of a field is such that sums of it may be rounded, so that the order of words matters.
+            The counts. None if the document is long, because each of its words is an object here.
         """
         parts = parts_of(document, self.fields)
-        n_characters = 0
-        for text, weight, _, _ in parts:
-            n_characters += len(text)
-            if weight > _EXACT_PARTS or not (weight * _EXACT_PARTS).is_integer():
-                return None
+        n_characters = sum([len(part.text) for part in parts])
         if n_characters > MAX_CHARACTERS:
             return None
         parameters = self.parameters

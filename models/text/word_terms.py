@@ -64,23 +64,26 @@ class WordTerms(dict[str, str | None]):
 
 def shared_word_terms(parameters: AnalyzerParameters, language: str | None) -> WordTerms:
     """Return the terms of words, the same object for all parameters with the same analysis of words."""
+    return _shared(_of_words(parameters, language), language)
+
+
+@lru_cache(maxsize=_CACHES)
+def _of_words(parameters: AnalyzerParameters, language: str | None) -> AnalyzerParameters:
+    """Return the parameters that matter for the analysis of words, with the defaults of all others."""
     own_words = isinstance(parameters.stop_words, StopWordList)  # they are split like texts
     turkic = not TURKIC_LANGUAGES.isdisjoint((language, parameters.stop_list, parameters.stemmer))
-    return _shared(
-        AnalyzerParameters(
-            unsegmented="bigrams" if parameters.bigrams else "none",
-            lowercase=parameters.lowercase or not (own_words or turkic),
-            fold_turkic_i=parameters.fold_turkic_i or not (own_words or turkic),
-            token_characters=(
-                parameters.token_characters if own_words or parameters.drop_numbers else TokenCharacters()
-            ),
-            drop_numbers=parameters.drop_numbers,
-            stop_words=parameters.stop_words,
-            stemmer=parameters.stemmer,
-            min_length=parameters.min_length,
-            max_length=parameters.max_length if own_words else MAX_LENGTH,
+    return AnalyzerParameters(
+        unsegmented="bigrams" if parameters.bigrams else "none",
+        lowercase=parameters.lowercase or not (own_words or turkic),
+        fold_turkic_i=parameters.fold_turkic_i or not (own_words or turkic),
+        token_characters=(
+            parameters.token_characters if own_words or parameters.drop_numbers else TokenCharacters()
         ),
-        language,
+        drop_numbers=parameters.drop_numbers,
+        stop_words=parameters.stop_words,
+        stemmer=parameters.stemmer,
+        min_length=parameters.min_length,
+        max_length=parameters.max_length if own_words else MAX_LENGTH,
     )
 
 

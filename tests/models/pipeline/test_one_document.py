@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from models.features import (
 from models.labels import LabelTree
 from models.labels.ranking import ranking
 from models.mail import MailDocument
-from models.mail.fields import MailFields, Part
 from models.pipeline import Pipeline, Ranking
 from models.text.documents import TextDocument
 from models.text.vocabulary import MAX_CHARACTERS
@@ -190,21 +188,23 @@ def test_a_text_or_mail_has_the_same_features_alone_as_in_a_batch(
     assert_same_vectors(loaded, documents)
 
 
-@dataclass(frozen=True)
-class Fields:
-    """A document whose weights have no exact sums."""
-
-    language: str | None = None
-
-    def learning_parts(self, fields: MailFields) -> list[Part]:
-        assert fields.usual
-        return [Part("invoice server", 0.3), Part("invoice wrong", 0.7)]
-
-
-def test_sums_of_weights_that_may_be_rounded_are_left_to_the_batch() -> None:
-    features = TextFeatures(TextFeaturesParameters(kind="text", weighting="tf"))
-    features.fit_transform([TEXTS], labels_of(SETS))
-    assert features.vector(Fields()) is None
+@pytest.mark.parametrize("weighting", ["tf", "pivoted"])
+@pytest.mark.parametrize("ngrams", [[1, 1], [1, 2]])
+def test_one_message_has_the_bits_of_a_batch_for_any_weight_of_a_field(
+    weighting: str, ngrams: list[int]
+) -> None:
+    fields = {"subject": {"weight": 0.3}, "quoted_text": {"weight": 0.7}, "new_text": {"weight": 1e-9}}
+    features = TextFeatures(
+        TextFeaturesParameters.model_validate(
+            {"kind": "text", "weighting": weighting, "fields": fields, "analyzer": {"ngrams": ngrams}}
+        )
+    )
+    mails = [
+        MailDocument(subject=f"invoice {text}", new_text=text, quoted_text=f"{text} invoice" * 3)
+        for text in TEXTS
+    ]
+    features.fit_transform([mails], labels_of(SETS))
+    assert_same_vectors(features, mails)
 
 
 def test_a_long_text_is_left_to_the_batch() -> None:
