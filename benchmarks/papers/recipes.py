@@ -110,7 +110,17 @@ class Task:
 
 
 @dataclass(frozen=True)
-class _Trained:
+class Trained:
+    """The scores of a trained learner.
+
+    Attributes:
+        held_out: held-out scores of the training part.
+        learner: what a decision needs to know about the learner.
+        test: (n, k) scores of the test part.
+        fit_seconds: CPU time of the training without held-out scores.
+        held_out_seconds: CPU time of the held-out scores.
+    """
+
     held_out: HeldOut
     learner: LearnerScores
     test: Floats
@@ -134,12 +144,12 @@ def predict(task: Task, *, characters: bool) -> Iterator[tuple[str, Predictions]
         boost = {**boost, "bins": N_BINS}
     yield from _decide(task, _covey(task, linear, {"algorithm": "svm"}), OF_SVM)
     yield from _decide(task, _covey(task, boosting, boost), OF_BOOSTING)
-    yield from _decide(task, _scikit_learn(task, with_characters=False), OF_WORDS)
+    yield from _decide(task, linear_svc(task), OF_WORDS)
     if characters and task.is_text:
-        yield from _decide(task, _scikit_learn(task, with_characters=True), OF_CHARACTERS)
+        yield from _decide(task, linear_svc(task, with_characters=True), OF_CHARACTERS)
 
 
-def _decide(task: Task, trained: _Trained, decisions: dict[str, Json]) -> Iterator[tuple[str, Predictions]]:
+def _decide(task: Task, trained: Trained, decisions: dict[str, Json]) -> Iterator[tuple[str, Predictions]]:
     for name, parameters in decisions.items():
         decision = catalog.DECISION_PARAMETERS.validate_python(parameters)
         started = time.process_time()
@@ -152,7 +162,7 @@ def _decide(task: Task, trained: _Trained, decisions: dict[str, Json]) -> Iterat
         yield name, Predictions(fitted.rule.predicted(trained.test), seconds)
 
 
-def _covey(task: Task, features_parameters: Json, learner_parameters: Json) -> _Trained:
+def _covey(task: Task, features_parameters: Json, learner_parameters: Json) -> Trained:
     features = catalog.create_features(catalog.FEATURES_PARAMETERS.validate_python(features_parameters))
     learner = catalog.create_learner(
         catalog.LEARNER_PARAMETERS.validate_python(learner_parameters), seed=task.seed
@@ -180,17 +190,18 @@ def _covey(task: Task, features_parameters: Json, learner_parameters: Json) -> _
         parents=None,
         training=lambda: training,
     )
-    return _Trained(held_out, scores, test, fitted - started, ended - fitted)
+    return Trained(held_out, scores, test, fitted - started, ended - fitted)
 
 
 def _ignore(step: FoldStep) -> None:
     """Ignore a step of a training."""
 
 
-def _scikit_learn(task: Task, *, with_characters: bool) -> _Trained:
+def linear_svc(task: Task, *, with_characters: bool = False) -> Trained:
     """Train one linear SVM per label, on TF-IDF of words, with or without n-grams, or on scaled numbers."""
     started = time.process_time()
-    Y = indicator_matrix(task.training.labels, task.labels)
+    # scikit-learn numbers labels in the type of Y, and mixes up more than 128 labels of 8 bits.
+    Y = indicator_matrix(task.training.labels, task.labels).astype(np.int64)
     if task.is_text:
         words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2) if with_characters else (1, 1))
         characters = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(3, 5), min_df=2)
@@ -224,9 +235,7 @@ def _scikit_learn(task: Task, *, with_characters: bool) -> _Trained:
         parents=None,
         training=lambda: training,
     )
-    return _Trained(
-        held_out, scores, model.decision_function(_narrow(test)), fitted - started, ended - fitted
-    )
+    return Trained(held_out, scores, model.decision_function(_narrow(test)), fitted - started, ended - fitted)
 
 
 def _held_out(model: OneVsRestClassifier, X: csr_array, Y: Labels, seed: int) -> HeldOut:
@@ -235,8 +244,11 @@ def _held_out(model: OneVsRestClassifier, X: csr_array, Y: Labels, seed: int) ->
     scores = np.zeros(Y.shape)
     for fold in range(N_FOLDS):
         training = folds != fold
-        tunable &= Y[training].sum(axis=0) > 0
-        scores[~training] = clone(model).fit(X[training], Y[training]).decision_function(X[~training])
+        trained = Y[training].sum(axis=0) > 0
+        tunable &= trained
+        found = clone(model).fit(X[training], Y[training]).decision_function(X[~training])
+        # scikit-learn's score of a label without examples is 0, the threshold itself.
+        scores[~training] = np.where(trained, found, -1.0)
     return HeldOut(scores, Y, None, folds, tunable)
 
 
