@@ -62,11 +62,4 @@ def _document_fields(documents: Documents, i: int) -> dict[str, Any]:
         return {"text": document}
     if document.raw is not None:
         return {"raw_email": base64.b64encode(document.raw).decode("ascii")}
-    parts = {
-        "subject": document.subject,
-        "from": document.from_,
-        "to": document.to,
-        "text": document.text,
-        "html": document.html,
-    }
-    return {"email": {name: value for name, value in parts.items() if value}}
+    return {"email": document.parts()}

@@ -20,6 +20,7 @@ from app.http.schemas import (
 from models.data.readers.registry import FormatOptions
 from models.data.readers.values import MAX_FOLD
 from models.data.record import MAX_WEIGHT, MIN_WEIGHT
+from models.mail.limits import MAX_PARTS
 
 DatasetFormat = TypeAliasType(
     "DatasetFormat",
@@ -69,6 +70,15 @@ LabelTree = TypeAliasType(
 )
 
 
+class AttachmentParts(RequestModel):
+    """An attachment of an e-mail. Its content is not read."""
+
+    name: str = ""
+    """The file name, such as `invoice-2291.pdf`."""
+    content_type: str = ""
+    """The content type, such as `application/pdf`."""
+
+
 class EmailParts(RequestModel):
     """The parts of an e-mail, for clients that parse messages themselves."""
 
@@ -82,6 +92,10 @@ class EmailParts(RequestModel):
     """The body as plain text."""
     html: str = ""
     """The body as HTML. It is only read if there is no plain text."""
+    list_id: str = ""
+    """The mailing list, as in the header field `List-Id`."""
+    attachments: list[AttachmentParts] = Field(default=[], max_length=MAX_PARTS)
+    """The attachments."""
 
 
 class Example(RequestModel):

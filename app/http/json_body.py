@@ -32,7 +32,7 @@ _ESCAPE = re.compile(
     r"|\\."
 )
 
-DOCUMENT_PARTS = frozenset({"text", "subject", "from", "to", "html"})
+DOCUMENT_PARTS = frozenset({"text", "subject", "from", "to", "html", "list_id"})
 """Fields of documents. Their text comes from elsewhere and can contain control characters."""
 
 MAX_CONTAINERS: Final = 200_000

@@ -85,7 +85,15 @@ def read_json_email(email: EmailParts | None, raw_email: str | None, *, pointer:
     """
     if email is not None:
         return read_email(
-            Email(subject=email.subject, from_=email.from_, to=email.to, text=email.text, html=email.html)
+            Email(
+                subject=email.subject,
+                from_=email.from_,
+                to=email.to,
+                text=email.text,
+                html=email.html,
+                list_id=email.list_id,
+                attachments=tuple((part.name, part.content_type) for part in email.attachments),
+            )
         )
     try:
         return read_message(base64.b64decode(raw_email or "", validate=True))

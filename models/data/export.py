@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from models.data.examples import Examples, ExampleSource, FeatureRows
-from models.mail.email import Email
 
 
 def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
@@ -72,18 +71,7 @@ def _documents(batch: Examples) -> Iterator[dict[str, Any]]:
         elif document.raw is not None:
             yield {"raw_email": base64.b64encode(document.raw).decode("ascii")}
         else:
-            yield {"email": _parts(document)}
-
-
-def _parts(email: Email) -> dict[str, str]:
-    parts = {
-        "subject": email.subject,
-        "from": email.from_,
-        "to": email.to,
-        "text": email.text,
-        "html": email.html,
-    }
-    return {name: part for name, part in parts.items() if part}
+            yield {"email": document.parts()}
 
 
 def _all_zero_features(source: ExampleSource) -> dict[str, float]:

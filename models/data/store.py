@@ -1,9 +1,10 @@
 """Stores a data set as one Parquet file, which is written once and read one row group at a time.
 
 Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split``, ``weight``, ``fold`` and the
-document: ``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html`` of an e-mail; or ``indices``
-and ``values`` of the non-zero features. Features are numbered in the order in which their names first occur.
-The metadata of the file lists the names, and :class:`StoredExamples` sorts the columns by name.
+document: ``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html``, ``list_id`` and
+``attachments`` of an e-mail; or ``indices`` and ``values`` of the non-zero features. Features are numbered in
+the order in which their names first occur. The metadata of the file lists the names, and
+:class:`StoredExamples` sorts the columns by name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, cast
@@ -35,6 +37,10 @@ _MAX_GROUP_BYTES = 8 * 2**20
 _MAX_GROUP_ROWS = 2**16
 _EMAIL_PARTS = ("subject", "from", "to", "text", "html")
 
+_ATTACHMENTS = pa.list_(
+    pa.field("element", pa.struct([pa.field("name", pa.string()), pa.field("content_type", pa.string())]))
+)
+
 _FIRST_COLUMNS = [pa.field("id", pa.string(), nullable=False)]
 _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _LAST_COLUMNS = [
@@ -47,7 +53,13 @@ _LAST_COLUMNS = [
 ]
 _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "text": [pa.field("text", pa.string(), nullable=False)],
-    "email": [pa.field("raw", pa.binary()), *(pa.field(name, pa.string()) for name in _EMAIL_PARTS)],
+    "email": [
+        pa.field("raw", pa.binary()),
+        *(pa.field(name, pa.string()) for name in _EMAIL_PARTS),
+        # Files of earlier releases lack these columns.
+        pa.field("list_id", pa.string()),  # null without one
+        pa.field("attachments", _ATTACHMENTS),  # null without attachments
+    ],
     "features": [
         pa.field("indices", pa.list_(pa.field("element", pa.int32(), nullable=False)), nullable=False),
         pa.field("values", pa.list_(pa.field("element", pa.float64(), nullable=False)), nullable=False),
@@ -223,6 +235,20 @@ class _RowGroup:
         names = pa.array([name for labels in self.labels for name in labels], pa.string())
         return _lists(ends, names, _NAMES)
 
+    def _list_ids(self) -> pa.Array[Any]:
+        if not any(email.list_id for email in self.emails):
+            return pa.nulls(len(self.emails), pa.string())
+        return pa.array([email.list_id or None for email in self.emails], pa.string())
+
+    def _attachments(self) -> pa.Array[Any]:
+        if not any(email.attachments for email in self.emails):
+            return pa.nulls(len(self.emails), _ATTACHMENTS)
+        rows = [
+            [{"name": name, "content_type": type_} for name, type_ in email.attachments] or None
+            for email in self.emails
+        ]
+        return pa.array(rows, _ATTACHMENTS)
+
     def document(self, kind: Kind) -> list[pa.Array[Any]]:
         if kind == "text":
             return [pa.array(self.texts, pa.string())]
@@ -232,7 +258,7 @@ class _RowGroup:
                 pa.array([getattr(email, attribute) for email in self.emails], pa.string())
                 for attribute in ("subject", "from_", "to", "text", "html")
             ]
-            return [raws, *parts]
+            return [raws, *parts, self._list_ids(), self._attachments()]
         ends = np.frombuffer(self.ends, dtype=np.int32)
         indices = pa.array(np.frombuffer(self.indices, dtype=np.int32))
         values = pa.array(np.frombuffer(self.values, dtype=np.float64))
@@ -408,7 +434,8 @@ class StoredExamples:
             return cast("list[str]", table.column("text").to_pylist())
         if self._kind == "email":
             columns = [table.column(name).to_pylist() for name in ("raw", *_EMAIL_PARTS)]
-            return [Email(*cast("Any", row)) for row in zip(*columns, strict=True)]
+            emails = [Email(*cast("Any", row)) for row in zip(*columns, strict=True)]
+            return _with_lists_and_attachments(emails, table)
         ends, indices = _flatten(table.column("indices"))
         _, values = _flatten(table.column("values"))
         values = values.copy()  # Arrow memory is read-only, and sort_indices works in place
@@ -417,6 +444,24 @@ class StoredExamples:
         )
         matrix.sort_indices()
         return FeatureRows(self.feature_names, matrix)
+
+
+def _with_lists_and_attachments(emails: list[Email], table: pa.Table) -> list[Email]:
+    """Return e-mails with the mailing lists and attachments, which few have."""
+    if "list_id" not in table.column_names:
+        return emails
+    list_ids, attachments = table.column("list_id"), table.column("attachments")
+    if list_ids.null_count + attachments.null_count == 2 * len(emails):
+        return emails
+    rows = zip(emails, cast("Any", list_ids.to_pylist()), cast("Any", attachments.to_pylist()), strict=True)
+    return [
+        replace(
+            email,
+            list_id=list_id or "",
+            attachments=tuple((item["name"], item["content_type"]) for item in items or ()),
+        )
+        for email, list_id, items in rows
+    ]
 
 
 def _weights_of(column: pa.ChunkedArray[Any]) -> Floats:

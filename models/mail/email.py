@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class Email:
         to: decoded To line.
         text: plain-text body.
         html: HTML body.
+        list_id: decoded List-Id line.
+        attachments: file name and content type of each attachment; both may be empty.
     """
 
     raw: bytes | None = None
@@ -24,3 +27,25 @@ class Email:
     to: str = ""
     text: str = ""
     html: str = ""
+    list_id: str = ""
+    attachments: tuple[tuple[str, str], ...] = ()
+
+    def parts(self) -> dict[str, Any]:
+        """Return the JSON form of the parts that are not empty.
+
+        >>> Email(from_="Ann", attachments=(("a.pdf", ""),)).parts()
+        {'from': 'Ann', 'attachments': [{'name': 'a.pdf'}]}
+        """
+        parts = {
+            "subject": self.subject,
+            "from": self.from_,
+            "to": self.to,
+            "text": self.text,
+            "html": self.html,
+            "list_id": self.list_id,
+            "attachments": [
+                {key: value for key, value in (("name", name), ("content_type", type_)) if value}
+                for name, type_ in self.attachments
+            ],
+        }
+        return {name: part for name, part in parts.items() if part}

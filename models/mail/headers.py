@@ -68,6 +68,25 @@ def decode_raw_bytes(content: bytes) -> str:
     return content.decode(find_undeclared_codec(content), "replace")
 
 
+def list_name(field: str) -> str | None:
+    """Return the mailing list in a List-Id line (RFC 2919); None if it is empty.
+
+    >>> list_name("Users of Covey <users.example.org>"), list_name("")
+    ('users.example.org', None)
+    """
+    match = _LIST_ID.search(field)
+    return (match[1] if match else field)[:250] or None
+
+
+def file_name(name: str) -> str:
+    r"""Return the name of a file without its folders.
+
+    >>> file_name("C:\\Temp\\invoice.pdf")
+    'invoice.pdf'
+    """
+    return _FOLDER.split(name)[-1].strip()[:250]
+
+
 class Headers:
     """The header fields of a message or of one of its parts.
 
@@ -176,11 +195,7 @@ class Headers:
     @property
     def mailing_list(self) -> str | None:
         """The mailing list in List-Id (RFC 2919), or None."""
-        if "list-id" not in self._fields:
-            return None
-        field = self.text("list-id")
-        match = _LIST_ID.search(field)
-        return (match[1] if match else field)[:250] or None
+        return list_name(self.text("list-id")) if "list-id" in self._fields else None
 
     @property
     def automated(self) -> bool:
@@ -244,7 +259,7 @@ class Headers:
         decoded = decode_encoded_words(
             raw_name[:MAX_FIELD_CHARS], "filename", self._diagnostics, self.decode_raw
         )
-        return _FOLDER.split(decoded)[-1].strip()[:250]
+        return file_name(decoded)
 
     def _raw_filename(self) -> str:
         return self._parameter("content-disposition", self._disposition, "filename") or self._parameter(

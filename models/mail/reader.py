@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 from models.mail.addresses import find_domains
 from models.mail.body import RawBytesDecoder, choose_text, combine
@@ -11,8 +12,8 @@ from models.mail.charsets import clean
 from models.mail.diagnostics import Diagnostics
 from models.mail.document import MailDocument
 from models.mail.email import Email
-from models.mail.headers import Headers
-from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS
+from models.mail.headers import Headers, file_name, list_name
+from models.mail.limits import MAX_ADDRESSES_CHARS, MAX_BYTES, MAX_FIELD_CHARS, MAX_PARTS
 from models.mail.mime import normalize_newlines, remove_emlx_frame, walk_parts
 
 _REPORTS = frozenset({"multipart/report", "message/delivery-status", "message/disposition-notification"})
@@ -78,19 +79,30 @@ def read_email(email: Email) -> MailDocument:
         return read_message(email.raw)
     diagnostics = Diagnostics()
     body = choose_text(email.text, email.html, diagnostics)
-    fields = [email.subject, email.from_, email.to, email.text, email.html]
+    fields: list[Any] = [email.subject, email.from_, email.to, email.text, email.html]
+    if email.list_id or email.attachments:
+        fields += [email.list_id, email.attachments]
+    attachments = [
+        (file_name(clean(name[:MAX_FIELD_CHARS])), clean(type_[:MAX_FIELD_CHARS]).strip().lower())
+        for name, type_ in email.attachments[:MAX_PARTS]
+    ]
     return MailDocument(
-        subject=" ".join(clean(email.subject[:MAX_FIELD_CHARS]).split()),
+        subject=_on_one_line(email.subject),
         sender_domain=next(iter(find_domains(email.from_[:MAX_ADDRESSES_CHARS])), ""),
         recipient_domains=find_domains(email.to[:MAX_ADDRESSES_CHARS]),
         recipient_lines=email.to[:MAX_ADDRESSES_CHARS],
         new_text=body.new,
         quoted_text=body.quoted,
-        attachments=body.attachments,
+        attachments=(*body.attachments, *attachments)[:MAX_PARTS],
+        mailing_list=list_name(_on_one_line(email.list_id)),
         body_digest=hashlib.sha256(_to_json(fields).encode()).hexdigest(),
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
     )
+
+
+def _on_one_line(field: str) -> str:
+    return " ".join(clean(field[:MAX_FIELD_CHARS]).split())
 
 
 def message_identity(raw: bytes) -> tuple[str | None, str]:

@@ -81,6 +81,7 @@ def build_email(parts: Mapping[str, str]) -> Email:
         to=parts.get("to", ""),
         text=parts.get("text", ""),
         html=parts.get("html", ""),
+        list_id=parts.get("list_id", ""),
     )
 
 

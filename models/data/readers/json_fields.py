@@ -6,6 +6,7 @@ import base64
 import binascii
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from models.data.limits import IngestLimits
@@ -39,7 +40,17 @@ FIELDS: Final = (
     *("labels", "unknown_labels", "split", "weight", "fold"),
 )
 DOCUMENT_FIELDS: Final = ("text", "features", "email", "raw_email")
-EMAIL_FIELDS: Final = {"subject": "subject", "from": "from_", "to": "to", "text": "text", "html": "html"}
+EMAIL_FIELDS: Final = {
+    "subject": "subject",
+    "from": "from_",
+    "to": "to",
+    "text": "text",
+    "html": "html",
+    "list_id": "list_id",
+}
+"""The attribute of ``Email`` for each field of an e-mail with a text."""
+
+_ATTACHMENT_FIELDS: Final = {"name": "name", "content_type": "content_type"}
 LABEL_FIELDS: Final = ("labels", "label", "cats")
 """Fields with the labels of an example, of which only one may have content."""
 
@@ -508,15 +519,50 @@ def _pass_fast_check(features: dict[str, Any], limits: IngestLimits) -> bool:
 def _email(value: object) -> Email:
     if type(value) is not dict:
         raise RecordError(f"email must be an object, not {json_type(value)}", "/email")
+    parts = dict(value)
+    attachments = _attachments(parts.pop("attachments", None))
+    email = build_email(_strings(parts, EMAIL_FIELDS, "an email", "/email", "attachments"))
+    return replace(email, attachments=attachments) if attachments else email
+
+
+def _strings(
+    value: Mapping[str, Any], attributes: Mapping[str, str], owner: str, pointer: str, *others: str
+) -> dict[str, str]:
+    """Return the strings of an object by attribute.
+
+    Args:
+        value: the object.
+        attributes: the attribute of each field.
+        owner: what has the fields, for the error text.
+        pointer: JSON pointer of the object.
+        others: fields that are read elsewhere, for the error text.
+
+    Raises:
+        RecordError: a field is unknown, or is no string.
+    """
     for name in value:
-        if name not in EMAIL_FIELDS:
+        if name not in attributes:
             raise RecordError(
-                f"unknown field; the fields of an email are {', '.join(EMAIL_FIELDS)}",
-                json_pointer("email", name),
+                f"unknown field; the fields of {owner} are {', '.join((*attributes, *others))}",
+                pointer + json_pointer(name),
             )
-    return build_email(
-        {EMAIL_FIELDS[name]: _optional_string(part, f"/email/{name}") for name, part in value.items()}
-    )
+    return {attributes[name]: _optional_string(part, f"{pointer}/{name}") for name, part in value.items()}
+
+
+def _attachments(value: object) -> tuple[tuple[str, str], ...]:
+    """Return the file name and the content type of each attachment."""
+    if value is None:
+        return ()
+    if type(value) is not list:
+        raise RecordError(f"attachments must be a list, not {json_type(value)}", "/email/attachments")
+    attachments = []
+    for i, item in enumerate(value):
+        pointer = f"/email/attachments/{i}"
+        if type(item) is not dict:
+            raise RecordError(f"an attachment must be an object, not {json_type(item)}", pointer)
+        parts = _strings(item, _ATTACHMENT_FIELDS, "an attachment", pointer)
+        attachments.append((parts.get("name", ""), parts.get("content_type", "")))
+    return tuple(attachments)
 
 
 def _base64(value: object, field: str) -> bytes:

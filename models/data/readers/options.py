@@ -61,6 +61,8 @@ class EmailColumns(BaseModel):
     """The column of the plain-text body."""
     html: Name | None = None
     """The column of the HTML body."""
+    list_id: Name | None = None
+    """The column of the List-Id line."""
 
 
 class TableOptions(FormatOptionsBase):

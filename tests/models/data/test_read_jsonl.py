@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,32 @@ def test_raw_and_parsed_mail_are_the_same_kind(tmp_path: Path) -> None:
     assert documents_of(batch) == [Email(raw=raw), Email(None, "s", "f", "t", "b", "<p>")]
 
 
+def test_an_email_has_a_mailing_list_and_attachments(tmp_path: Path) -> None:
+    files = [{"name": "a.pdf", "content_type": "application/pdf"}, {"name": "b"}, {}]
+    _, stored = read(
+        lines(
+            {"email": {"text": "b", "list_id": "<users.example>", "attachments": files}, "labels": ["x"]},
+            {"email": {"text": "c", "attachments": None}, "labels": ["x"]},
+        ),
+        tmp_path,
+    )
+    (batch,) = stored.batches()
+    attachments = (("a.pdf", "application/pdf"), ("b", ""), ("", ""))
+    assert documents_of(batch) == [
+        Email(text="b", list_id="<users.example>", attachments=attachments),
+        Email(text="c"),
+    ]
+
+
+def test_a_file_of_an_earlier_release_without_mailing_lists_and_attachments_is_read(tmp_path: Path) -> None:
+    _, stored = read(lines({"email": {"subject": "s"}, "labels": ["x"]}), tmp_path)
+    table = pq.read_table(stored.path).drop_columns(["list_id", "attachments"])
+    header = (pq.read_metadata(stored.path).metadata or {})[b"covey"]
+    pq.write_table(table.replace_schema_metadata({b"covey": header}), tmp_path / "old.parquet")
+    (batch,) = StoredExamples(tmp_path / "old.parquet").batches()
+    assert documents_of(batch) == [Email(subject="s")]
+
+
 @pytest.mark.parametrize("name", ["a,b", 'say "hi"', "👩‍🚀 crew", "ÄÖ/ü", " padded ", "'", "a\\b"])
 def test_label_names_are_not_changed(name: str, tmp_path: Path) -> None:
     report, stored = read(lines({"text": "t", "labels": [name]}), tmp_path)
@@ -145,6 +172,26 @@ BAD_LINES = {
     "email string": (b'{"email": "b", "labels": []}', "/email", "not a string"),
     "email field": (b'{"email": {"cc": "b"}, "labels": []}', "/email/cc", "unknown field"),
     "email number": (b'{"email": {"to": 3}, "labels": []}', "/email/to", "not a number"),
+    "attachments": (
+        b'{"email": {"attachments": {}}, "labels": []}',
+        "/email/attachments",
+        "must be a list, not an object",
+    ),
+    "attachment": (
+        b'{"email": {"attachments": ["a.pdf"]}, "labels": []}',
+        "/email/attachments/0",
+        "must be an object, not a string",
+    ),
+    "attachment field": (
+        b'{"email": {"attachments": [{}, {"size": 1}]}, "labels": []}',
+        "/email/attachments/1/size",
+        "the fields of an attachment are name, content_type",
+    ),
+    "attachment name": (
+        b'{"email": {"attachments": [{"name": 1}]}, "labels": []}',
+        "/email/attachments/0/name",
+        "not a number",
+    ),
     "base64": (b'{"raw_email": "%%%%", "labels": []}', "/raw_email", "must be base64"),
     "base64 not ascii": ('{"raw_email": "é", "labels": []}'.encode(), "/raw_email", "must be base64"),
     "split": (b'{"text": "b", "labels": [], "split": "holdout"}', "/split", "'holdout'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,25 @@ EVERYTHING: dict[str, Any] = {
     "subject": {"weight": 2, "own_terms": True},
     "quoted_text": {"weight": 0.25, "own_terms": True},
 }
+
+
+AS_PARTS = Email(
+    subject="Wrong invoice",
+    from_="Ann <ann@mail.shop.example>",
+    to="Billing <billing@help.example>, bob@help.example",
+    text="The invoice shows a payment twice.\n\n> Your invoice is here.\n",
+    list_id="Users <users.help.example>",
+    attachments=(("C:\\Temp\\scan.pdf", "Application/PDF "),),
+)
+
+
+def test_a_message_in_parts_has_the_fields_of_the_raw_one() -> None:
+    parts = read_email(AS_PARTS)
+    assert parts.mailing_list == MAIL.mailing_list == "users.help.example"
+    assert parts.attachments == MAIL.attachments == (("scan.pdf", "application/pdf"),)
+    _, rows = fitted(EVERYTHING, [MAIL, parts])
+    assert rows[0] == rows[1]
+    assert parts.body_digest != read_email(replace(AS_PARTS, attachments=())).body_digest
 
 
 def fitted(
