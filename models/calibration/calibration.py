@@ -11,11 +11,15 @@ from typing import Self
 import numpy as np
 
 from models.arrays import AnyArray, Bools, Floats
+from models.calibration.beta_calibration import piecewise_linear
 from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.serialization.state import State, read_array, require
 
-_OF_LABELS = ("center", "spread", "left", "right", "offset")
+_OF_LABELS = ("center", "spread", "knots", "slopes", "offset")
+
+MAX_KNOTS = 64
+"""Largest number of knots of a label that is read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,9 +76,17 @@ class Calibration:
         Raises:
             ArtifactError: the state is invalid.
         """
-        arrays = {name: read_array(state, name, "float64", (n_labels,)) for name in _OF_LABELS}
-        for name in ("spread", "left", "right"):
+        if "left" in state:
+            state = piecewise_linear(state, n_labels)
+        n_knots = state["knots"].shape[-1] if "knots" in state else 0
+        require(n_knots <= MAX_KNOTS, f"'knots' has more than {MAX_KNOTS} columns")
+        shapes: dict[str, tuple[int, ...]] = {"knots": (n_labels, n_knots), "slopes": (n_labels, n_knots + 1)}
+        arrays = {
+            name: read_array(state, name, "float64", shapes.get(name, (n_labels,))) for name in _OF_LABELS
+        }
+        for name in ("spread", "slopes"):
             require((arrays[name] > 0).all(), f"{name!r} contains a number that is not positive")
+        require((np.diff(arrays["knots"], axis=1) >= 0).all(), "'knots' are not in ascending order")
         return cls(LabelCalibration(**arrays), read_array(state, "set_weights", "float64", (N_FEATURES,)))
 
 

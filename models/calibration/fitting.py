@@ -7,19 +7,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
+from models.calibration.alignment import align
 from models.calibration.calibration import Calibration
 from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, compress
 from models.calibration.label_sets import INDEPENDENT, N_FEATURES, SET_LOWER_BOUNDS, set_features
 from models.calibration.logistic import fit_logistic
-from models.calibration.standardization import align, center_and_spread
 from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
+from models.decisions.score_scale import ScoreScale, center_and_spread
 
 MIN_SLOPE = 1e-3
 """Smallest slope of a calibration, so that probabilities always increase with scores."""
 
 _MAX_POINTS_EXACT = 512
 """Largest number of examples whose scores are not grouped."""
+
+_RANKS = np.array([5.0, 2.0, 1.0, 0.5])
+"""The knots of a label with n positive examples are its scores at the ranks that are these multiples of n.
+
+The share of positive examples changes most around them. With boosting, it even has a step there, because most
+negative examples have the same score.
+"""
 
 _FINE = 128
 _GROWTH = 1.03
@@ -28,28 +36,28 @@ _BLOCK = 2**22
 
 _MIN_POOLED_SLOPE = 0.05
 _OF_POOLED = 0.01
-_OF_SLOPES = 0.5
+_OF_SLOPES = 0.05
 _OF_OFFSET = 0.1
 _OF_SETS = 1.0
 
 
 def fit_calibration(
-    held_out: HeldOut, rule: LabelSetRule, *, training_scores: Floats | None = None
+    held_out: HeldOut, rule: LabelSetRule, *, scale: ScoreScale | None = None
 ) -> Calibration | None:
     """Fit the probabilities of labels and of label sets on held-out scores.
 
     Args:
         held_out: the held-out scores.
         rule: how scores become the label sets whose probability is fitted.
-        training_scores: (h, k) scores of the fitted learner for the same examples, if its scores are on
-            another scale than the held-out ones; None if the scale is the same.
+        scale: scale of the fitted learner's scores of its training examples; None if the held-out scores are
+            its own scores of other examples.
 
     Returns:
         the calibration; None if no label is known for any example.
     """
     predicted = rule.predicted(held_out.scores)
-    if training_scores is not None:
-        held_out = align(held_out, training_scores)
+    if scale is not None:
+        held_out = align(held_out, scale)
     labels = fit_label_calibration(held_out)
     return None if labels is None else Calibration(labels, _fit_sets(held_out, predicted))
 
@@ -71,6 +79,7 @@ class _Points:
         z: (k, m) mean standardised score of each group.
         positives: (k, m) number of examples in each group that have the label.
         totals: (k, m) number of examples in each group for which the label is known.
+        knots: (k, ``len(_RANKS)``) standardised scores at certain ranks.
     """
 
     center: Floats
@@ -78,6 +87,7 @@ class _Points:
     z: Floats
     positives: Floats
     totals: Floats
+    knots: Floats
 
 
 def _fit_labels(held_out: HeldOut) -> LabelCalibration:
@@ -99,25 +109,40 @@ def _fit_labels(held_out: HeldOut) -> LabelCalibration:
         ridge=np.full(4, _OF_POOLED),
         lower=np.array([-np.inf, -np.inf, 0.0, -np.inf]),
     )
-    slopes = np.maximum(slope + slope_of_prior * prior, _MIN_POOLED_SLOPE)
-    offset = of_prior * prior + constant
+    pooled = np.maximum(slope + slope_of_prior * prior, _MIN_POOLED_SLOPE)
+    n_slopes = points.knots.shape[1] + 1
+    beta = np.column_stack([np.tile(pooled[:, np.newaxis], n_slopes), of_prior * prior + constant])
     own = np.flatnonzero(held_out.tunable & (n_positive >= N_FOLDS) & (n_positive < n_known))
-    left, right = slopes.copy(), slopes.copy()
     size = max(1, _BLOCK // (8 * m))
     for first in range(0, len(own), size):
         block = own[first : first + size]
-        softplus = np.logaddexp(0.0, points.z[block])
-        X = np.stack([points.z[block] - softplus, softplus, np.ones_like(softplus)], axis=2)
-        fitted = fit_logistic(
-            X,
+        beta[block] = fit_logistic(
+            _pieces(points.z[block], points.knots[block]),
             points.positives[block],
             points.totals[block],
-            prior=np.stack([left[block], right[block], offset[block]], axis=1),
-            ridge=np.array([_OF_SLOPES, _OF_SLOPES, _OF_OFFSET]),
-            lower=np.array([MIN_SLOPE, MIN_SLOPE, -np.inf]),
+            prior=beta[block],
+            ridge=np.array([*[_OF_SLOPES] * n_slopes, _OF_OFFSET]),
+            lower=np.array([*[MIN_SLOPE] * n_slopes, -np.inf]),
         )
-        left[block], right[block], offset[block] = fitted.T
-    return LabelCalibration(points.center, points.spread, left, right, offset)
+    return LabelCalibration(points.center, points.spread, points.knots, beta[:, :-1], beta[:, -1])
+
+
+def _pieces(z: Floats, knots: Floats) -> Floats:
+    """Return the part of each standardised score below, between and above the knots, and 1.
+
+    Args:
+        z: (l, m) the scores.
+        knots: (l, n) the knots, in ascending order.
+
+    Returns:
+        (l, m, n + 2). The first n + 1 values of a score sum to it, up to a constant of the label.
+    """
+    above = np.maximum(z[:, :, np.newaxis] - knots[:, np.newaxis, :], 0.0)
+    below = z - above[:, :, 0]
+    between = above[:, :, :-1] - above[:, :, 1:]
+    return np.concatenate(
+        [below[:, :, np.newaxis], between, above[:, :, -1:], np.ones((*z.shape, 1))], axis=2
+    )
 
 
 def _group(held_out: HeldOut) -> _Points:
@@ -136,17 +161,18 @@ def _group(held_out: HeldOut) -> _Points:
     return _Points(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _group_block(
-    scores: Floats, relevant: Floats, known: Floats, starts: Ints
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _group_block(scores: Floats, relevant: Floats, known: Floats, starts: Ints) -> tuple[Floats, ...]:
     center, spread = center_and_spread(scores, known)
     z = compress((scores - center[:, np.newaxis]) / spread[:, np.newaxis])
-    if len(starts) == scores.shape[1]:
-        return center, spread, z, relevant, known
-    order = np.argsort(-z, axis=1, kind="stable")
+    order = np.argsort(np.where(known > 0, -z, np.inf), axis=1, kind="stable")
     z, relevant, known = (np.take_along_axis(array, order, axis=1) for array in (z, relevant, known))
+    ranks = (relevant.sum(axis=1, keepdims=True) * _RANKS).astype(np.int64)
+    ranks = np.minimum(ranks, np.maximum(known.sum(axis=1, keepdims=True).astype(np.int64) - 1, 0))
+    knots = np.take_along_axis(z, ranks, axis=1)
+    if len(starts) == z.shape[1]:
+        return center, spread, z, relevant, known, knots
     sums, relevant, known = (np.add.reduceat(array, starts, axis=1) for array in (z * known, relevant, known))
-    return center, spread, sums / np.maximum(known, 1.0), relevant, known
+    return center, spread, sums / np.maximum(known, 1.0), relevant, known, knots
 
 
 def _fit_sets(held_out: HeldOut, predicted: Bools) -> Floats:

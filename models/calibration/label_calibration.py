@@ -19,32 +19,30 @@ _LARGEST = 1e9
 class LabelCalibration:
     """Converts scores to probabilities of labels.
 
-    The probability p of a label with score x is a beta calibration (Kull, Silva Filho and Flach 2017) of
-    s = σ(z), where z = ``compress``((x - ``center``) / ``spread``) is the standardised score:
+    The logit of a probability is an increasing, continuous, piecewise linear function of the standardised
+    score z = ``compress``((x - ``center``) / ``spread``):
 
-        logit p = ``left`` · ln s - ``right`` · ln(1 - s) + ``offset``
+        logit p = ``offset`` + s₀ z + Σⱼ (sⱼ - sⱼ₋₁) max(z - κⱼ, 0)
 
-    Both slopes are positive, so that p increases with the score. With h = (x - ``center``) / (2 ``spread``),
-    the same in fewer operations is
-
-        logit p = (``left`` + ``right``) · asinh h + (``right`` - ``left``) · ln(2 √(1 + h²)) + ``offset``
+    with the knots κ₁ ≤ κ₂ ≤ … and the positive slope sⱼ above κⱼ.
 
     Attributes:
         center: (k,) mean of the held-out scores of each label.
         spread: (k,) their standard deviation, above 0.
-        left: (k,) slope of the logit where scores are far below the center, above 0.
-        right: (k,) slope of the logit where scores are far above the center, above 0.
+        knots: (k, m) the knots of each label, in ascending order.
+        slopes: (k, m + 1) the slopes below, between and above the knots, above 0.
         offset: (k,) moves the logit up or down.
     """
 
     center: Floats
     spread: Floats
-    left: Floats
-    right: Floats
+    knots: Floats
+    slopes: Floats
     offset: Floats
-    _of_asinh: Floats = field(init=False, repr=False)
-    _of_log: Floats = field(init=False, repr=False)
-    _constant: Floats = field(init=False, repr=False)
+    _bends: Floats = field(init=False, repr=False)
+    """(m, k) the change of the slope at each knot."""
+    _knots: Floats = field(init=False, repr=False)
+    _first_slope: Floats = field(init=False, repr=False)
     _width: Floats = field(init=False, repr=False)
     _lowest: Floats = field(init=False, repr=False)
     """(k,) the scores from which logits no longer decrease, and with which nothing overflows."""
@@ -53,9 +51,9 @@ class LabelCalibration:
     def __post_init__(self) -> None:
         k = len(self.center)
         arrays = {
-            "_of_asinh": self.left + self.right,
-            "_of_log": (self.right - self.left) / 2,
-            "_constant": self.offset + (self.right - self.left) * np.log(2.0),
+            "_bends": 2.0 * np.ascontiguousarray(np.diff(self.slopes, axis=1).T),
+            "_knots": 0.5 * np.ascontiguousarray(self.knots.T),
+            "_first_slope": 2.0 * self.slopes[:, 0],
             "_width": 2.0 * self.spread,
         }
         for name, array in arrays.items():
@@ -67,14 +65,18 @@ class LabelCalibration:
     def label_logits(self, scores: Floats) -> Floats:
         """Return the logit of the probability of each label, (n, k), for scores, (n, k).
 
-        Logits are between ``-MAX_LOGIT`` and ``MAX_LOGIT``, up to rounding.
+        Logits are between ``-MAX_LOGIT`` and ``MAX_LOGIT``.
         """
         # A single document needs few microseconds, so there are few operations, most of them in place.
         h = np.maximum(scores, self._lowest)
         np.minimum(h, self._highest, out=h)
         h -= self.center
         h /= self._width
-        return self._logits(h)
+        logits = self._logits(h)
+        # A steep function can exceed the bounds between two neighbouring scores.
+        np.maximum(logits, -MAX_LOGIT, out=logits)
+        np.minimum(logits, MAX_LOGIT, out=logits)
+        return logits
 
     def label_probabilities(self, scores: Floats) -> Floats:
         """Return the probability of each label, (n, k), strictly between 0 and 1, for scores, (n, k)."""
@@ -101,13 +103,15 @@ class LabelCalibration:
 
     def _logits(self, h: Floats) -> Floats:
         """Return the logits for half of the standardised scores, which are overwritten."""
-        logits: Floats = np.arcsinh(h)
-        logits *= self._of_asinh
-        h *= h
-        np.log1p(h, out=h)
-        h *= self._of_log
-        logits += h
-        logits += self._constant
+        np.arcsinh(h, out=h)  # half of the compressed score
+        logits: Floats = h * self._first_slope
+        logits += self.offset
+        above = np.empty_like(h)
+        for knot, bend in zip(self._knots, self._bends, strict=True):
+            np.subtract(h, knot, out=above)
+            np.maximum(above, 0.0, out=above)
+            above *= bend
+            logits += above
         return logits
 
 

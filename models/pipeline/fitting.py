@@ -22,6 +22,7 @@ from models.calibration import Calibration, fit_calibration, fit_label_calibrati
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
 from models.decisions.report import DecisionReport
+from models.decisions.score_scale import ScoreScale
 from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
@@ -243,9 +244,13 @@ class Fitting:
         )
 
     def _calibrate(self, held_out: HeldOut, decision: FittedDecision) -> Calibration | None:
-        same_scale = self._learner.has_fixed_scale or self._validation is not None
-        training_scores = None if same_scale else self._training_scores()
-        return fit_calibration(held_out, decision.rule, training_scores=training_scores)
+        scale = None
+        if self._validation is None:
+            unknown = self._training.unknown
+            scale = ScoreScale.of(
+                self._training_scores(), None if unknown is None else unknown.toarray() == 0
+            )
+        return fit_calibration(held_out, decision.rule, scale=scale)
 
     def _training_scores(self) -> Floats:
         return np.asarray(self._learner.decision_function(self._X))

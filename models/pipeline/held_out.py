@@ -11,6 +11,7 @@ from sklearn.base import clone
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step
 from models.decisions import N_FOLDS, HeldOut
+from models.decisions.score_scale import ScoreScale
 from models.pipeline.snapshot import select_prefix
 from models.splits import stratified_folds
 
@@ -92,18 +93,38 @@ class HeldOutScores:
         for fold in range(N_FOLDS):
             # A learner without a positive example of a label cannot score the label.
             tunable &= _counts(self._Y[folds != fold]) > 0
-        return HeldOut(self._held_out_scores(folds), self._Y, self._context.unknown, folds, tunable)
+        scores, scales = self._held_out_scores(folds)
+        return HeldOut(
+            scores,
+            self._Y,
+            self._context.unknown,
+            folds,
+            tunable,
+            tuple(ScoreScale(*scale) for scale in scales) if self._learner.has_fixed_scale else None,
+        )
 
-    def _held_out_scores(self, folds: Ints) -> Floats:
-        """Return (g, k) the scores of each example by a learner that was trained on the other folds."""
+    def _held_out_scores(self, folds: Ints) -> tuple[Floats, Floats]:
+        """Return (g, k) the scores of each example by a learner that was trained on the other folds.
+
+        The second result, (``N_FOLDS``, 2, k), contains mean and spread of each learner's training scores.
+        """
+        k = self._Y.shape[1]
         scores = self._resume.get("held_out", np.zeros(self._Y.shape)).copy()
+        scales = self._resume.get("fold_scales", np.ones((N_FOLDS, 2, k))).copy()
         for fold in range(self._first_fold, N_FOLDS):
-            scores[folds == fold] = self._scores_of_fold(fold, folds, scores)
-        return scores
+            learner = self._learner_of_fold(fold, folds, scores, scales)
+            training = folds != fold
+            scores[~training] = learner.decision_function(self._X[~training])
+            if self._learner.has_fixed_scale:
+                unknown = self._context.unknown
+                known = None if unknown is None else unknown[training].toarray() == 0
+                scale = ScoreScale.of(np.asarray(learner.decision_function(self._X[training])), known)
+                scales[fold] = scale.center, scale.spread
+        return scores, scales
 
-    def _scores_of_fold(self, fold: int, folds: Ints, scores: Floats) -> Floats:
+    def _learner_of_fold(self, fold: int, folds: Ints, scores: Floats, scales: Floats) -> Learner:
         # The fold's learner keeps all labels, also those without a positive example, so that votes compare.
-        learner = clone(self._learner)
+        learner: Learner = clone(self._learner)
         training = folds != fold
         unknown, weights = self._context.unknown, self._context.weights
         context = replace(
@@ -118,7 +139,7 @@ class HeldOutScores:
                     completed=fold * step.total + step.completed,
                     total=N_FOLDS * step.total,
                     step=step,
-                    state={"fold": np.array(fold), "held_out": scores.copy()},
+                    state={"fold": np.array(fold), "held_out": scores.copy(), "fold_scales": scales.copy()},
                 )
             )
 
@@ -130,7 +151,7 @@ class HeldOutScores:
             monitor=report,
             resume=select_prefix("learner", self._resume) if interrupted else None,
         )
-        return np.asarray(learner.decision_function(self._X[~training]))
+        return learner
 
 
 def _counts(Y: Labels) -> Ints:

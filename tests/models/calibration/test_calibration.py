@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,10 +11,12 @@ from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
+from models.calibration.alignment import align
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.calibration.logistic import fit_logistic
 from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
+from models.decisions.score_scale import ScoreScale
 from models.errors import ArtifactError
 from models.measures.calibration import expected_calibration_error
 
@@ -93,13 +97,49 @@ def test_extreme_scores_and_labels_have_finite_probabilities_between_0_and_1(fac
         assert ((of_sets > 0) & (of_sets < 1)).all()
 
 
-def test_probabilities_follow_the_equation_of_beta_calibration() -> None:
+def test_logits_are_piecewise_linear_in_the_standardised_score() -> None:
     scores, relevant, _ = problem()
     labels = fitted(scores, relevant).labels
     z = 2 * np.arcsinh((scores - labels.center) / labels.spread / 2)
-    s = 1 / (1 + np.exp(-z))
-    logits = labels.left * np.log(s) - labels.right * np.log1p(-s) + labels.offset
-    assert labels.label_probabilities(scores) == pytest.approx(1 / (1 + np.exp(-logits)), rel=1e-9)
+    for j in range(scores.shape[1]):
+        corners = (
+            labels.slopes[j, 0] * labels.knots[j, 0]
+            + labels.offset[j]
+            + np.concatenate([[0.0], np.cumsum(labels.slopes[j, 1:-1] * np.diff(labels.knots[j]))])
+        )
+        below = corners[0] + labels.slopes[j, 0] * np.minimum(z[:, j] - labels.knots[j, 0], 0)
+        above = labels.slopes[j, -1] * np.maximum(z[:, j] - labels.knots[j, -1], 0)
+        logits = below + np.interp(z[:, j], labels.knots[j], corners) - corners[0] + above
+        found = labels.label_probabilities(scores)[:, j]
+        assert found == pytest.approx(1 / (1 + np.exp(-logits)), rel=1e-9)
+
+
+def test_a_step_in_the_share_of_positive_examples_is_found() -> None:
+    # As with boosting: most examples have none of the pivots and the same score.
+    rng = np.random.default_rng(0)
+    n = 3000
+    scores = np.where(rng.random(n) < 0.9, -2.0, rng.uniform(-1.9, 3.0, n))[:, np.newaxis]
+    share = np.where(scores == -2.0, 0.005, 0.5)
+    relevant = rng.random((n, 1)) < share
+    found = fitted(scores, relevant).label_probabilities(np.array([[-2.0], [-1.0], [2.0]]))[:, 0]
+    assert found == pytest.approx([0.005, 0.5, 0.5], abs=0.1)
+
+
+def test_a_saved_beta_calibration_keeps_its_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    state = {
+        "center": rng.normal(size=5),
+        "spread": rng.uniform(0.5, 2, 5),
+        "left": rng.uniform(0.5, 6, 5),
+        "right": rng.uniform(0.5, 6, 5),
+        "offset": rng.normal(size=5),
+        "set_weights": rng.uniform(0, 1, N_FEATURES),
+    }
+    scores = rng.normal(size=(200, 5)) * 4
+    s = 1 / (1 + np.exp(-2 * np.arcsinh((scores - state["center"]) / state["spread"] / 2)))
+    logits = state["left"] * np.log(s) - state["right"] * np.log1p(-s) + state["offset"]
+    found = Calibration.from_state(state, 5).labels.label_logits(scores)
+    assert found == pytest.approx(np.clip(logits, -30, 30), abs=0.06)
 
 
 def test_the_features_of_a_label_set_are_those_of_its_probabilities() -> None:
@@ -132,7 +172,7 @@ def test_a_rare_label_gets_the_slope_of_the_others() -> None:
     relevant[:, 0] = False
     relevant[[3, 5], 0] = True
     labels = fitted(scores, relevant).labels
-    assert labels.left[0] == labels.right[0]
+    assert (labels.slopes[0] == labels.slopes[0, 0]).all()
     assert fitted(scores, relevant).label_probabilities(scores)[:, 0].mean() < 0.02
 
 
@@ -158,19 +198,30 @@ def test_nothing_is_fitted_if_no_label_is_known() -> None:
     assert fit_calibration(held_out(scores[:0], nothing[:0]), LabelSetRule(np.zeros(2))) is None
 
 
-def test_scores_of_folds_on_another_scale_are_moved_to_the_scale_of_the_learner() -> None:
-    scores, relevant, true = problem()
+def test_scores_without_a_fixed_scale_are_moved_to_that_of_the_learner_if_a_label_is_rare() -> None:
+    scores, relevant, _ = problem(3000, 2)
+    relevant[:, 0] &= np.arange(3000) % 100 == 0
     example = held_out(scores, relevant)
-    moved = HeldOut(
-        scores * (1.0 + example.folds[:, np.newaxis]) - 100.0 * example.folds[:, np.newaxis],
-        example.Y,
-        None,
-        example.folds,
-        example.tunable,
+    moved = align(example, ScoreScale.of(scores * 3 + 7, None)).scores
+    means, expected = moved.mean(axis=0), (scores * 3 + 7).mean(axis=0)
+    n_positive = relevant.sum(axis=0)
+    trust = n_positive / (n_positive + 50)
+    assert means == pytest.approx(trust * scores.mean(axis=0) + (1 - trust) * expected)
+    assert trust[0] < 0.2
+    assert trust[1] > 0.9
+
+
+def test_scores_with_a_fixed_scale_keep_two_thirds_of_the_gap_between_seen_and_unseen_examples() -> None:
+    scores, relevant, _ = problem()
+    unseen = ScoreScale.of(scores, None)
+    seen = ScoreScale(unseen.center + 0.3 * unseen.spread, 1.5 * unseen.spread)
+    example = replace(
+        held_out(scores, relevant), folds=np.zeros(len(scores), dtype=np.int64), fold_scales=(seen,)
     )
-    calibration = fit_calibration(moved, LabelSetRule(np.zeros(8)), training_scores=scores * 3 + 7)
-    assert calibration is not None
-    assert np.abs(calibration.label_probabilities(scores * 3 + 7) - true).mean() < 0.03
+    fitted_scale = ScoreScale(np.full(8, 7.0), np.full(8, 4.0))
+    moved = ScoreScale.of(align(example, fitted_scale).scores, None)
+    assert moved.spread == pytest.approx(np.full(8, 4 * (1 - 2 / 3 * (1 - 1 / 1.5))))
+    assert moved.center == pytest.approx(np.full(8, 7 - 2 / 3 * 0.3 / 1.5 * 4))
 
 
 def test_a_calibration_is_the_same_after_it_is_saved() -> None:
@@ -184,6 +235,8 @@ def test_a_calibration_is_the_same_after_it_is_saved() -> None:
         assert (before == after).all()
     with pytest.raises(ArtifactError, match="positive"):
         Calibration.from_state({**calibration.get_state(), "spread": np.zeros(8)}, 8)
+    with pytest.raises(ArtifactError, match="ascending"):
+        Calibration.from_state({**calibration.get_state(), "knots": -calibration.labels.knots}, 8)
 
 
 def test_a_more_probable_label_set_is_at_least_as_probably_right() -> None:
