@@ -237,7 +237,7 @@ class Fitting:
             default=catalog.default_threshold(self._learner, n_labels),
             has_zero=catalog.has_zero_threshold(self._learner),
             parents=self._context.parents if catalog.predicts_closed_sets(self._learner) else None,
-            training=None if self._validation is not None else self._training_scores,
+            training=None if self._validation is not None else lambda: self._training_scores,
         )
         return fit_decision(
             self._decision, held_out, scores, self._training.labels, calibrate=fit_label_calibration
@@ -247,11 +247,10 @@ class Fitting:
         scale = None
         if self._validation is None:
             unknown = self._training.unknown
-            scale = ScoreScale.of(
-                self._training_scores(), None if unknown is None else unknown.toarray() == 0
-            )
+            scale = ScoreScale.of(self._training_scores, None if unknown is None else unknown.toarray() == 0)
         return fit_calibration(held_out, decision.rule, scale=scale)
 
+    @cached_property
     def _training_scores(self) -> Floats:
         return np.asarray(self._learner.decision_function(self._X))
 
