@@ -12,17 +12,15 @@ the corpora (default: ``../shared/data``).
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import tables
+from benchmarks.calibration import split
+from benchmarks.multilabel_corpora import CORPORA
 from benchmarks.tables import Result
 from models import catalog
 from models.arrays import Vector
@@ -30,11 +28,10 @@ from models.baselines.coefficients import CoefficientColumns, Compression, coeff
 from models.data.examples import Examples
 from models.pipeline import Pipeline, read_documents
 
-DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RECIPE = {"kind": "text", "weighting": "pivoted", "scaling": "unit"}
 LEARNERS = {"svm": RECIPE, "naive_bayes": {"kind": "text", "weighting": "tf"}}
 DECISIONS = ("sign", "tuned_threshold", "auto")
-TITLES = {"reuters21578": "Reuters-21578", "spamassassin_lists": "mailing lists"}
+TITLES = {"reuters": "Reuters-21578", "lists": "mailing lists"}
 COMPRESSIONS: dict[str, dict[str, Any]] = {
     "float64": {},
     "`float32`": {"precision": "float32"},
@@ -46,16 +43,6 @@ SCORED = 400
 REPEATS = 5
 NAME = "linear_models"
 PAGE = tables.DOCS / "learners.md"
-
-
-def parts(corpus: str) -> tuple[Examples, Examples]:
-    """Return the training part and the test part of a corpus."""
-    with gzip.open(DATA / f"{corpus}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
-    labels = [tuple(sorted(set(record["labels"]))) for record in records]
-    whole = Examples("text", [record["text"] for record in records], labels)
-    mask = np.array([record["split"] == "train" for record in records])
-    return whole.where(mask), whole.where(~mask)
 
 
 def pipeline(learner: dict[str, Any], features: dict[str, Any], decision: str) -> Pipeline:
@@ -168,7 +155,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--corpus", nargs="*", default=list(TITLES), choices=TITLES)
     for corpus_name in parser.parse_args().corpus:
-        training_part, test_part = parts(corpus_name)
+        training_part, test_part = split(CORPORA[corpus_name](), "given", 0)
         for measure in (measure_class_weights, measure_stored_weights):
             for measured in measure(corpus_name, training_part, test_part):
                 print(measured, flush=True)

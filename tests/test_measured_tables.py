@@ -10,7 +10,9 @@ import pytest
 from benchmarks import tables
 
 MEASURED = (
+    "decisions",
     "linear_models",
+    "number_scaling",
     "papers.defaults",
     "single_document",
     "threads",

@@ -76,8 +76,9 @@ def render(figures: dict[str, Json]) -> str:
 Each recipe is trained on the training part of the corpus' own split and predicts the label sets of the test part; labels without a training
 example do not count. Values are means over seeds, which draw the folds of the decision and the random numbers of the learners. Brackets
 contain intervals from {intervals.N_RESAMPLES:,} resamples of the test documents ({LEVEL:.0%}): they show how much the choice of the test documents
-matters, and not how much that of the training documents does. Differences are those to `{DEFAULT}` on the same documents. Time is the CPU time of a
-training, relative to `{DEFAULT}`.
+matters, and not how much that of the training documents does. Differences are those to `{DEFAULT}` on the same documents. Macro F1 is the mean over the
+labels with a test example, and 0 for a label that is never predicted correctly. Time is the CPU time of a training, relative to `{DEFAULT}`.
+`auto` maximizes micro F1 here; `"optimize": "subset_accuracy"` is for right sets.
 
 - `svm`: of texts, features `pivoted` of unit length without English stop words; of numbers, unit length or, if they have different units, `max_abs`. `auto` is the default decision.
 - `mp_boost`: {recipes.ROUNDS} rounds; of texts, {recipes.PER_LABEL} selected `binary` terms per label; of numbers, thresholds in {N_BINS} bins. `{FORMER}` was the recipe of the documentation before.

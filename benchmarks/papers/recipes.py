@@ -27,7 +27,7 @@ from models.base import Context
 from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import N_FOLDS, HeldOut
-from models.decisions.tuning import LearnerScores, fit_decision
+from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features import NumericFeatures, NumericFeaturesParameters
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.pipeline import read_documents
@@ -142,27 +142,36 @@ def predict(task: Task, *, characters: bool) -> Iterator[tuple[str, Predictions]
         linear, boosting = PIVOTED, SELECTED
     else:
         boost = {**boost, "bins": N_BINS}
-    yield from _decide(task, _covey(task, linear, {"algorithm": "svm"}), OF_SVM)
-    yield from _decide(task, _covey(task, boosting, boost), OF_BOOSTING)
+    yield from _decide(task, train(task, linear, {"algorithm": "svm"}), OF_SVM)
+    yield from _decide(task, train(task, boosting, boost), OF_BOOSTING)
     yield from _decide(task, linear_svc(task), OF_WORDS)
     if characters and task.is_text:
         yield from _decide(task, linear_svc(task, with_characters=True), OF_CHARACTERS)
 
 
+def decide(task: Task, trained: Trained, parameters: Json) -> FittedDecision:
+    """Fit a decision on held-out scores."""
+    return fit_decision(
+        catalog.DECISION_PARAMETERS.validate_python(parameters),
+        trained.held_out,
+        trained.learner,
+        task.labels,
+        calibrate=fit_label_calibration,
+    )
+
+
 def _decide(task: Task, trained: Trained, decisions: dict[str, Json]) -> Iterator[tuple[str, Predictions]]:
     for name, parameters in decisions.items():
-        decision = catalog.DECISION_PARAMETERS.validate_python(parameters)
         started = time.process_time()
-        fitted = fit_decision(
-            decision, trained.held_out, trained.learner, task.labels, calibrate=fit_label_calibration
-        )
+        fitted = decide(task, trained, parameters)
         seconds = trained.fit_seconds
         if parameters["kind"] != "sign":
             seconds += trained.held_out_seconds + time.process_time() - started
         yield name, Predictions(fitted.rule.predicted(trained.test), seconds)
 
 
-def _covey(task: Task, features_parameters: Json, learner_parameters: Json) -> Trained:
+def train(task: Task, features_parameters: Json, learner_parameters: Json) -> Trained:
+    """Train a learner of Covey with the parameters of its features, and hold out scores."""
     features = catalog.create_features(catalog.FEATURES_PARAMETERS.validate_python(features_parameters))
     learner = catalog.create_learner(
         catalog.LEARNER_PARAMETERS.validate_python(learner_parameters), seed=task.seed
