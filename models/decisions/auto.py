@@ -113,8 +113,7 @@ class _Tuning:
         self._parents = parents
         self._scores = held_out.scores
         self._folds = held_out.folds
-        self._relevant: Bools = held_out.Y.toarray() != 0
-        self._known: Bools | None = None if held_out.unknown is None else held_out.unknown.toarray() == 0
+        self._relevant, self._known = held_out.relevant(), held_out.known()
         self._costs = (
             Costs.of(decision.optimize, labels) if isinstance(decision.optimize, CostObjective) else None
         )

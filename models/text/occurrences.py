@@ -91,7 +91,7 @@ def find_occurrences(
         aligned = align_words(text, rules)
         terms = aligned.words if terms_of.changes_nothing else [*map(terms_of.__getitem__, aligned.words)]
         place, spans = aligned.place, aligned.spans
-        for feature, words, span in _matches(aligned, terms, part.prefix, feature_of, parameters):
+        for feature, words, span in _Search(aligned, terms, part.prefix, feature_of).matches(parameters):
             occurrences = found.get(feature)
             if occurrences is None:
                 occurrences = found[feature] = TermOccurrences()
@@ -106,104 +106,93 @@ def find_occurrences(
     return found
 
 
-def _matches(
-    aligned: AlignedWords,
-    terms: Sequence[str | None],
-    prefix: str,
-    feature_of: Callable[[str], int | None],
-    parameters: AnalyzerParameters,
-) -> Matches:
-    ngrams = parameters.ngrams
-    if parameters.unit == "character":
-        yield from _character_ngrams(aligned, terms, prefix, feature_of, ngrams)
-    elif parameters.unit == "spectrum":
-        yield from _spectrum(aligned, terms, prefix, feature_of, ngrams)
-    else:
-        yield from _word_ngrams(aligned, terms, prefix, feature_of, ngrams)
-        if parameters.character_ngrams is not None:
-            marked = prefix + CHARACTER_MARK
-            yield from _character_ngrams(aligned, terms, marked, feature_of, parameters.character_ngrams)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Finds the occurrences of features in one text.
 
+    Attributes:
+        aligned: the words of the text.
+        terms: the term of each word; None if it is dropped.
+        prefix: begins the terms of the text.
+        feature_of: returns the feature of a term; None if its occurrences are not needed.
+    """
 
-def _word_ngrams(
-    aligned: AlignedWords,
-    terms: Sequence[str | None],
-    prefix: str,
-    feature_of: Callable[[str], int | None],
-    ngrams: tuple[int, int],
-) -> Matches:
-    shortest, longest = ngrams
-    spans = aligned.spans
-    if longest == 1:
-        features = {term: feature_of(prefix + term) for term in set(terms) if term is not None}
-        for number, term in enumerate(terms):
-            if term is not None and (feature := features[term]) is not None:
-                yield feature, (number,), spans[number]
-        return
-    kept = [(prefix + term, number) for number, term in enumerate(terms) if term is not None]
-    for i in range(len(kept)):
-        words = kept[i : i + longest]
-        for length in range(shortest, len(words) + 1):
-            feature = feature_of(" ".join([term for term, _ in words[:length]]))
-            if feature is not None:
-                numbers = [number for _, number in words[:length]]
-                yield feature, numbers, (spans[numbers[0]][0], spans[numbers[-1]][1])
+    aligned: AlignedWords
+    terms: Sequence[str | None]
+    prefix: str
+    feature_of: Callable[[str], int | None]
 
+    def matches(self, parameters: AnalyzerParameters) -> Matches:
+        """Yield the occurrences of all features."""
+        ngrams = parameters.ngrams
+        if parameters.unit == "character":
+            yield from self._character_ngrams(ngrams, self.prefix)
+        elif parameters.unit == "spectrum":
+            yield from self._spectrum(ngrams)
+        else:
+            yield from self._word_ngrams(ngrams)
+            if parameters.character_ngrams is not None:
+                yield from self._character_ngrams(parameters.character_ngrams, self.prefix + CHARACTER_MARK)
 
-def _character_ngrams(
-    aligned: AlignedWords,
-    terms: Sequence[str | None],
-    prefix: str,
-    feature_of: Callable[[str], int | None],
-    ngrams: tuple[int, int],
-) -> Matches:
-    features_of: dict[str, list[tuple[int, int, int]]] = {}
-    for number, term in enumerate(terms):
-        if term is None:
-            continue
-        features = features_of.get(term)
-        if features is None:
-            features = features_of[term] = [
-                (feature, start, end)
-                for gram, start, end in _places_of_ngrams(term, ngrams)
-                if (feature := feature_of(prefix + gram)) is not None
-            ]
-        if not features:
-            continue
-        first, last = aligned.spans[number]
-        is_beginning = aligned.words[number].startswith(term)  # a stem can differ from its word
-        for feature, start, end in features:
-            yield feature, (number,), (first + start, first + end) if is_beginning else (first, last)
+    def _word_ngrams(self, ngrams: tuple[int, int]) -> Matches:
+        shortest, longest = ngrams
+        spans, feature_of, prefix = self.aligned.spans, self.feature_of, self.prefix
+        if longest == 1:
+            features = {term: feature_of(prefix + term) for term in set(self.terms) if term is not None}
+            for number, term in enumerate(self.terms):
+                if term is not None and (feature := features[term]) is not None:
+                    yield feature, (number,), spans[number]
+            return
+        kept = [(prefix + term, number) for number, term in enumerate(self.terms) if term is not None]
+        for i in range(len(kept)):
+            words = kept[i : i + longest]
+            for length in range(shortest, len(words) + 1):
+                feature = feature_of(" ".join([term for term, _ in words[:length]]))
+                if feature is not None:
+                    numbers = [number for _, number in words[:length]]
+                    yield feature, numbers, (spans[numbers[0]][0], spans[numbers[-1]][1])
 
+    def _character_ngrams(self, ngrams: tuple[int, int], prefix: str) -> Matches:
+        features_of: dict[str, list[tuple[int, int, int]]] = {}
+        for number, term in enumerate(self.terms):
+            if term is None:
+                continue
+            features = features_of.get(term)
+            if features is None:
+                features = features_of[term] = [
+                    (feature, start, end)
+                    for gram, start, end in _places_of_ngrams(term, ngrams)
+                    if (feature := self.feature_of(prefix + gram)) is not None
+                ]
+            for feature, start, end in features:
+                yield feature, (number,), self._place(number, term, start, end)
 
-def _spectrum(
-    aligned: AlignedWords,
-    terms: Sequence[str | None],
-    prefix: str,
-    feature_of: Callable[[str], int | None],
-    ngrams: tuple[int, int],
-) -> Matches:
-    """Yield n-grams across words. One extends from its first character to its last, without outer spaces."""
-    texts = [" "]
-    number_of = [-1]
-    place_of = [(0, 0)]
-    for number, term in enumerate(terms):
-        if term is None:
-            continue
-        first, last = aligned.spans[number]
-        is_beginning = aligned.words[number].startswith(term)  # a stem can differ from its word
-        texts.append(f"{term} ")
-        number_of += [number] * len(term) + [-1]
-        place_of += [(first + i, first + i + 1) if is_beginning else (first, last) for i in range(len(term))]
-        place_of.append((last, last))
-    text = "".join(texts)
-    for length in range(ngrams[0], ngrams[1] + 1):
-        for start in range(len(text) - length + 1):
-            feature = feature_of(prefix + text[start : start + length])
-            if feature is not None:
-                inside = [i for i in range(start, start + length) if number_of[i] >= 0]
-                words = [*dict.fromkeys(number_of[i] for i in inside)]
-                yield feature, words, (place_of[inside[0]][0], place_of[inside[-1]][1])
+    def _spectrum(self, ngrams: tuple[int, int]) -> Matches:
+        """Yield n-grams across words, each without outer spaces."""
+        texts = [" "]
+        number_of = [-1]
+        place_of = [(0, 0)]
+        for number, term in enumerate(self.terms):
+            if term is None:
+                continue
+            texts.append(f"{term} ")
+            number_of += [number] * len(term) + [-1]
+            place_of += [self._place(number, term, i, i + 1) for i in range(len(term))]
+            place_of.append((0, 0))
+        text = "".join(texts)
+        for length in range(ngrams[0], ngrams[1] + 1):
+            for start in range(len(text) - length + 1):
+                feature = self.feature_of(self.prefix + text[start : start + length])
+                if feature is not None:
+                    inside = [i for i in range(start, start + length) if number_of[i] >= 0]
+                    words = [*dict.fromkeys(number_of[i] for i in inside)]
+                    yield feature, words, (place_of[inside[0]][0], place_of[inside[-1]][1])
+
+    def _place(self, number: int, term: str, start: int, end: int) -> tuple[int, int]:
+        """Return where some characters of a term are: the whole word if it does not begin with its term."""
+        first, last = self.aligned.spans[number]
+        is_beginning = self.aligned.words[number].startswith(term)
+        return (first + start, first + end) if is_beginning else (first, last)
 
 
 def _places_of_ngrams(word: str, ngrams: tuple[int, int]) -> Iterator[tuple[str, int, int]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
 from models import catalog
-from models.arrays import Floats
 from models.base.memory import ProblemSize
-from models.baselines.svm import SVM
 from models.data.examples import Examples
 from models.decisions import AutoDecision, HeldOut, TargetDecision
 from models.decisions.auto import choose
@@ -21,7 +19,7 @@ from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline
 from models.pipeline.memory import estimate
 from models.splits import stratified_folds
-from tests.models.pipeline.test_pipeline_thresholds import held_out_scores, random_texts
+from tests.models.pipeline.test_pipeline_thresholds import Drifting, held_out_scores, random_texts
 
 TREE = LabelTree({"ash": "wood", "birch": "wood", "cedar": "wood"})
 
@@ -114,19 +112,6 @@ def test_if_nothing_can_be_held_out_the_decision_is_the_learners_own(
     assert (fitted.rule_.at_least, fitted.rule_.at_most) == (0, 1)
     assert fitted.decision_report_ == DecisionReport.model_validate({"fallback": own})
     assert phases == {"features", "training"}
-
-
-class Drifting(SVM):
-    """A learner whose scores of the first label are shifted if it is trained on all 40 documents."""
-
-    def fit(self, X: Any, Y: Any, **options: Any) -> Self:
-        self.drift_ = 100.0 * (X.shape[0] == 40)
-        return super().fit(X, Y, **options)
-
-    def decision_function(self, X: Any) -> Floats:
-        scores = super().decision_function(X)
-        scores[:, 0] += self.drift_
-        return scores
 
 
 def test_a_threshold_of_auto_that_is_not_valid_for_the_final_learner_is_reset_and_counted() -> None:
