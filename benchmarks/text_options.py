@@ -1,15 +1,16 @@
 """Measure the options of text features with the recommended learner.
 
-    python benchmarks/text_options.py [--corpus NAME] [--option NAME] [--decision KIND] [--cache FILE]
+    python -m benchmarks.text_options [--corpus NAME ...] [--option NAME ...]
 
-The learner is ``svm`` on pivoted weights of unit length. The first line of a corpus has the defaults of the
-analyzer; each other line changes what its name states. Figures are micro- and macro-averaged F1 on the test
-part, with 1 for labels without positives and predictions, the difference of micro F1 to the first line, the
-number of features, and CPU seconds of the training.
+The recipe is ``svm`` on pivoted weights of unit length with the decision ``auto`` and the defaults of the
+analyzer. Each option changes what its name states. Stores micro- and macro-averaged F1 on the test part (1
+for labels without positives and predictions), the number of features, and CPU seconds of the training, and
+writes a table of micro F1 into ``docs/learners.md``.
 
-Corpora: Reuters-21578, 20 Newsgroups without headers, the mailing lists of SpamAssassin, the part of RCV1
-(names of binary features, so without words), the messages of ``covey demo`` in three languages, and the
-German ones alone. The last two are small: their figures are means over ten splits.
+Corpora: the messages of ``covey demo`` in three languages, the German ones alone, the mailing lists of
+SpamAssassin, Reuters-21578, and the part of RCV1 (names of binary features, so without words). The first two
+are small: their figures are means over ten splits. Options that take long are measured only on these, unless
+``--option`` names them.
 """
 
 from __future__ import annotations
@@ -28,37 +29,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import tables
+from benchmarks.tables import Result
 from models import catalog
 from models.data.examples import Examples
 from models.mail.language import detect_language
 from models.pipeline import Pipeline
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
-CORPORA = ("reuters21578", "20newsgroups", "spamassassin_lists", "rcv1subset1", "demo", "demo_german")
+CORPORA = {
+    "demo": "demo",
+    "demo_german": "demo, German",
+    "spamassassin_lists": "mailing lists",
+    "reuters21578": "Reuters",
+    "rcv1subset1": "RCV1 part",
+}
+NAME = "text_options"
+PAGE = tables.DOCS / "learners.md"
 RECIPE: dict[str, Any] = {"kind": "text", "weighting": "pivoted", "scaling": "unit"}
 ENGLISH = {"stop_words": "english"}
 STEMS = {"stop_words": "english", "stemmer": "english"}
 AUTO = {"stop_words": "auto", "stemmer": "auto"}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "recipe": {},
-    "smooth_idf": {"smooth_idf": True},
-    "tfidf": {"weighting": "tfidf"},
-    "tfidf, sublinear": {"weighting": "tfidf", "sublinear_tf": True},
-    "tfidf, sublinear, smooth_idf": {"weighting": "tfidf", "sublinear_tf": True, "smooth_idf": True},
-    "min_df 2": {"min_df": 2},
-    "stop words": {"analyzer": ENGLISH},
-    "stop words, stems": {"analyzer": STEMS},
-    "stop words and stems by language": {"analyzer": AUTO},
-    "words and 3- to 5-grams": {"analyzer": {"character_ngrams": [3, 5]}},
-    "the same, min_df 2": {"analyzer": {"character_ngrams": [3, 5]}, "min_df": 2},
-    "3- to 5-grams": {"analyzer": {"unit": "character", "ngrams": [3, 5]}},
-    "spectrum of 4": {"analyzer": {"unit": "spectrum", "ngrams": [4, 4]}},
-    "hashing to 2^18": {"hashing": {}},
-    "hashing to 2^14": {"hashing": {"n_features": 2**14}},
+    "the recipe": {},
+    "`smooth_idf`": {"smooth_idf": True},
+    "`tfidf`": {"weighting": "tfidf"},
+    "`min_df` 2": {"min_df": 2},
+    "English stop words": {"analyzer": ENGLISH},
+    "English stop words and stems": {"analyzer": STEMS},
+    "stop words and stems `auto`": {"analyzer": AUTO},
+    "`character_ngrams` 3 to 5": {"analyzer": {"character_ngrams": [3, 5]}},
+    "`unit: character`, 3 to 5": {"analyzer": {"unit": "character", "ngrams": [3, 5]}},
+    "`unit: spectrum`, 4": {"analyzer": {"unit": "spectrum", "ngrams": [4, 4]}},
+    "`hashing` to 2^18": {"hashing": {}},
     "bigrams": {"analyzer": {"ngrams": [1, 2]}},
-    "bigrams, min_df 2": {"analyzer": {"ngrams": [1, 2]}, "min_df": 2},
-    "bigrams, min_df 2, smooth_idf": {"analyzer": {"ngrams": [1, 2]}, "min_df": 2, "smooth_idf": True},
+    "bigrams, `min_df` 2": {"analyzer": {"ngrams": [1, 2]}, "min_df": 2},
+    "bigrams, `min_df` 2, `smooth_idf`": {"analyzer": {"ngrams": [1, 2]}, "min_df": 2, "smooth_idf": True},
 }
+SLOW = ("`character_ngrams` 3 to 5", "`unit: character`, 3 to 5", "`unit: spectrum`, 4")
 SEEDS = 10
 
 
@@ -76,10 +84,7 @@ def read(corpus: str) -> tuple[list[str], list[tuple[str, ...]], list[bool]]:
 def _read(corpus: str) -> Iterator[dict[str, Any]]:
     with gzip.open(DATA / f"{corpus}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
-            record = json.loads(line)
-            if corpus == "20newsgroups":
-                record["text"] = record["text"].partition("\n\n")[2]
-            yield record
+            yield json.loads(line)
 
 
 def _demo(*, german: bool) -> Iterator[dict[str, Any]]:
@@ -90,7 +95,7 @@ def _demo(*, german: bool) -> Iterator[dict[str, Any]]:
             yield {**record, "text": text}
 
 
-def measure(corpus: str, option: str, decision: str) -> dict[str, float]:
+def measure(corpus: str, option: str) -> Result:
     """Train and evaluate once, or ten times on a small corpus."""
     texts, labels, given = read(corpus)
     results = []
@@ -98,8 +103,9 @@ def measure(corpus: str, option: str, decision: str) -> dict[str, float]:
         train = np.array(given)
         if corpus.startswith("demo"):
             train = np.random.default_rng(seed).permutation(len(texts)) < len(texts) // 2
-        results.append(_measure(texts, labels, train, {**RECIPE, **OPTIONS[option]}, decision))
-    return {name: float(np.mean([result[name] for result in results])) for name in results[0]}
+        results.append(_measure(texts, labels, train, {**RECIPE, **OPTIONS[option]}))
+    means = {name: float(np.mean([result[name] for result in results])) for name in results[0]}
+    return {"corpus": corpus, "option": option, **{name: round(mean, 5) for name, mean in means.items()}}
 
 
 def _measure(
@@ -107,7 +113,6 @@ def _measure(
     labels: list[tuple[str, ...]],
     train: NDArray[np.bool_],
     features: dict[str, Any],
-    decision: str,
 ) -> dict[str, float]:
     def part(rows: NDArray[np.intp]) -> Examples:
         return Examples("text", [texts[i] for i in rows], [labels[i] for i in rows])
@@ -115,7 +120,7 @@ def _measure(
     pipeline = Pipeline.from_parameters(
         catalog.FEATURES_PARAMETERS.validate_python(features),
         catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}),
-        catalog.DECISION_PARAMETERS.validate_python({"kind": decision}),
+        catalog.DECISION_PARAMETERS.validate_python({"kind": "auto"}),
     )
     start = time.process_time()
     pipeline.fit(part(np.flatnonzero(train)))
@@ -129,37 +134,40 @@ def _measure(
     }
 
 
-def main() -> None:
-    """Print a line for each option and corpus."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--corpus", choices=CORPORA, action="append")
-    parser.add_argument("--option", choices=[*OPTIONS], action="append")
-    parser.add_argument("--decision", default="tuned_threshold")
-    parser.add_argument("--cache", type=Path, help="file that stores results, so that they are measured once")
-    arguments = parser.parse_args()
-    stored: dict[str, dict[str, float]] = {}
-    if arguments.cache and arguments.cache.exists():
-        stored = json.loads(arguments.cache.read_text(encoding="utf-8"))
-    for corpus in arguments.corpus or CORPORA:
-        print(f"\n{corpus}, {arguments.decision}")
-        print(f"{'option':<34}{'micro F1':>9}{'gain':>8}{'macro F1':>10}{'features':>10}{'seconds':>9}")
-        first = None
-        for option in arguments.option or OPTIONS:
-            if corpus == "rcv1subset1" and "analyzer" in OPTIONS[option]:
-                continue
-            key = f"{corpus}, {arguments.decision}: {option}"
-            if key not in stored:
-                stored[key] = measure(corpus, option, arguments.decision)
-                if arguments.cache:
-                    arguments.cache.write_text(json.dumps(stored, indent=1), encoding="utf-8")
-            result = stored[key]
-            first = first or result
-            print(
-                f"{option:<34}{result['f1_micro']:>9.4f}{result['f1_micro'] - first['f1_micro']:>+8.4f}"
-                f"{result['f1_macro']:>10.4f}{result['features']:>10.0f}{result['seconds']:>9.1f}",
-                flush=True,
-            )
+def rendered() -> dict[str, str]:
+    """Return the table of the page."""
+    found = {(result["corpus"], result["option"]): result["f1_micro"] for result in tables.stored(NAME)}
+    rows = []
+    for option in OPTIONS:
+        cells = [option]
+        for corpus in CORPORA:
+            value, recipe = found.get((corpus, option)), found.get((corpus, "the recipe"))
+            if value is None or recipe is None:
+                cells.append("")
+            elif option == "the recipe":
+                cells.append(tables.figure(value))
+            else:
+                difference = round(value - recipe, 3)
+                sign = "−" if difference < 0 else "+"
+                cells.append(sign + tables.figure(abs(difference)))
+        rows.append(cells)
+    return {"text_options": tables.markdown(["", *CORPORA.values()], rows)}
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", nargs="*", default=[*CORPORA], choices=[*CORPORA])
+    parser.add_argument("--option", nargs="*", choices=[*OPTIONS])
+    arguments = parser.parse_args()
+    for corpus_name in arguments.corpus:
+        for option_name in arguments.option or OPTIONS:
+            if corpus_name == "rcv1subset1" and "analyzer" in OPTIONS[option_name]:
+                continue
+            if not (arguments.option or corpus_name.startswith("demo")) and option_name in SLOW:
+                continue
+            measured = measure(corpus_name, option_name)
+            print(measured, flush=True)
+            tables.store(NAME, [measured], ("corpus", "option"))
+    tables.show(PAGE, rendered())

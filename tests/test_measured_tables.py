@@ -15,6 +15,7 @@ MEASURED = (
     "number_scaling",
     "papers.defaults",
     "single_document",
+    "text_options",
     "threads",
     "threshold_bins",
 )
