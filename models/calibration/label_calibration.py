@@ -40,7 +40,7 @@ class LabelCalibration:
     slopes: Floats
     offset: Floats
     _bends: Floats = field(init=False, repr=False)
-    """(m, k) the change of the slope at each knot."""
+    """(m, 1, k) the change of the slope at each knot."""
     _knots: Floats = field(init=False, repr=False)
     _first_slope: Floats = field(init=False, repr=False)
     _width: Floats = field(init=False, repr=False)
@@ -51,8 +51,8 @@ class LabelCalibration:
     def __post_init__(self) -> None:
         k = len(self.center)
         arrays = {
-            "_bends": 2.0 * np.ascontiguousarray(np.diff(self.slopes, axis=1).T),
-            "_knots": 0.5 * np.ascontiguousarray(self.knots.T),
+            "_bends": 2.0 * np.ascontiguousarray(np.diff(self.slopes, axis=1).T)[:, np.newaxis],
+            "_knots": 0.5 * np.ascontiguousarray(self.knots.T)[:, np.newaxis],
             "_first_slope": 2.0 * self.slopes[:, 0],
             "_width": 2.0 * self.spread,
         }
@@ -97,22 +97,31 @@ class LabelCalibration:
         # The logits increase, so halving the interval often enough finds the score to the last bit.
         for _ in range(90):
             middle = (low + high) / 2
-            above = self._logits(middle / 2) >= target
+            above = self._logits(middle[np.newaxis] / 2)[0] >= target
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return self.center + self.spread * high
 
     def _logits(self, h: Floats) -> Floats:
-        """Return the logits for half of the standardised scores, which are overwritten."""
+        """Return the logits for half of the standardised scores, (n, k), which are overwritten."""
         np.arcsinh(h, out=h)  # half of the compressed score
         logits: Floats = h * self._first_slope
         logits += self.offset
-        above = np.empty_like(h)
-        for knot, bend in zip(self._knots, self._bends, strict=True):
-            np.subtract(h, knot, out=above)
-            np.maximum(above, 0.0, out=above)
-            above *= bend
-            logits += above
+        if len(h) == 1:  # few operations; for many documents, they would take m times the memory
+            logits += np.add.reduce(self._above_knots(h, self._knots, self._bends), axis=0)
+            return logits
+        # The same sums in the same order.
+        total = np.zeros_like(h)
+        for knots, bends in zip(self._knots, self._bends, strict=True):
+            total += self._above_knots(h, knots, bends)
+        logits += total
         return logits
+
+    @staticmethod
+    def _above_knots(h: Floats, knots: Floats, bends: Floats) -> Floats:
+        above: Floats = h - knots
+        np.maximum(above, 0.0, out=above)
+        above *= bends
+        return above
 
 
 def compress(z: Floats) -> Floats:
