@@ -28,6 +28,6 @@ def test_equal_decisions_on_the_same_svm_give_equal_label_sets() -> None:
     X = rng.random((60, 8))
     labels = [tuple(f"l{j}" for j in range(8) if x[j] > 0.8) for x in X]
     labels[:5] = [(*label_set, f"once{i}") for i, label_set in enumerate(labels[:5])]
-    found = dict(recipes.predict(_task(X, labels), characters=False))
+    found = dict(recipes.predict(_task(X, labels), n_grams={}))
     for ours, theirs in (("svm, auto", "LinearSVC, auto"), ("svm, sign", "LinearSVC")):
         assert (found[ours].predicted == found[theirs].predicted).all()

@@ -56,7 +56,7 @@ OF_SVM = {
 }
 OF_BOOSTING = {"mp_boost, auto": {"kind": "auto"}, "mp_boost, sign": {"kind": "sign"}}
 OF_WORDS = {"LinearSVC, auto": {"kind": "auto"}, "LinearSVC": {"kind": "sign"}}
-OF_CHARACTERS = {"LinearSVC with n-grams, auto": {"kind": "auto"}, "LinearSVC with n-grams": {"kind": "sign"}}
+OF_N_GRAMS = {"LinearSVC with n-grams, auto": {"kind": "auto"}, "LinearSVC with n-grams": {"kind": "sign"}}
 
 DEFAULT = "svm, auto"
 FORMER = "mp_boost, sign"
@@ -114,26 +114,26 @@ class Trained:
     """The scores of a trained learner.
 
     Attributes:
-        held_out: held-out scores of the training part.
+        held_out: held-out scores of the training part; None if no decision needs them.
         learner: what a decision needs to know about the learner.
         test: (n, k) scores of the test part.
         fit_seconds: CPU time of the training without held-out scores.
         held_out_seconds: CPU time of the held-out scores.
     """
 
-    held_out: HeldOut
+    held_out: HeldOut | None
     learner: LearnerScores
     test: Floats
     fit_seconds: float
     held_out_seconds: float
 
 
-def predict(task: Task, *, characters: bool) -> Iterator[tuple[str, Predictions]]:
+def predict(task: Task, *, n_grams: dict[str, Json]) -> Iterator[tuple[str, Predictions]]:
     """Yield the predictions of each recipe by its name.
 
     Args:
         task: the task.
-        characters: whether to include recipes with character n-grams, which take longest.
+        n_grams: those of ``OF_N_GRAMS`` to include if documents are texts; they take longest.
     """
     linear: Json = {"kind": "numeric", "scaling": "max_abs" if task.units else "unit"}
     boosting: Json = {"kind": "numeric", "scaling": "none"}
@@ -145,8 +145,9 @@ def predict(task: Task, *, characters: bool) -> Iterator[tuple[str, Predictions]
     yield from _decide(task, train(task, linear, {"algorithm": "svm"}), OF_SVM)
     yield from _decide(task, train(task, boosting, boost), OF_BOOSTING)
     yield from _decide(task, linear_svc(task), OF_WORDS)
-    if characters and task.is_text:
-        yield from _decide(task, linear_svc(task, with_characters=True), OF_CHARACTERS)
+    if n_grams and task.is_text:
+        hold_out = len(n_grams) == len(OF_N_GRAMS)
+        yield from _decide(task, linear_svc(task, with_n_grams=True, hold_out=hold_out), n_grams)
 
 
 def decide(task: Task, trained: Trained, parameters: Json) -> FittedDecision:
@@ -206,15 +207,15 @@ def _ignore(step: FoldStep) -> None:
     """Ignore a step of a training."""
 
 
-def linear_svc(task: Task, *, with_characters: bool = False) -> Trained:
+def linear_svc(task: Task, *, with_n_grams: bool = False, hold_out: bool = True) -> Trained:
     """Train one linear SVM per label, on TF-IDF of words, with or without n-grams, or on scaled numbers."""
     started = time.process_time()
     # scikit-learn numbers labels in the type of Y, and mixes up more than 128 labels of 8 bits.
     Y = indicator_matrix(task.training.labels, task.labels).astype(np.int64)
     if task.is_text:
-        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2) if with_characters else (1, 1))
+        words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2) if with_n_grams else (1, 1))
         characters = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(3, 5), min_df=2)
-        transformer = FeatureUnion([("w", words), ("c", characters)]) if with_characters else words
+        transformer = FeatureUnion([("w", words), ("c", characters)]) if with_n_grams else words
         X = _narrow(transformer.fit_transform(task.training.documents))
     else:
         numbers = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
@@ -230,7 +231,7 @@ def linear_svc(task: Task, *, with_characters: bool = False) -> Trained:
         warnings.simplefilter("ignore", UserWarning)  # a fold without an example of a label
         model.fit(X, Y)
         fitted = time.process_time()
-        held_out = _held_out(model, X, Y, task.seed)
+        held_out = _held_out(model, X, Y, task.seed) if hold_out else None
     ended = time.process_time()
     if task.is_text:
         test = transformer.transform(task.test.documents)
