@@ -129,10 +129,11 @@ def test_nothing_imports_tests_or_benchmarks() -> None:
     assert importers((*PRODUCT, "benchmarks"), {"tests", "pytest", "hypothesis"}) == []
     # Benchmarks may use the test support to start real processes; the product may not.
     assert importers(PRODUCT, support) == []
-    # Three tests compare pages with the scripts that write them; another runs the short attacks.
+    # Most of these compare pages with the scripts that write them; another runs the short attacks.
     found = {line.partition(" ")[0] for line in importers((*PRODUCT, "tests"), {"benchmarks"})}
     assert found == {
         "tests/test_measured_tables.py",
+        "tests/test_recipes.py",
         "tests/test_results_page.py",
         "tests/test_serving_page.py",
         "tests/system/test_attacks.py",
