@@ -1,8 +1,8 @@
 """Measure how well mail is routed with different fields, and with each field left out.
 
-    python benchmarks/mail_fields.py [--corpus NAME] [--learner NAME] [--fields NAME] [--seeds N]
+    python -m benchmarks.mail_fields [--corpus NAME ...] [--fields NAME ...]
 
-Each corpus is divided into a training part (75 %) and a test part by the seed. Corpora:
+Each corpus is divided into a training part (75 %) and a test part by three seeds. Corpora:
 
 - spamassassin_lists: mail of 16 mailing lists, some of it for several. Only subjects and bodies are left of
   the messages, because the labels come from the other header fields.
@@ -13,12 +13,10 @@ Each corpus is divided into a training part (75 %) and a test part by the seed. 
 
 No corpus with labels has recipients, list ids or attachments, so these fields are not measured.
 
-Learners: ``svm`` has pivoted weights of unit length. ``mp_boost`` has binary weights and selected terms. Both
-use the rule ``sign``, so that only the features differ.
-
-Figures are the means over the seeds on the test part: micro-averaged and macro-averaged F1, and one-error
-(the share of messages whose best label is wrong), each with the mean difference from the default fields and
-its standard error over the seeds.
+The learner is ``svm`` with pivoted weights of unit length. The rule is ``sign``, so that only the features
+differ. Stores micro-averaged and macro-averaged F1, and one-error (the share of messages whose best label is
+wrong) of each seed on the test part, and writes the means into ``docs/mail.md``, with the mean difference
+from the default fields and its standard error over the seeds.
 """
 
 from __future__ import annotations
@@ -33,6 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import tables
+from benchmarks.tables import Result
 from models import catalog
 from models.data.examples import Examples
 from models.mail import MailDocument
@@ -42,38 +42,34 @@ from models.pipeline import Pipeline
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 DEMO = Path(__file__).parents[1] / "app" / "demo" / "messages.jsonl"
-CORPORA = ("spamassassin_lists", "20newsgroups", "new_senders", "demo")
-LEARNERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "svm": (
-        {"kind": "text", "weighting": "pivoted", "scaling": "unit"},
-        {"algorithm": "svm"},
-    ),
-    "mp_boost": (
-        {
-            "kind": "text",
-            "weighting": "binary",
-            "selection": {"kind": "information_gain", "policy": "round_robin", "per_label": 100},
-        },
-        {"algorithm": "mp_boost", "rounds": 50},
-    ),
+CORPORA = {
+    "spamassassin_lists": "mailing lists",
+    "20newsgroups": "20 Newsgroups",
+    "new_senders": "new senders",
+    "demo": "demo",
 }
+RECIPE = {"kind": "text", "weighting": "pivoted", "scaling": "unit"}
 OFF = {"weight": 0}
 FIELDS: dict[str, dict[str, Any]] = {
-    "default": {},
+    "**default**": {},
     "no subject": {"subject": OFF},
     "no new text": {"new_text": OFF},
     "no quoted text": {"quoted_text": OFF},
-    "subject only": {"new_text": OFF, "quoted_text": OFF},
-    "subject own": {"subject": {"own_terms": True}},
-    "subject 2": {"subject": {"weight": 2}},
-    "subject 4": {"subject": {"weight": 4}},
-    "subject 2 own": {"subject": {"weight": 2, "own_terms": True}},
-    "quoted own": {"quoted_text": {"own_terms": True}},
-    "quoted shared": {"quoted_text": {"own_terms": False}},
-    "sender": {"sender_domain": {"weight": 1}},
-    "sender only": {"sender_domain": {"weight": 1}, "subject": OFF, "new_text": OFF, "quoted_text": OFF},
+    "only the subject": {"new_text": OFF, "quoted_text": OFF},
+    "subject with terms of its own": {"subject": {"own_terms": True}},
+    "subject with weight 2": {"subject": {"weight": 2}},
+    "subject with weight 4": {"subject": {"weight": 4}},
+    "subject with weight 2 and terms of its own": {"subject": {"weight": 2, "own_terms": True}},
+    "quoted text with terms of its own": {"quoted_text": {"own_terms": True}},
+    "with the sender domain": {"sender_domain": {"weight": 1}},
 }
+DEFAULT = "**default**"
+ONLY_LISTS = ("no new text", "only the subject", "subject with weight 2", "subject with weight 4")
+"""Measured only on the mailing lists, unless the command names them."""
 MEASURES = ("f1_micro", "f1_macro", "one_error")
+SEEDS = 3
+NAME = "mail_fields"
+PAGE = tables.DOCS / "mail.md"
 
 Message = tuple[MailDocument, tuple[str, ...]]
 
@@ -137,12 +133,11 @@ def divide(messages: list[Message], corpus: str, seed: int) -> tuple[list[Messag
     return parts
 
 
-def measure(parts: tuple[list[Message], list[Message]], fields: str, learner: str) -> list[float]:
+def measure(parts: tuple[list[Message], list[Message]], fields: str) -> list[float]:
     """Return the measures of a pipeline with some fields on the test part."""
-    features, parameters = LEARNERS[learner]
     pipeline = Pipeline.from_parameters(
-        catalog.FEATURES_PARAMETERS.validate_python(features | {"fields": FIELDS[fields]}),
-        catalog.LEARNER_PARAMETERS.validate_python(parameters),
+        catalog.FEATURES_PARAMETERS.validate_python(RECIPE | {"fields": FIELDS[fields]}),
+        catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}),
         catalog.DECISION_PARAMETERS.validate_python({"kind": "sign"}),
     )
     training, test = (
@@ -150,40 +145,60 @@ def measure(parts: tuple[list[Message], list[Message]], fields: str, learner: st
         for part in parts
     )
     measures = pipeline.fit(training).evaluate(test).measures
-    return [float(measures[name]) for name in MEASURES]
+    return [round(float(measures[name]), 5) for name in MEASURES]
 
 
-def main() -> None:
-    """Print a line for each corpus, learner and choice of fields."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--corpus", choices=CORPORA, action="append")
-    parser.add_argument("--learner", choices=[*LEARNERS], action="append")
-    parser.add_argument("--fields", choices=[*FIELDS], action="append")
-    parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
-    print(f"{'corpus':<20}{'learner':<10}{'fields':<16}" + "".join(f"{name:>24}" for name in MEASURES))
-    for corpus in arguments.corpus or CORPORA:
-        messages = read(corpus)
-        divided = [divide(messages, corpus, seed) for seed in range(arguments.seeds)]
-        for learner in arguments.learner or LEARNERS:
-            default = np.array([measure(parts, "default", learner) for parts in divided])
-            for fields in arguments.fields or FIELDS:
-                if fields.startswith("sender") and not any(mail.sender_domain for mail, _ in messages):
-                    continue
-                values = (
-                    default
-                    if fields == "default"
-                    else np.array([measure(parts, fields, learner) for parts in divided])
-                )
-                change = values - default
-                error = change.std(axis=0, ddof=1) / np.sqrt(len(divided)) if len(divided) > 1 else [0] * 3
-                cells = zip(values.mean(axis=0), change.mean(axis=0), error, strict=True)
-                print(
-                    f"{corpus:<20}{learner:<10}{fields:<16}"
-                    + "".join(f"{value:>9.3f} ({by:+.3f} ±{e:.3f})" for value, by, e in cells),
-                    flush=True,
-                )
+def wanted(corpus: str, messages: list[Message]) -> list[str]:
+    """Return the fields that are measured on a corpus by default."""
+    has_sender = any(mail.sender_domain for mail, _ in messages)
+    return [
+        name
+        for name in FIELDS
+        if (corpus == "spamassassin_lists" or name not in ONLY_LISTS)
+        and (has_sender or name != "with the sender domain")
+    ]
+
+
+def rendered() -> dict[str, str]:
+    """Return the table of the page."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in tables.stored(NAME):
+        found.setdefault(result["corpus"], {})[result["fields"]] = result["values"]
+    rows = []
+    for corpus, title in CORPORA.items():
+        default = np.array(found[corpus][DEFAULT])
+        for fields in FIELDS:
+            if fields in found[corpus]:
+                values = np.array(found[corpus][fields])
+                cells = [_cell(values[:, i], default[:, i]) for i in range(len(MEASURES))]
+                rows.append([title if fields == DEFAULT else "", fields, *cells])
+    return {"mail_fields": tables.markdown(["corpus", "fields", "micro F1", "macro F1", "one-error"], rows)}
+
+
+def _cell(values: Any, default: Any) -> str:
+    mean = tables.figure(values.mean())
+    if values is default or (values == default).all():
+        return mean
+    change = values - default
+    sign = "−" if change.mean() < 0 else "+"
+    error = tables.figure(change.std(ddof=1) / np.sqrt(len(change)))
+    return f"{mean} ({sign}{tables.figure(abs(change.mean()))} ± {error})"
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", nargs="*", default=[*CORPORA], choices=[*CORPORA])
+    parser.add_argument("--fields", nargs="*", choices=[*FIELDS])
+    arguments = parser.parse_args()
+    for corpus_name in arguments.corpus:
+        all_messages = read(corpus_name)
+        divided = [divide(all_messages, corpus_name, seed) for seed in range(SEEDS)]
+        for name in arguments.fields or wanted(corpus_name, all_messages):
+            measured = [measure(parts, name) for parts in divided]
+            print(corpus_name, name, measured, flush=True)
+            tables.store(
+                NAME, [{"corpus": corpus_name, "fields": name, "values": measured}], ("corpus", "fields")
+            )
+    tables.show(PAGE, rendered())

@@ -12,6 +12,7 @@ from benchmarks import tables
 MEASURED = (
     "decisions",
     "linear_models",
+    "mail_fields",
     "number_scaling",
     "papers.defaults",
     "single_document",
