@@ -19,6 +19,7 @@ from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 from models.perceptrons.mmp import Loss, Penalty, update_sizes
 
 Problem = tuple[Floats, AnyArray]
+MARGINS = st.sampled_from([0.0, 1.5, 4.0])
 
 
 @st.composite
@@ -68,15 +69,17 @@ def literal_loss(ranks: dict[int, int], relevant: set[int], irrelevant: set[int]
     return 1 - sum(precisions) / len(relevant)
 
 
-def literal_mmp(X: Floats, Y: AnyArray, epochs: int, loss: str, penalty: str) -> tuple[Floats, int]:
-    """Weights by figure 1, and the operations of table I."""
+def literal_mmp(
+    X: Floats, Y: AnyArray, epochs: int, loss: str, penalty: str, margin: float
+) -> tuple[Floats, int]:
+    """Weights by figure 1, and the operations of table I. The margin lowers the scores of relevant labels."""
     k, r = Y.shape[1], X.shape[1]
     w = [[0.0] * r for _ in range(k)]
     operations = 0
     for _ in range(epochs):
         for x, y in zip(X, Y, strict=True):
             relevant, irrelevant = set(np.flatnonzero(y).tolist()), set(np.flatnonzero(y == 0).tolist())
-            s = [inner(w[c], x) for c in range(k)]
+            s = [inner(w[c], x) - (margin if c in relevant else 0) for c in range(k)]
             operations += k
             if not relevant or not irrelevant:
                 continue
@@ -105,30 +108,36 @@ def literal_mmp(X: Floats, Y: AnyArray, epochs: int, loss: str, penalty: str) ->
     return np.array(w).T, operations
 
 
-def literal_binary(X: Floats, y: AnyArray, epochs: int) -> tuple[list[float], int]:
-    """Eqs. 1 and 2 for targets +1 and -1; the perceptron skips examples with target 0."""
+def literal_binary(X: Floats, y: AnyArray, epochs: int, margin: float) -> tuple[list[float], int]:
+    """Eqs. 1 and 2 for targets +1 and -1; the perceptron skips examples with target 0.
+
+    An output within the margin counts as wrong.
+    """
     w, operations = [0.0] * X.shape[1], 0
     for _ in range(epochs):
         for x, target in zip(X, y.tolist(), strict=True):
             if target == 0:
                 continue
-            output = 1 if inner(w, x) >= 0 else -1
+            s = inner(w, x)
+            output = 1 if s >= 0 else -1
+            if target * s < margin:
+                output = -target
             operations += 1 + (output != target)
             w = [weight + (target - output) * float(value) for weight, value in zip(w, x, strict=True)]
     return w, operations
 
 
 def literal_mlpp_scores(
-    X: Floats, Y: AnyArray, at: Floats, epochs: int, voting: str, calibrated: bool
+    X: Floats, Y: AnyArray, at: Floats, epochs: int, voting: str, calibrated: bool, margin: float
 ) -> Floats:
     """Figure 3 and section IV. Column k is the artificial label, relevant if the other label is not."""
     k = Y.shape[1]
     trained: dict[tuple[int, int], list[float]] = {}
     for u, v in combinations(range(k), 2):
-        trained[u, v] = literal_binary(X, Y[:, u] - Y[:, v], epochs)[0]
+        trained[u, v] = literal_binary(X, Y[:, u] - Y[:, v], epochs, margin)[0]
     if calibrated:
         for u in range(k):
-            trained[u, k] = literal_binary(X, 2 * Y[:, u] - 1, epochs)[0]
+            trained[u, k] = literal_binary(X, 2 * Y[:, u] - 1, epochs, margin)[0]
     result = np.zeros((len(at), k + 1))
     for i, x in enumerate(at):
         for (u, v), w in trained.items():
@@ -138,23 +147,29 @@ def literal_mlpp_scores(
 
 
 @settings(max_examples=50, deadline=None)
-@given(problems(), st.sampled_from(get_args(Loss)), st.sampled_from(get_args(Penalty)), st.integers(1, 2))
-def test_mmp_is_figure_1(problem: Problem, loss: Any, penalty: Any, epochs: int) -> None:
+@given(
+    problems(),
+    st.sampled_from(get_args(Loss)),
+    st.sampled_from(get_args(Penalty)),
+    st.integers(1, 2),
+    MARGINS,
+)
+def test_mmp_is_figure_1(problem: Problem, loss: Any, penalty: Any, epochs: int, margin: float) -> None:
     X, Y = problem
-    weights, operations = literal_mmp(X, Y, epochs, loss, penalty)
-    learner = MMP(epochs=epochs, loss=loss, penalty=penalty).fit(*stored(problem))
+    weights, operations = literal_mmp(X, Y, epochs, loss, penalty, margin)
+    learner = MMP(epochs=epochs, loss=loss, penalty=penalty, margin=margin).fit(*stored(problem))
     np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.decision_function(X), X @ weights, rtol=0, atol=1e-9)
     assert learner.operations_ == learner.summary_.facts["perceptron_operations"] == operations
 
 
 @settings(max_examples=50, deadline=None)
-@given(problems(), st.integers(1, 2))
-def test_binary_relevance_is_equations_1_to_3(problem: Problem, epochs: int) -> None:
+@given(problems(), st.integers(1, 2), MARGINS)
+def test_binary_relevance_is_equations_1_to_3(problem: Problem, epochs: int, margin: float) -> None:
     X, Y = problem
-    literal = [literal_binary(X, 2 * Y[:, j] - 1, epochs) for j in range(Y.shape[1])]
+    literal = [literal_binary(X, 2 * Y[:, j] - 1, epochs, margin) for j in range(Y.shape[1])]
     weights = np.array([w for w, _ in literal]).T
-    learner = BinaryRelevancePerceptron(epochs=epochs).fit(*stored(problem))
+    learner = BinaryRelevancePerceptron(epochs=epochs, margin=margin).fit(*stored(problem))
     np.testing.assert_allclose(learner.weights_, weights, rtol=0, atol=1e-9)
     expected = np.where(Y.all(axis=0), 1.0, X @ weights)
     np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
@@ -162,16 +177,20 @@ def test_binary_relevance_is_equations_1_to_3(problem: Problem, epochs: int) -> 
 
 
 @settings(max_examples=50, deadline=None)
-@given(problems(), st.sampled_from(["max_wins", "weighted"]), st.booleans(), st.integers(1, 2))
-def test_mlpp_is_figure_3_and_the_vote(problem: Problem, voting: Any, calibrated: bool, epochs: int) -> None:
+@given(problems(), st.sampled_from(["max_wins", "weighted"]), st.booleans(), st.integers(1, 2), MARGINS)
+def test_mlpp_is_figure_3_and_the_vote(
+    problem: Problem, voting: Any, calibrated: bool, epochs: int, margin: float
+) -> None:
     X, Y = problem
-    learner = MLPP(epochs=epochs, voting=voting, calibrated=calibrated).fit(*stored(problem))
-    expected = literal_mlpp_scores(X, Y, X, epochs, voting, calibrated)
+    learner = MLPP(epochs=epochs, voting=voting, calibrated=calibrated, margin=margin).fit(*stored(problem))
+    expected = literal_mlpp_scores(X, Y, X, epochs, voting, calibrated, margin)
     np.testing.assert_allclose(learner.decision_function(X), expected, rtol=0, atol=1e-9)
     k = Y.shape[1]
-    operations = sum(literal_binary(X, Y[:, u] - Y[:, v], epochs)[1] for u, v in combinations(range(k), 2))
+    operations = sum(
+        literal_binary(X, Y[:, u] - Y[:, v], epochs, margin)[1] for u, v in combinations(range(k), 2)
+    )
     if calibrated:
-        operations += sum(literal_binary(X, 2 * Y[:, u] - 1, epochs)[1] for u in range(k))
+        operations += sum(literal_binary(X, 2 * Y[:, u] - 1, epochs, margin)[1] for u in range(k))
     assert learner.operations_ == operations
 
 
