@@ -236,8 +236,7 @@ def _long(key: str, bench: Bench) -> Json:
                 X[~test],
                 relevance[~test],
                 X[test],
-                epochs=epochs,
-                seed=0 if corpus.shuffled else None,
+                dual.Training(epochs, shuffle=corpus.shuffled),
             )
             for measure in LOSSES:
                 values[algorithm][measure].append(getattr(rankings, measure)(Y[test], found))

@@ -44,6 +44,7 @@ PARTS = (
     "mlpp_epochs",
     "mlpp_table_4",
     "mlpp_quick_voting",
+    "perceptron_variants",
 )
 """The modules in the order of the page."""
 

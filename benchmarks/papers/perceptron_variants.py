@@ -1,0 +1,354 @@
+"""MLPP, section VII: margin and kernel perceptrons, and random ties and initial weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from benchmarks.calibration import MEASUREMENTS, split
+from benchmarks.multilabel_corpora import CORPORA
+from benchmarks.papers import dual
+from benchmarks.papers.bench import Bench, Json
+from benchmarks.papers.dual import Training
+from benchmarks.papers.mlpp import NAMES
+from benchmarks.papers.results import table
+from models import catalog
+from models.arrays import Bools, Floats
+from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.pipeline import read_documents
+
+TITLE = "MLPP, outlook: margins, kernels and random ties"
+
+ALGORITHMS = ("binary_relevance_perceptron", "mmp", "mlpp")
+CHOSEN = ("emotions", "scene", "yeast", "genbase", "medical")
+EPOCHS = 10
+SEEDS = (0, 1, 2, 3, 4)
+MARGINS = (1.0, 4.0, 16.0)
+GAMMAS = (0.5, 2.0)
+N_RESAMPLES = 1000
+LEVEL = 0.95
+
+VARIANTS: dict[str, Json] = {
+    "plain": {},
+    **{f"margin {margin:g}": {"margin": margin} for margin in MARGINS},
+    **{f"rbf {gamma:g}": {"gamma": gamma} for gamma in GAMMAS},
+    "random ties": {"random_ties": True},
+    "random weights": {"initial": "random"},
+}
+BASES = {"random weights": "zero weights"}
+"""What a variant is compared with, if it is not the plain learner. The learners draw other orders than the dual form."""
+OF_LEARNERS: dict[str, Json] = {"zero weights": {"initial": "zeros"}}
+
+MEASURES = {"average_precision": "AvgP × 100", "right_sets": "right sets [%]"}
+
+
+def _measure(corpus: str, bench: Bench) -> Json:
+    """Return the measures of each learner and variant, and their differences to the plain learner."""
+    X, Y, X_test, Y_test = _parts(corpus)
+    seeds = SEEDS[:1] if bench.quick else SEEDS
+    epochs = 1 if bench.quick else EPOCHS
+    resamples = _Resamples(len(X_test), len(seeds))
+    values: dict[str, dict[str, dict[str, list[Floats]]]] = {}
+    for algorithm, variant, scores, predicted in _trained(X, Y, X_test, epochs=epochs, seeds=seeds):
+        found = values.setdefault(algorithm, {}).setdefault(variant, {measure: [] for measure in MEASURES})
+        found["average_precision"].append(average_precisions(scores, Y_test))
+        if predicted is not None:
+            found["right_sets"].append((predicted == Y_test).all(axis=1).astype(np.float64))
+    return {
+        "training": len(X),
+        "test": len(X_test),
+        "labels": Y.shape[1],
+        "epochs": epochs,
+        "seeds": len(seeds),
+        "learners": {
+            algorithm: {
+                variant: {
+                    measure: _summary(found[measure], _base(variants, variant, measure), resamples)
+                    for measure in MEASURES
+                    if found[measure]
+                }
+                for variant, found in variants.items()
+                if variant in VARIANTS
+            }
+            for algorithm, variants in values.items()
+        },
+        "svm": _svm(X, Y, X_test, Y_test),
+    }
+
+
+def _parts(corpus: str) -> tuple[Floats, Bools, Floats, Bools]:
+    """Return features and labels of the corpus' own split. The mean squared length of the examples is 1."""
+    training, test = split(CORPORA[corpus](), "given", 0)
+    labels = collect_labels(training.labels)
+    parameters: Json = {"kind": "numeric", "scaling": "max_abs" if corpus in MEASUREMENTS else "unit"}
+    if training.kind == "text":
+        parameters = {"kind": "text", "weighting": "tfidf", "scaling": "unit"}
+    features = catalog.create_features(catalog.FEATURES_PARAMETERS.validate_python(parameters))
+    Y, Y_test = (indicator_matrix(part.labels, labels) for part in (training, test))
+    X = features.fit_transform([read_documents(training.documents)], Y).toarray()
+    X_test = features.transform(read_documents(test.documents)).toarray()
+    length = np.sqrt((X**2).sum(axis=1).mean())
+    return X / length, Y.toarray() != 0, X_test / length, Y_test.toarray() != 0
+
+
+def _trained(
+    X: Floats, Y: Bools, X_test: Floats, *, epochs: int, seeds: tuple[int, ...]
+) -> Iterator[tuple[str, str, Floats, Bools | None]]:
+    """Yield learner, variant, scores, and predicted label sets if the learner has an own decision.
+
+    The label sets of MLPP are those of the artificial label.
+    """
+    kernels: dict[float | None, Callable[[Floats, Floats], Floats]] = {None: dual.linear}
+    kernels |= {gamma: dual.rbf(gamma) for gamma in GAMMAS}
+    matrices = {gamma: (kernel(X, X), kernel(X_test, X)) for gamma, kernel in kernels.items()}
+    for variant, parameters in (VARIANTS | OF_LEARNERS).items():
+        for seed in seeds:
+            train: Callable[[str], Floats]
+            if "initial" in parameters:
+                train = partial(_by_learner, X, Y, X_test, epochs=epochs, seed=seed, **parameters)
+            else:
+                training = Training(
+                    epochs,
+                    shuffle=True,
+                    seed=seed,
+                    margin=parameters.get("margin", 0.0),
+                    random_ties=parameters.get("random_ties", False),
+                )
+                K, K_test = matrices[parameters.get("gamma")]
+                train = partial(_in_dual_form, K, Y, K_test, training)
+            of_labels = train("binary_relevance_perceptron")
+            yield "binary_relevance_perceptron", variant, of_labels, of_labels > 0
+            yield "mmp", variant, train("mmp"), None
+            votes = train("mlpp")
+            artificial = (of_labels < 0).sum(axis=1, keepdims=True)
+            yield "mlpp", variant, votes, votes + (of_labels >= 0) > artificial
+
+
+def _in_dual_form(K: Floats, Y: Bools, K_test: Floats, training: Training, algorithm: str) -> Floats:
+    outputs = dual.outputs(algorithm, K, Y, K_test, training)
+    return dual.votes(outputs, Y.shape[1]) if algorithm == "mlpp" else outputs
+
+
+def _by_learner(
+    X: Floats, Y: Bools, X_test: Floats, algorithm: str, *, epochs: int, seed: int, initial: str
+) -> Floats:
+    """Train with the initial weights of the learners, which the dual form does not have."""
+    parameters = {"algorithm": algorithm, "epochs": epochs, "initial": initial, "shuffle": True}
+    learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(parameters), seed=seed)
+    return np.asarray(learner.fit(X, Y.astype(np.int8)).decision_function(X_test))
+
+
+def _svm(X: Floats, Y: Bools, X_test: Floats, Y_test: Bools) -> dict[str, float]:
+    """Return the measures of linear SVMs on the same features."""
+    learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "svm"}), seed=0)
+    scores = np.asarray(learner.fit(X, Y.astype(np.int8)).decision_function(X_test))
+    return {
+        "average_precision": round(100 * float(np.nanmean(average_precisions(scores, Y_test))), 2),
+        "right_sets": round(100 * float(((scores > 0) == Y_test).all(axis=1).mean()), 2),
+    }
+
+
+def average_precisions(scores: Floats, relevant: Bools) -> Floats:
+    """Return the average precision of each example (eq. 8); not a number without relevant labels.
+
+    >>> average_precisions(np.array([[3.0, 2.0, 1.0]]), np.array([[True, False, True]])).round(3).tolist()
+    [0.833]
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ranked = np.take_along_axis(relevant, order, axis=1)
+    precisions = np.cumsum(ranked, axis=1) / np.arange(1, ranked.shape[1] + 1)
+    with np.errstate(invalid="ignore"):
+        found: Floats = (precisions * ranked).sum(axis=1) / ranked.sum(axis=1)
+    return found
+
+
+def _base(variants: dict[str, dict[str, list[Floats]]], variant: str, measure: str) -> list[Floats] | None:
+    """Return the values with which a variant is compared."""
+    return None if variant == "plain" else variants[BASES.get(variant, "plain")][measure]
+
+
+class _Resamples:
+    """Test examples and random orders, drawn with replacement.
+
+    Args:
+        n: number of test examples.
+        n_seeds: number of random orders.
+    """
+
+    def __init__(self, n: int, n_seeds: int) -> None:
+        rng = np.random.default_rng(0)
+        self.examples = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES).astype(np.float64)
+        self.orders = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), size=N_RESAMPLES) / n_seeds
+
+    def means(self, values: Floats) -> Floats:
+        """Return the means of (seeds, n) values, of which some examples are not a number."""
+        known = ~np.isnan(values[0])
+        weights = self.examples[:, known]
+        by_seed = weights @ values[:, known].T / weights.sum(axis=1, keepdims=True)
+        return np.asarray((by_seed * self.orders).sum(axis=1))
+
+
+def _summary(values: list[Floats], base: list[Floats] | None, resamples: _Resamples) -> Json:
+    """Return the mean over seeds, and the difference to the base with its interval, times 100.
+
+    Without a base, return the standard deviation over seeds instead of the difference.
+    """
+    of_seeds = 100 * np.array(values)
+    value = round(float(np.nanmean(of_seeds)), 2)
+    if base is None:
+        return {"value": value, "deviation": round(float(np.std(np.nanmean(of_seeds, axis=1))), 2)}
+    differences = of_seeds - 100 * np.array(base)
+    low, high = np.quantile(resamples.means(differences), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {
+        "value": value,
+        "difference": round(float(np.nanmean(differences)), 2),
+        "low": round(float(low), 2),
+        "high": round(float(high), 2),
+    }
+
+
+RESULTS = {corpus: partial(_measure, corpus) for corpus in CHOSEN}
+
+
+def render(figures: dict[str, Json]) -> str:
+    """Return how each variant differs from the plain learners, and a table per learner and measure."""
+    about = next(iter(figures.values()))
+    corpora = "\n".join(
+        f"| {name} | {found['training']:,} | {found['test']:,} | {found['labels']} | {found['seeds']} |"
+        for name, found in figures.items()
+    )
+    tables = "\n\n".join(
+        f"{NAMES[algorithm]}, {MEASURES[measure]}:\n\n{_table(figures, algorithm, measure)}"
+        for algorithm, measure in _columns(figures)
+    )
+    return f"""\
+The paper's outlook names perceptrons with kernels and with margins, and leaves ties and initial weights open. This study trains them in
+dual form for {about["epochs"]} epochs, each in a random order. Examples have a mean squared length of 1.
+
+- `margin`: a perceptron is updated unless its inner product is on the right side by at least this number; MMP, unless each relevant label
+  is above all irrelevant labels by more than this number. An update changes the inner product with an example of length 1 by 2.
+- `rbf`: the kernel exp(-γ|x - z|²) instead of the inner product.
+- `random ties`: equal numbers are ordered at random in training and prediction, in the same orders of the examples.
+- `random weights`: `initial: random` of the learners, compared with `zeros`.
+- `svm`: a linear SVM per label on the same features. It has an intercept, the perceptrons have none.
+
+Label sets are those of the sign for BR and `svm`, and of the artificial label for MLPP. MMP has none of its own.
+
+| corpus | training examples | test examples | labels | random orders |
+|---|---:|---:|---:|---:|
+{corpora}
+
+{_conclusion(figures)}
+
+{_counts(figures)}
+
+The tables show means over the random orders, for the plain learner ± their standard deviation, for the variants with the difference to the plain learner and
+its interval in brackets ({LEVEL:.0%}, from {N_RESAMPLES:,} resamples of the test examples and the random orders). Differences are in bold if the interval does not contain 0.
+
+{tables}
+"""
+
+
+def _columns(figures: dict[str, Json]) -> list[tuple[str, str]]:
+    learners = next(iter(figures.values()))["learners"]
+    return [(a, measure) for a in ALGORITHMS for measure in MEASURES if measure in learners[a]["plain"]]
+
+
+def _table(figures: dict[str, Json], algorithm: str, measure: str) -> str:
+    rows = []
+    for variant in VARIANTS:
+        found = [figures[corpus]["learners"][algorithm][variant][measure] for corpus in figures]
+        rows.append([variant, *map(_cell if variant != "plain" else _plain_cell, found)])
+    rows.append(["`svm`", *(f"{found['svm'][measure]:.1f}" for found in figures.values())])
+    return table(["", *figures], rows)
+
+
+def _plain_cell(found: Json) -> str:
+    return f"{found['value']:.1f} ± {found['deviation']:.1f}"
+
+
+def _cell(found: Json) -> str:
+    difference = f"{found['difference']:+.1f}"
+    if _direction(found):
+        difference = f"**{difference}**"
+    return f"{found['value']:.1f}, {difference} [{found['low']:+.1f}, {found['high']:+.1f}]"
+
+
+def _direction(found: Json) -> int:
+    """Return 1 or -1 if the variant is better or worse with an interval without 0, else 0."""
+    return int(found["low"] > 0) - int(found["high"] < 0)
+
+
+def _counts(figures: dict[str, Json]) -> str:
+    """Return on how many corpora each variant is better or worse."""
+    columns = _columns(figures)
+    rows = [
+        [variant, *(_wins(figures, algorithm, variant, measure) for algorithm, measure in columns)]
+        for variant in VARIANTS
+        if variant != "plain"
+    ]
+    head = ["", *(f"{NAMES[algorithm]}, {MEASURES[measure]}" for algorithm, measure in columns)]
+    of = f"Corpora on which a variant is better : worse than the plain learner, with an interval without 0, of {len(figures)}:"
+    return f"{of}\n\n{table(head, rows)}"
+
+
+def _wins(figures: dict[str, Json], algorithm: str, variant: str, measure: str) -> str:
+    found = [_direction(corpus["learners"][algorithm][variant][measure]) for corpus in figures.values()]
+    return f"{found.count(1)} : {found.count(-1)}"
+
+
+def _conclusion(figures: dict[str, Json]) -> str:
+    """Return what the study means for the learners' parameters."""
+    margin = f"margin {MARGINS[1]:g}"
+    all_columns = _columns(figures)
+
+    def total(variants: list[str], direction: int) -> int:
+        return sum(
+            _direction(found["learners"][algorithm][variant][measure]) == direction
+            for found in figures.values()
+            for algorithm, measure in all_columns
+            for variant in variants
+        )
+
+    def differences(variant: str, measure: str) -> list[float]:
+        return [
+            found["learners"][a][variant][measure]["difference"]
+            for found in figures.values()
+            for a, of in all_columns
+            if of == measure
+        ]
+
+    cases = len(all_columns) * len(figures)
+    gains = {measure: differences(margin, measure) for measure in MEASURES}
+    kernels = [f"rbf {gamma:g}" for gamma in GAMMAS]
+    kernel = kernels[-1]
+    of_kernel = {
+        corpus: np.mean([found["learners"][a][kernel]["average_precision"]["difference"] for a in ALGORITHMS])
+        for corpus, found in figures.items()
+    }
+    lowest, highest = (of(of_kernel, key=lambda corpus: of_kernel[corpus]) for of in (min, max))
+    ties = [difference for measure in MEASURES for difference in differences("random ties", measure)]
+    deviations = [
+        found["learners"][a]["plain"][measure]["deviation"]
+        for found in figures.values()
+        for a, measure in all_columns
+    ]
+    above = {
+        a: sum(
+            found["learners"][a][margin]["average_precision"]["value"] > found["svm"]["average_precision"]
+            for found in figures.values()
+        )
+        for a in ALGORITHMS
+    }
+    return f"""\
+A margin helps: `{margin}` is better than the plain learner in {total([margin], 1)} and worse in {total([margin], -1)} of {cases} cases (a corpus, a learner and
+a measure), by {np.mean(gains["average_precision"]):.1f} points of AvgP and {np.mean(gains["right_sets"]):.1f} points of right label sets on average. So `margin` is a parameter of the
+three learners; its default is 0, as in the paper. With it, AvgP is above that of `svm` on {above["mlpp"]} of {len(figures)} corpora for MLPP, {above["mmp"]} for MMP and {above["binary_relevance_perceptron"]} for BR.
+
+Kernels help on some corpora and harm on others: they are better in {total(kernels, 1)} and worse in {total(kernels, -1)} of {len(kernels) * cases} cases, and `{kernel}` changes AvgP
+by {of_kernel[lowest]:+.1f} ({lowest}) to {of_kernel[highest]:+.1f} points ({highest}), averaged over the learners. A prediction with a kernel needs the training examples, so these learners have
+none; `h_m3` has kernels. Random ties are better in {total(["random ties"], 1)} and worse in {total(["random ties"], -1)} of {cases} cases; their
+differences ({min(ties):+.1f} to {max(ties):+.1f}) are as large as those between random orders of the same learner (standard deviations up to {max(deviations):.1f}).
+So they are no parameter either. `initial: random` is better in {total(["random weights"], 1)} and worse in {total(["random weights"], -1)}."""
