@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import tables
-from benchmarks.calibration import split
+from benchmarks.calibration_scores import split
 from benchmarks.multilabel_corpora import CORPORA
 from benchmarks.papers import recipes
 from benchmarks.tables import Result, figure

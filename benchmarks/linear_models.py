@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import tables
-from benchmarks.calibration import split
+from benchmarks.calibration_scores import split
 from benchmarks.multilabel_corpora import CORPORA
 from benchmarks.tables import Result
 from models import catalog

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import tables
-from benchmarks.calibration import MEASUREMENTS, split
+from benchmarks.calibration_scores import MEASUREMENTS, split
 from benchmarks.multilabel_corpora import CORPORA
 from benchmarks.papers import intervals, recipes
 from benchmarks.papers.intervals import Values

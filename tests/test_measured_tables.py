@@ -10,6 +10,7 @@ import pytest
 from benchmarks import tables
 
 MEASURED = (
+    "calibration",
     "decisions",
     "linear_models",
     "mail_fields",
