@@ -124,7 +124,7 @@ def scored(corpus: str, name: str, how: str, seeds: range, folder: Path | None) 
     for seed in seeds:
         path = None if folder is None else folder / f"{corpus}.{name}.{how}{seed}.npz"
         if path is not None and path.exists():
-            with np.load(path) as stored:
+            with np.load(path, allow_pickle=False) as stored:
                 arrays = dict(stored)
         else:
             examples = CORPORA[corpus]() if examples is None else examples

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.calibration import MEASUREMENTS, split
+from benchmarks.calibration_scores import MEASUREMENTS, split
 from benchmarks.multilabel_corpora import CORPORA
 from benchmarks.papers import dual
 from benchmarks.papers.bench import Bench, Json
