@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from app import logs
+from app.cli import mail_commands
 from app.cli.errors import CommandError
 from app.settings import Settings
 from app.version import __version__
@@ -307,6 +308,9 @@ def inspect_mail(
     )
 
 
+mail_commands.add_to(cli)
+
+
 @cli.command()
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP API."""
@@ -318,4 +322,6 @@ def openapi() -> None:
 
 def main() -> None:
     """Run the command line."""
+    if sys.argv[1:2] == ["route"]:
+        mail_commands.run_for_mail_server(cli)
     cli()

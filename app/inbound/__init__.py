@@ -1,0 +1,1 @@
+"""Sources of messages: commands and operations that reduce each message to its bytes and route it."""
