@@ -27,10 +27,13 @@ class Vector:
     Attributes:
         indices: (z,) features, strictly ascending.
         data: (z,) their values, finite and not 0.
+        unknown_terms: share of the occurrences of terms in the document whose terms are no features, from 0
+            to 1; None if the document has no terms, or the features are no terms.
     """
 
     indices: Ints
     data: Floats
+    unknown_terms: float | None = None
 
     def to_matrix(self, n_features: int) -> Matrix:
         """Return the example as a (1, n_features) matrix."""

@@ -182,6 +182,9 @@ def _description(new: NewVersion) -> dict[str, Any]:
         else pipeline.decision_report_.model_dump(mode="json", exclude_none=True),
         "thresholds": pipeline.thresholds_.tolist(),
         "calibrated": pipeline.calibration_ is not None,
+        "reference": None
+        if pipeline.reference_ is None
+        else pipeline.reference_.model_dump(mode="json", exclude_none=True),
         "seed": pipeline.seed,
         "metrics": new.metrics or None,
         "facts": pipeline.summary_.facts,

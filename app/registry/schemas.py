@@ -75,6 +75,32 @@ class Artifact(ResponseModel):
     """Size of the file in bytes."""
 
 
+class TrainingReference(ResponseModel):
+    """What a version predicts for documents like those of its training.
+
+    Reports of routers compare routed messages with it.
+    """
+
+    source: Literal["folds", "validation", "training"]
+    """Where the label sets come from: predictions for held-out folds of the training part (`folds`);
+    predictions for validation examples (`validation`); or, if nothing was held out, the true label sets of
+    the training part (`training`)."""
+    examples: int
+    """Number of examples."""
+    label_counts: dict[str, int]
+    """Number of examples with each label."""
+    without_label: int
+    """Number of examples with an empty label set."""
+    set_probabilities: list[int] | None = None
+    """Number of examples by `set_probability`, in 100 bins of equal width from 0 to 1. Absent if the version
+    is not calibrated."""
+    unknown_terms: list[int] | None = None
+    """Number of training documents by the share of their terms that would be unknown if the document was held
+    out, in 100 bins of equal width from 0 to 1. Absent if the features are not terms."""
+    mean_unknown_terms: float | None = None
+    """Mean of these shares. Absent if no document has terms."""
+
+
 class ModelVersion(ResponseModel):
     """An immutable version of a model."""
 
@@ -101,6 +127,9 @@ class ModelVersion(ResponseModel):
     thresholds: dict[str, float] | None = None
     """For each label the score above which it is predicted. A label without a threshold is never predicted.
     Absent in lists, and for older versions."""
+    reference: TrainingReference | None = None
+    """What the version predicts for documents like those of its training. Absent in lists, and for older
+    versions."""
     metrics: PartMetrics | None = None
     """Measures from the training. Absent if nothing was measured."""
     facts: JsonObject

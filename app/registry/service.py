@@ -324,8 +324,9 @@ def _models_to_response(session: Session, rows: Sequence[tables.Model]) -> list[
 def _version_to_response(
     row: tables.ModelVersion, aliases: dict[str, int], *, thresholds: bool = True
 ) -> ModelVersion:
-    """Convert a row to the response, with or without the threshold of each label."""
+    """Convert a row to the response, with or without the values of each label."""
     stored = row.description.get("thresholds") if thresholds else None
+    reference = row.description.get("reference") if thresholds else None
     fields: dict[str, Any] = {
         **row.description,
         "thresholds": None
@@ -334,6 +335,12 @@ def _version_to_response(
             label: threshold
             for label, threshold in zip(row.description["labels"], stored, strict=True)
             if threshold != NEVER
+        },
+        "reference": None
+        if reference is None
+        else {
+            **reference,
+            "label_counts": dict(zip(row.description["labels"], reference["label_counts"], strict=True)),
         },
         "model": row.model,
         "version": row.version,

@@ -74,12 +74,13 @@ def decision_content(
     return content
 
 
-def message_content(mail: MailDocument, *, keep_text: bool) -> Content:
+def message_content(mail: MailDocument, *, keep_text: bool, unknown_words: float | None = None) -> Content:
     """Return the summary of a message.
 
     Args:
         mail: the message.
         keep_text: whether the summary contains text of the message.
+        unknown_words: share of its words that the version does not know; None if unknown.
     """
     content: Content = {}
     if mail.message_id is not None:
@@ -89,6 +90,8 @@ def message_content(mail: MailDocument, *, keep_text: bool) -> Content:
     content["automated"] = mail.automated
     content["defects"] = mail.defects
     content["truncated"] = mail.truncated
+    if unknown_words is not None:
+        content["unknown_words"] = round(unknown_words, 4)
     return content
 
 

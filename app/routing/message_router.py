@@ -173,7 +173,11 @@ class MessageRouter:
             version.model,
             version.version,
             outcome,
-            message_content(mail, keep_text=settings.keep_decision_text),
+            message_content(
+                mail,
+                keep_text=settings.keep_decision_text,
+                unknown_words=scored.ranking.unknown_terms,
+            ),
             ranking=ranking,
             explanation=explanation,
         )

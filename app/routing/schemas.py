@@ -179,6 +179,10 @@ class MessageSummary(ResponseModel):
     """Defects of the message, such as parts that could not be decoded."""
     truncated: bool
     """Whether only a part of the message was read, because it exceeds a size limit."""
+    unknown_words: float | None = None
+    """Share of the words of the message that are no features of the version, from 0 to 1. It increases if the
+    language of messages changes. Absent if the message has no words or is long, if no version decided, and
+    for older decisions."""
 
 
 class ShadowDecision(ResponseModel):

@@ -81,6 +81,7 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
         pipeline.tree_ = LabelTree(manifest.label_tree) if manifest.label_tree is not None else None
         pipeline.mail_version_, pipeline.decision_ = manifest.mail_version, manifest.decision
         pipeline.decision_report_ = manifest.decision_report
+        pipeline.reference_ = manifest.reference
         pipeline.summary_, pipeline.timings_ = TrainingSummary(manifest.warnings, manifest.facts), {}
         sizes = (len(pipeline.thresholds_), pipeline.learner.n_labels_, pipeline.learner.n_features_in_)
         if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features.names_)):

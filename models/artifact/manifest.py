@@ -15,6 +15,7 @@ from models.data.examples import Kind
 from models.data.record import RecordError, check_name
 from models.decisions import DecisionRule
 from models.decisions.report import DecisionReport
+from models.pipeline.reference import Reference
 
 FORMAT_VERSION = 1
 
@@ -98,12 +99,20 @@ class Manifest(_Part):
     """None in files of older versions. The rule then follows from the decision."""
     decision_report: DecisionReport | None = None
     """How the decision was tuned. None if its kind gives no choice, and in files of older versions."""
+    reference: Reference | None = None
+    """What the model predicts for documents like those of its training. None in files of older versions."""
     seed: int = Field(ge=0, lt=2**32)
     warnings: list[str]
     facts: dict[str, Any]
     extra: dict[str, Any]
     """JSON values that the caller of ``save`` stored with the model."""
     arrays: list[ArrayEntry]
+
+    @model_validator(mode="after")
+    def _check_reference(self) -> Self:
+        if self.reference is not None and len(self.reference.label_counts) != len(self.labels):
+            raise ValueError("the reference does not have one count for each label")
+        return self
 
     @model_validator(mode="after")
     def _check_notes(self) -> Self:

@@ -99,6 +99,7 @@ def _create_manifest(
             adds_ancestors=pipeline.rule_.parents is not None,
         ),
         decision_report=pipeline.decision_report_,
+        reference=pipeline.reference_,
         seed=pipeline.seed,
         warnings=pipeline.summary_.warnings,
         facts=pipeline.summary_.facts,

@@ -42,9 +42,9 @@ def terms_within(
     >>> terms_within(counts, np.array([2, 2, 1]), max_df=0.5).tolist()
     [2]
     """
-    within = frequency >= _documents(min_df, counts.shape[0]) - _TOLERANCE
+    within = frequency >= n_documents(min_df, counts.shape[0]) - _TOLERANCE
     if max_df is not None:
-        within &= frequency <= _documents(max_df, counts.shape[0]) + _TOLERANCE
+        within &= frequency <= n_documents(max_df, counts.shape[0]) + _TOLERANCE
     kept: Ints = np.flatnonzero(within)
     if max_features is not None and max_features < len(kept):
         occurrences = np.bincount(counts.indices, weights=counts.data, minlength=counts.shape[1])[kept]
@@ -52,5 +52,6 @@ def terms_within(
     return kept
 
 
-def _documents(frequency: Frequency, n_documents: int) -> float:
-    return frequency if isinstance(frequency, int) else frequency * n_documents
+def n_documents(frequency: Frequency, n_training: int) -> float:
+    """Return a frequency as a number of documents, given the number of training documents."""
+    return frequency if isinstance(frequency, int) else frequency * n_training

@@ -61,6 +61,7 @@ class NumericFeatures:
         names_: the r feature names, sorted by code point. A product is named ``a*b``, a square ``a^2``.
         candidates_: always None, because numeric features have no selection.
         summary_: facts about the features.
+        unknown_terms_: always None, because numeric features are no terms.
 
     >>> features = NumericFeatures(NumericFeaturesParameters(kind="numeric", interactions=2))
     >>> rows = FeatureRows(["b", "a"], csr_array([[2.0, 3.0]]))
@@ -72,6 +73,7 @@ class NumericFeatures:
     names_: list[str]
     candidates_: None
     summary_: TrainingSummary
+    unknown_terms_: None = None
 
     def __init__(self, parameters: NumericFeaturesParameters) -> None:
         self.parameters = parameters

@@ -23,6 +23,7 @@ from models.features.columns import (
 from models.features.limits import Frequency, terms_within
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.features.sources import FeatureSource
+from models.features.unknown_terms import unknown_if_held_out
 from models.features.weighting import (
     DocumentLengths,
     Weighting,
@@ -121,6 +122,8 @@ class TextFeatures:
         candidates_: (r, k) true if local selection allows the label to use the feature; None with another
             selection, and after ``set_state``, because only training needs it.
         summary_: warnings and facts about the vocabulary.
+        unknown_terms_: (g,) the share of terms that would be no features, for each training document if it
+            was held out; NaN for a document without terms. None after ``set_state``.
 
     >>> features = TextFeatures(TextFeaturesParameters(kind="text", weighting="binary"))
     >>> X = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
@@ -133,6 +136,7 @@ class TextFeatures:
     names_: list[str]
     candidates_: csr_array[Any, tuple[int, int]] | None
     summary_: TrainingSummary
+    unknown_terms_: Floats | None
 
     def __init__(self, parameters: TextFeaturesParameters) -> None:
         self.parameters = parameters
@@ -178,6 +182,8 @@ class TextFeatures:
         if empty := int((lengths.distinct == 0).sum()):
             self.summary_.warnings.append(f"{empty} training documents contain no term")
         self.candidates_ = selection.candidates
+        total = lengths.distinct * lengths.mean_count
+        self.unknown_terms_ = unknown_if_held_out(counts, total, selection.kept, self.parameters.min_df)
         self._set_fitted([vocabulary[i] for i in selection.kept], idf[selection.kept], mean_distinct)
         return self._scaled(keep_columns(weights, selection.kept))
 
@@ -212,7 +218,7 @@ class TextFeatures:
         )
         if self.parameters.scaling == "unit":
             weights = normalize_row(weights)
-        return Vector(terms, weights)
+        return Vector(terms, weights, counts.unknown / counts.total if counts.total else None)
 
     def parts(self, document: TextDocument) -> Sequence[Part]:
         """Return the texts of a document that are read."""
@@ -255,6 +261,7 @@ class TextFeatures:
             ArtifactError: the state is invalid.
         """
         self.candidates_ = None
+        self.unknown_terms_ = None
         self.summary_ = TrainingSummary()
         names = unpack_strings(
             read_array(state, "terms", "uint8", (None,)), read_array(state, "term_offsets", "int64", (None,))

@@ -19,6 +19,7 @@ from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
+from models.calibration.alignment import align
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
 from models.decisions.report import DecisionReport
@@ -32,6 +33,7 @@ from models.pipeline.documents import read_documents
 from models.pipeline.held_out import FoldStep, HeldOutScores
 from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
+from models.pipeline.reference import Reference, held_out_reference, training_reference, with_unknown_terms
 from models.pipeline.snapshot import (
     add_prefix,
     check_fingerprint,
@@ -76,12 +78,14 @@ class FitResult:
         summary: warnings and facts about the training.
         decision_report: how the decision was tuned; None if its kind gives no choice.
         calibration: converts scores to probabilities; None if there are no held-out scores.
+        reference: what is predicted for documents like those of the training.
     """
 
     rule: LabelSetRule
     summary: TrainingSummary
     decision_report: DecisionReport | None = None
     calibration: Calibration | None = None
+    reference: Reference | None = None
 
 
 class Fitting:
@@ -164,7 +168,8 @@ class Fitting:
             held_out = self._hold_out()
             decision = self._fit_decision(held_out)
             calibration = None if held_out is None else self._calibrate(held_out, decision)
-        return FitResult(decision.rule, self._summarize(decision), decision.report, calibration)
+            reference = self._refer(held_out, decision, calibration)
+        return FitResult(decision.rule, self._summarize(decision), decision.report, calibration, reference)
 
     def _compute_features(self) -> Matrix:
         Y = self._training.Y
@@ -244,11 +249,31 @@ class Fitting:
         )
 
     def _calibrate(self, held_out: HeldOut, decision: FittedDecision) -> Calibration | None:
-        scale = None
-        if self._validation is None:
-            unknown = self._training.unknown
-            scale = ScoreScale.of(self._training_scores, None if unknown is None else unknown.toarray() == 0)
-        return fit_calibration(held_out, decision.rule, scale=scale)
+        return fit_calibration(held_out, decision.rule, scale=self._scale)
+
+    def _refer(
+        self, held_out: HeldOut | None, decision: FittedDecision, calibration: Calibration | None
+    ) -> Reference:
+        if held_out is None:
+            reference = training_reference(self._training.Y)
+        else:
+            scale = self._scale
+            reference = held_out_reference(
+                held_out,
+                held_out.scores if scale is None else align(held_out, scale).scores,
+                decision.rule,
+                calibration,
+                "folds" if self._validation is None else "validation",
+            )
+        return with_unknown_terms(reference, self._features.unknown_terms_)
+
+    @cached_property
+    def _scale(self) -> ScoreScale | None:
+        """The scale of the training scores; None if the fitted learner scored the held-out examples."""
+        if self._validation is not None:
+            return None
+        unknown = self._training.unknown
+        return ScoreScale.of(self._training_scores, None if unknown is None else unknown.toarray() == 0)
 
     @cached_property
     def _training_scores(self) -> Floats:

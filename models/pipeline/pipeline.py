@@ -37,6 +37,7 @@ from models.pipeline.prediction import (
 )
 from models.pipeline.progress import Phase, PipelineMonitor
 from models.pipeline.ranking import LabelBudget, Ranking, rows_of
+from models.pipeline.reference import Reference
 from models.pipeline.snapshot import add_prefix, select_prefix
 from models.serialization.state import read_array
 
@@ -63,6 +64,8 @@ class Pipeline:
         rule_: how scores become label sets.
         calibration_: converts scores to probabilities; None if there were no held-out scores.
         decision_report_: how the decision was tuned; None if its kind gives no choice.
+        reference_: what is predicted for documents like those of the training; None for a model that an
+            older release saved.
         mail_version_: version of the mail parser, if the documents are e-mails; otherwise None.
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
@@ -75,6 +78,7 @@ class Pipeline:
     rule_: LabelSetRule
     calibration_: Calibration | None
     decision_report_: DecisionReport | None
+    reference_: Reference | None = None
     mail_version_: int | None
     summary_: TrainingSummary
     timings_: dict[Phase, float]
@@ -180,6 +184,7 @@ class Pipeline:
         ).run()
         self.rule_, self.summary_ = result.rule, result.summary
         self.calibration_, self.decision_report_ = result.calibration, result.decision_report
+        self.reference_ = result.reference
         if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
             # A low threshold for all labels must not select labels that never applied.
@@ -508,14 +513,22 @@ class Pipeline:
         """Return the ranking of each row of features, or of one example."""
         if isinstance(X, Vector):
             self._check_rankings(1, top, budget)
-            return self._ranking(scores_of_one(self.learner, X), top, rule, budget)
+            scores = scores_of_one(self.learner, X)
+            return self._ranking(scores, top, rule, budget, X.unknown_terms)
         n_ranked = self._check_rankings(X.shape[0], top, budget)
         parts = [
             self._ranking(full_scores(self.learner, block), top, rule, budget) for block in self._blocks(X)
         ]
         return Ranking.concatenate(parts, n_ranked)
 
-    def _ranking(self, scores: Floats, top: int | None, rule: LabelSetRule, budget: LabelBudget) -> Ranking:
+    def _ranking(
+        self,
+        scores: Floats,
+        top: int | None,
+        rule: LabelSetRule,
+        budget: LabelBudget,
+        unknown_terms: float | None = None,
+    ) -> Ranking:
         """Return the rankings, label sets and probabilities for scores, (n, k)."""
         order = ranking(scores, top)
         predicted = rule.predicted(scores)
@@ -524,9 +537,9 @@ class Pipeline:
         # Indexing a single row is much faster than ``take_along_axis``.
         rows: Any = 0 if len(scores) == 1 else np.arange(len(scores))[:, np.newaxis]
         if self.calibration_ is None:
-            return Ranking(scores[rows, order], order, label_sets)
+            return Ranking(scores[rows, order], order, label_sets, unknown_terms=unknown_terms)
         of_labels, of_sets = self.calibration_.probabilities(scores, predicted)
-        return Ranking(scores[rows, order], order, label_sets, of_labels[rows, order], of_sets)
+        return Ranking(scores[rows, order], order, label_sets, of_labels[rows, order], of_sets, unknown_terms)
 
     def _rank_quickly(
         self, X: Matrix, top: int | None, rule: LabelSetRule, budget: LabelBudget

@@ -27,6 +27,9 @@ class Ranking:
             calibrated.
         set_probabilities: (n,) the probability that the whole label set of each document is right; None if
             the pipeline is not calibrated.
+        unknown_terms: if there is one document, the share of the occurrences of terms in it whose terms are
+            no features; None if it has no terms or is long, if the features are no terms, and for several
+            documents.
     """
 
     scores: Floats
@@ -34,6 +37,7 @@ class Ranking:
     label_sets: list[list[int]]
     probabilities: Floats | None = None
     set_probabilities: Floats | None = None
+    unknown_terms: float | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ranking], n_ranked: int) -> Ranking:

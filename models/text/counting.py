@@ -72,12 +72,14 @@ class TermCounts:
         counts: (t,) their counts.
         distinct: number of all its distinct terms, known or not.
         total: sum of the counts of all its terms.
+        unknown: sum of the counts of its unknown terms.
     """
 
     terms: Ints
     counts: Floats
     distinct: int
     total: float
+    unknown: float
 
 
 def count_ngrams(
@@ -107,7 +109,11 @@ def count_ngrams(
     counts = np.bincount(inverse, weights=weights, minlength=len(terms)).astype(np.float64, copy=False)
     first_unknown = int(np.searchsorted(terms, n_known))
     return TermCounts(
-        terms[:first_unknown].astype(np.int64), counts[:first_unknown], len(terms), float(counts.sum())
+        terms[:first_unknown].astype(np.int64),
+        counts[:first_unknown],
+        len(terms),
+        float(counts.sum()),
+        float(counts[first_unknown:].sum()),
     )
 
 

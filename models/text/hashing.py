@@ -131,12 +131,12 @@ class HashedVocabulary(Vocabulary):
         return csr_array(csr_array((hashed.data, numbers, hashed.indptr), shape=hashed.shape).tocsc().tocsr())
 
     def analyzed(self, words: Sequence[str], language: str | None, prefix: str) -> list[int | str | None]:
-        """Return the number of the feature of each word; None if the word is dropped or is no feature."""
-        numbers = [
-            None if term is None else self._number_of_term[term]
-            for term in self._terms(words, language, prefix)
-        ]
-        return [number if number is not None and number < self.n_terms else None for number in numbers]
+        """Return the number of the feature of each word; its term if it is none; None if it is dropped."""
+        results: list[int | str | None] = []
+        for term in self._terms(words, language, prefix):
+            number = None if term is None else self._number_of_term[term]
+            results.append(number if number is not None and number < self.n_terms else term)
+        return results
 
     def features_among(self, features: Sequence[int]) -> Callable[[str], int | None]:
         """Return a function that returns the feature of a term; None if it is none of the given features."""
@@ -155,7 +155,9 @@ class HashedVocabulary(Vocabulary):
             inverse, weights=np.array([*counts.values()], dtype=np.float64), minlength=len(distinct)
         ).astype(np.float64, copy=False)
         end = int(np.searchsorted(distinct, self.n_terms))
-        return TermCounts(distinct[:end], values[:end], len(distinct), float(values.sum()))
+        return TermCounts(
+            distinct[:end], values[:end], len(distinct), float(values.sum()), float(values[end:].sum())
+        )
 
     def _count_ngrams(
         self, document: TextDocument, parts: Sequence[Part], language: str | None
@@ -164,7 +166,8 @@ class HashedVocabulary(Vocabulary):
         counts = self.count([document])
         end = int(np.searchsorted(counts.indices, self.n_terms))
         terms, values = counts.indices[:end].astype(np.int64), counts.data[:end]
-        return TermCounts(terms, values, counts.nnz, float(counts.data.sum()))
+        unknown = float(counts.data[end:].sum())
+        return TermCounts(terms, values, counts.nnz, float(counts.data.sum()), unknown)
 
 
 class _ColumnNumbers(dict[str, int]):

@@ -35,6 +35,8 @@ _CACHED_NGRAMS: Final = 2**14
 MAX_CHARACTERS: Final = 2**18
 """Characters of a document that ``count_one`` accepts, which limits the memory for its words."""
 
+_UNKNOWN: Final = -1
+_DROPPED: Final = -2
 _HASH: Final = 2**62 - 1
 _ITEM_BYTES: Final = 8
 
@@ -93,7 +95,7 @@ class Vocabulary:
 
         Args:
             document: the document.
-            unknown: whether to count unknown terms too. Without them, it takes half the time.
+            unknown: whether ``distinct`` counts unknown terms too. Otherwise, it takes half the time.
 
         Returns:
             The counts. None if the document is long, because each of its words is an object here.
@@ -144,11 +146,18 @@ class Vocabulary:
         """Return the counts of terms by number."""
         numbers = np.array([*map(self._words.get, counts, repeat(-1))], dtype=np.int64)
         values = np.array([*counts.values()], dtype=np.float64)
-        known = numbers.argsort()[np.count_nonzero(numbers < 0) :]
-        return TermCounts(numbers[known], values[known], len(counts), float(values.sum()))
+        order = numbers.argsort()
+        n_unknown = np.count_nonzero(numbers < 0)
+        known, unknown = order[n_unknown:], float(values[order[:n_unknown]].sum())
+        return TermCounts(numbers[known], values[known], len(counts), float(values.sum()), unknown)
 
     def _count_known_words(self, parts: Sequence[Part], language: str | None) -> TermCounts:
-        numbers = [self._numbers(text, language, prefix) for text, _, _, prefix in parts]
+        numbers = []
+        unknown = 0.0
+        for text, weight, _, prefix in parts:
+            known, n_unknown = self._numbers(text, language, prefix)
+            numbers.append(known)
+            unknown += n_unknown * weight
         if len(parts) == 1:
             terms, occurrences = _distinct(numbers[0])
             counts = occurrences.astype(np.float64) * parts[0].weight
@@ -158,7 +167,8 @@ class Vocabulary:
             counts = np.bincount(inverse, weights=weights, minlength=len(terms)).astype(
                 np.float64, copy=False
             )
-        return TermCounts(terms.astype(np.int64), counts, len(terms), float(counts.sum()))
+        total = float(counts.sum()) + unknown
+        return TermCounts(terms.astype(np.int64), counts, len(terms), total, unknown)
 
     def _split(self, text: str, language: str | None) -> list[str]:
         return words(text, self._rules(language))
@@ -169,8 +179,8 @@ class Vocabulary:
             rules = self._rules_of[language] = self.parameters.token_rules(language)
         return rules
 
-    def _numbers(self, text: str, language: str | None, prefix: str) -> NDArray[np.int32]:
-        """Return the number of each word of a text whose term is in the vocabulary."""
+    def _numbers(self, text: str, language: str | None, prefix: str) -> tuple[NDArray[np.int32], int]:
+        """Return the number of each word of a text whose term is known, and how many have an unknown one."""
         key = (language, prefix)
         numbers_of = self._numbers_of.get(key)
         if numbers_of is None:
@@ -182,7 +192,7 @@ class Vocabulary:
         except _LongWordError:
             found = words(text, rules)
             numbers = np.fromiter(map(numbers_of.__getitem__, found), dtype=np.int32, count=len(found))
-        return numbers[numbers >= 0]
+        return numbers[numbers >= 0], int(np.count_nonzero(numbers == _UNKNOWN))
 
     def parts(self, word: str) -> bytes:
         """Return the number of each part of a word as int64; negative for unknown parts.
@@ -251,7 +261,7 @@ class _LongWordError(Exception):
 
 
 class _WordNumbers(dict[str, int]):
-    """The number of the term of each word; -1 if the vocabulary does not contain it.
+    """The number of the term of each word; negative if the vocabulary does not contain it or it is dropped.
 
     One lookup takes the place of two, in much smaller tables. Threads can share it. A full cache begins anew.
 
@@ -271,9 +281,8 @@ class _WordNumbers(dict[str, int]):
         # A word of the cache need not be checked again.
         if len(word) > self._vocabulary.parameters.max_length:
             raise _LongWordError
-        number = self._vocabulary.analyzed([word], self._language, self._prefix)[0]
-        if not isinstance(number, int):
-            number = -1
+        (term,) = self._vocabulary.analyzed([word], self._language, self._prefix)
+        number = term if isinstance(term, int) else (_DROPPED if term is None else _UNKNOWN)
         if len(self) >= _CACHED_NUMBERS:
             self.clear()
         self[word] = number

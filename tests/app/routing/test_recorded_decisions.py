@@ -112,6 +112,16 @@ def test_the_bytes_of_a_decision_are_those_of_the_documented_schema(
     assert all(explain for _, explain in explained)
 
 
+def test_a_decision_has_the_share_of_words_that_the_version_does_not_know(
+    ctx_with_router: AppContext,
+) -> None:
+    with message_routing(ctx_with_router) as routing:
+        half = routing.decide("desk", read_message(b"Subject: word7\r\n\r\nunheard"))
+        nothing = routing.decide("desk", read_message(b"\r\n"))
+    assert half.message.unknown_words == 0.5
+    assert nothing.message.unknown_words is None
+
+
 def test_a_decision_includes_departments_beyond_the_top_of_the_ranking(ctx_with_router: AppContext) -> None:
     ctx = with_settings(ctx_with_router, decision_ranking=1)
     everything = message(" ".join(f"word{n}" for n in range(N_LABELS)))

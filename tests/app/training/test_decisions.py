@@ -62,8 +62,17 @@ def test_a_list_of_versions_has_the_reports_but_not_the_thresholds(
     service: InProcessApi, version: dict[str, Any]
 ) -> None:
     (listed,) = service.call("GET", "/v1/models/m/versions", 200)["items"]
-    assert "thresholds" not in listed
-    assert listed == {name: value for name, value in version.items() if name != "thresholds"}
+    of_labels = {"thresholds", "reference"}
+    assert of_labels.isdisjoint(listed)
+    assert listed == {name: value for name, value in version.items() if name not in of_labels}
+
+
+def test_a_version_tells_what_it_predicts_for_held_out_documents(version: dict[str, Any]) -> None:
+    reference = version["reference"]
+    assert reference["source"] == "folds"
+    assert [*reference["label_counts"]] == version["labels"]
+    assert sum(reference["set_probabilities"]) == reference["examples"]
+    assert 0 <= reference["mean_unknown_terms"] < 1
 
 
 def test_a_label_that_is_never_predicted_has_no_threshold(service: InProcessApi, dataset: str) -> None:
@@ -74,17 +83,20 @@ def test_a_label_that_is_never_predicted_has_no_threshold(service: InProcessApi,
     assert version["decision_report"].get("alternatives") == []
 
 
+NEW = {"decision_report", "thresholds", "reference"}
+"""What older releases did not store."""
+
+
 def test_a_version_of_before_has_neither_a_report_nor_thresholds(
     service: InProcessApi, version: dict[str, Any]
 ) -> None:
     train(service, version["dataset_id"], "old")
     with service.ctx.db.write() as tx:
         row = tx.session.get_one(tables.ModelVersion, ("old", 1))
-        old = {k: v for k, v in row.description.items() if k not in ("decision_report", "thresholds")}
+        old = {k: v for k, v in row.description.items() if k not in NEW}
         row.description = old
     old_version = service.call("GET", "/v1/models/old/versions/1", 200)
-    assert "decision_report" not in old_version
-    assert "thresholds" not in old_version
+    assert NEW.isdisjoint(old_version)
 
 
 def test_an_imported_version_keeps_its_report_and_its_thresholds(
@@ -93,7 +105,7 @@ def test_an_imported_version_keeps_its_report_and_its_thresholds(
     content = service.send("GET", "/v1/models/m/versions/1/artifact").content
     headers = {"Content-Type": "application/octet-stream"}
     copy = service.call("POST", "/v1/models/copy/versions", 201, content=content, headers=headers)
-    for name in ("decision", "decision_report", "thresholds"):
+    for name in ("decision", "decision_report", "thresholds", "reference"):
         assert copy[name] == version[name]
 
 
