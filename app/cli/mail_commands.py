@@ -82,7 +82,7 @@ def route(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Command after `--` that gets the output as its input. The word {destinations} stands for "
+            help="Command after `--` that gets the output as its input. The word %destinations stands for "
             "the destinations of the message."
         ),
     ] = None,

@@ -17,8 +17,11 @@ EX_TEMPFAIL = os.EX_TEMPFAIL
 
 Output = Literal["json", "headers", "message"]
 
-DESTINATIONS = "{destinations}"
-"""Word of a command that stands for all destinations of the message, each as a word of its own."""
+DESTINATIONS = "%destinations"
+"""Word of a command that stands for all destinations of the message, each as a word of its own.
+
+It has no braces, because Postfix removes those around an argument.
+"""
 
 
 def route(

@@ -105,7 +105,7 @@ class Postfix:
     def submit(self, message: bytes, recipients: Sequence[str], sender: str = "ann@example.com") -> None:
         """Hand a message over by SMTP. Returns when Postfix has it in its queue."""
         with smtplib.SMTP("127.0.0.1", self.port, timeout=LIMIT_SECONDS) as smtp:
-            smtp.sendmail(sender, list(recipients), message)
+            smtp.sendmail(sender, list(recipients), message.replace(b"\r", b"").replace(b"\n", b"\r\n"))
 
     def delivered(self, user: str) -> list[bytes]:
         """Return the messages that were delivered to a user, in the order of their arrival."""
@@ -161,7 +161,7 @@ def server(
     Args:
         users: the users of the domain, each with a Maildir.
         main: parameters to add to ``main.cf``.
-        master: services to add to ``master.cf``; ``{folder}`` and ``{port}`` stand for those of the instance.
+        master: services to add to ``master.cf``; ``{folder}`` stands for its folder.
         content_filter: the filter of messages that arrive by SMTP.
     """
     if shutil.which("postfix", path="/usr/sbin") is None:
@@ -214,7 +214,7 @@ def _configure(
         os.chown(folder / part, owner, -1)
     option = "" if content_filter is None else f"\n  -o content_filter={content_filter}"
     (folder / "master.cf").write_text(
-        _MASTER.format(port=port, filter=option) + master.format(folder=folder, port=port)
+        _MASTER.format(port=port, filter=option) + master.replace("{folder}", str(folder))
     )
     (folder / "mailboxes").write_text("".join(f"{user}@{DOMAIN} {user}/\n" for user in users))
     parameters = {name: value.replace("{folder}", str(folder)) for name, value in {**_MAIN, **main}.items()}

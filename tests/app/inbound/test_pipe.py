@@ -109,7 +109,7 @@ def test_the_message_gets_the_fields_of_the_decision(service: Service) -> None:
 
 def test_a_command_gets_the_message_and_its_destinations(service: Service, tmp_path: Path) -> None:
     script = 'cat > "$1"; shift; printf "%s\\n" "$@" >> "$0"; exit 3'
-    words = ["sh", "-c", script, str(tmp_path / "words"), str(tmp_path / "message"), "{destinations}"]
+    words = ["sh", "-c", script, str(tmp_path / "words"), str(tmp_path / "message"), "%destinations"]
     result = run("--router", "frontdesk", "--url", service.url, "--add-headers", "--", *words)
     assert (result.returncode, result.stdout) == (3, b"")
     assert (tmp_path / "message").read_bytes().startswith(FIELDS)

@@ -1,0 +1,178 @@
+"""The recipes of docs/mail.md with the mail servers themselves: a stopped service loses no message."""
+
+from __future__ import annotations
+
+import email
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from email.message import EmailMessage
+from pathlib import Path
+
+import command_relay
+import postfix
+import pytest
+from required import missing
+from stack import Stack, departments
+from waiting import LIMIT_SECONDS
+
+pytestmark = pytest.mark.system
+
+PAGE = Path(__file__).parents[2] / "docs" / "mail.md"
+COVEY = "/opt/covey/.venv/bin/covey"
+USERS = ["billing", "shipping", "support", "sales", "desk", "office"]
+
+
+def recipe(name: str) -> str:
+    """Return a recipe of the page."""
+    match = re.search(rf"<!-- recipe: {name} -->\n```\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert match is not None, name
+    return match[1]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    stack = Stack(tmp_path_factory.mktemp("mail-servers") / "data").start()
+    try:
+        job = stack.train(stack.dataset(departments(60))["id"], model="helpdesk")
+        assert stack.finished(job["id"])["state"] == "succeeded"
+        router = {
+            "model": "helpdesk",
+            "fallback": "desk@example.org",
+            "destinations": {user: f"{user}@example.org" for user in USERS[:4]},
+        }
+        stack.call("PUT", "/v1/routers/frontdesk", 200, json=router)
+        yield stack
+    finally:
+        stack.stop()
+
+
+def message(number: int) -> bytes:
+    mail = EmailMessage()
+    mail["From"], mail["To"] = "ann@example.com", "office@example.org"
+    mail["Subject"], mail["Message-ID"] = f"Invoice {number}", f"<{number}@example.com>"
+    mail["X-Covey-Departments"] = "forged"
+    mail.set_content("invoice refund payment charged amount card receipt\n.\nAnn\n")
+    return mail.as_bytes()
+
+
+@contextmanager
+def relay(stack: Stack) -> Iterator[str]:
+    """Yield a command for recipes that stands for ``covey``; it uses the service of this test."""
+    command = [sys.executable, "-m", "app"]
+    with command_relay.relay(command, lambda: {**os.environ, "COVEY_URL": stack.url}) as script:
+        yield str(script)
+
+
+@contextmanager
+def running_postfix(
+    stack: Stack, master: str, main: Mapping[str, str] | None = None, content_filter: str | None = None
+) -> Iterator[postfix.Postfix]:
+    """Run Postfix with the services of a recipe."""
+    with relay(stack) as command:
+        service = re.search(r"^\w+ +unix", master, re.MULTILINE)
+        assert service is not None
+        services = master[service.start() :].replace(COVEY, command).replace("user=covey", "user=nobody")
+        services = services.replace("/usr/sbin/sendmail", "/usr/sbin/sendmail -C {folder}")
+        with postfix.server(USERS, main, master=services, content_filter=content_filter) as server:
+            yield server
+
+
+def test_postfix_adds_the_fields_to_every_message_while_the_service_stops_and_starts(stack: Stack) -> None:
+    master = recipe("postfix-filter")
+    content_filter = re.search(r"content_filter=(\S+)", master)
+    assert content_filter is not None
+    with running_postfix(stack, master, content_filter=content_filter[1]) as server:
+        server.submit(message(0), ["billing@example.org", "sales@example.org"])
+        server.wait_until_empty()
+        stack.stop()
+        for number in (1, 2, 3):
+            server.submit(message(number), ["billing@example.org"])
+        server.wait_for_deferred(3)
+        assert len(server.delivered("billing")) == 1
+        stack.start()
+        server.wait_until_empty()
+        mails = [email.message_from_bytes(mail) for mail in server.delivered("billing")]
+        assert sorted(str(mail["Message-ID"]) for mail in mails) == [f"<{i}@example.com>" for i in range(4)]
+        for mail in mails:
+            assert mail.get_all("X-Covey-Departments") == ["billing"]
+            assert str(mail["X-Covey-Decision"]).startswith("routed; id=dec_")
+            assert mail.get_payload() == email.message_from_bytes(message(0)).get_payload()
+        assert len(server.delivered("sales")) == 1
+
+
+def test_postfix_delivers_to_the_departments(stack: Stack) -> None:
+    main = dict(re.findall(r"^(\w+) = (.*)$", recipe("postfix-deliver-main"), re.MULTILINE))
+    assert main
+    with running_postfix(stack, recipe("postfix-deliver"), main) as server:
+        stack.stop()
+        server.submit(message(4), ["office@example.org"])
+        server.wait_for_deferred(1)
+        stack.start()
+        server.wait_until_empty()
+        (mail,) = server.delivered("billing")
+        assert email.message_from_bytes(mail)["X-Covey-Destinations"] == "billing@example.org"
+        assert server.delivered("office") == server.delivered("desk") == []
+
+
+def test_a_sieve_script_files_a_message_by_its_departments(stack: Stack) -> None:
+    if shutil.which("sieve-test") is None:
+        missing("sieve-test is not installed (on Debian: the package dovecot-sieve)")
+    words = ["route", "--router", "frontdesk", "--url", stack.url, "--add-headers"]
+    routed = subprocess.run(
+        [sys.executable, "-m", "app", *words],
+        input=message(5),
+        stdout=subprocess.PIPE,
+        timeout=LIMIT_SECONDS,
+        check=True,
+    )
+    uid = os.getuid() or pwd.getpwnam("nobody").pw_uid  # the program does not run as root
+    with tempfile.TemporaryDirectory(prefix="covey-sieve-") as name:
+        folder = Path(name)
+        shutil.chown(folder, uid)
+        (folder / "dovecot.conf").write_text(
+            f"mail_location = maildir:{folder}/mail\nssl = no\nmail_uid = {uid}\nmail_gid = {uid}\n"
+            "first_valid_uid = 1\n"
+        )
+        (folder / "script.sieve").write_text(recipe("sieve"))
+        for mailbox, content in (
+            ("Billing", routed.stdout),
+            ("Review", b"X-Covey-Decision: review; id=dec_1\n" + message(5)),
+            ("INBOX", b"X-Covey-Decision: routed; id=dec_1\nX-Covey-Departments: sales\n\nHello\n"),
+        ):
+            (folder / "message").write_bytes(content)
+            files = [str(folder / file) for file in ("dovecot.conf", "script.sieve", "message")]
+            output = subprocess.run(
+                ["sieve-test", "-c", *files], capture_output=True, timeout=LIMIT_SECONDS, check=True
+            ).stdout.decode()
+            assert f"store message in folder: {mailbox}" in output
+
+
+def test_procmail_files_a_message_by_its_departments_or_defers_it(stack: Stack, tmp_path: Path) -> None:
+    program = shutil.which("procmail")
+    if program is None:
+        missing("procmail is not installed (on Debian: the package procmail)")
+    script, rules = tmp_path / "covey", tmp_path / "rules"
+    rules.write_text(f"MAILDIR={tmp_path}\nDEFAULT=Inbox/\n" + recipe("procmail").replace(COVEY, str(script)))
+
+    def deliver(mail: bytes) -> int:
+        script.write_text(f'#!/bin/sh\nCOVEY_URL={stack.url} exec {sys.executable} -m app "$@"\n')
+        script.chmod(0o700)
+        command = [program, "-m", str(rules)]
+        return subprocess.run(command, input=mail, timeout=LIMIT_SECONDS, check=False).returncode
+
+    assert deliver(message(6)) == 0
+    (file,) = (tmp_path / "Billing" / "new").iterdir()
+    assert email.message_from_bytes(file.read_bytes())["X-Covey-Departments"] == "billing"
+    stack.stop()
+    assert deliver(message(7)) == os.EX_TEMPFAIL
+    stack.start()
+    assert deliver(message(7)) == 0
+    assert len(list((tmp_path / "Billing" / "new").iterdir())) == 2
+    assert not (tmp_path / "Inbox").exists()
