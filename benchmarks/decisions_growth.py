@@ -40,7 +40,7 @@ from app.jobs.broker import broker_url
 from app.jobs.notifier import Notifier
 from app.maintenance import expired_rows
 from app.maintenance.storage_setup import prepare_storage
-from app.routing import service
+from app.routing import decisions, service
 from app.routing.schemas import RouterPut
 from app.settings import Settings
 from app.storage import LocalStorage
@@ -195,13 +195,9 @@ def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[st
     return {
         "route a new message": timed(mails, route),
         "route it again": timed(mails, route),
-        "read a decision": timed(ids, lambda id_: service.get_decision(ctx.db, id_)),
-        "page of the newest 50": timed(
-            range(30), lambda _: service.page_decisions(ctx.db, ROUTER, Page(50, None))
-        ),
-        "page of the newest 500": timed(
-            range(10), lambda _: service.page_decisions(ctx.db, ROUTER, Page(500, None))
-        ),
+        "read a decision": timed(ids, lambda id_: decisions.get(ctx.db, id_)),
+        "page of the newest 50": timed(range(30), lambda _: decisions.page(ctx.db, ROUTER, Page(50, None))),
+        "page of the newest 500": timed(range(10), lambda _: decisions.page(ctx.db, ROUTER, Page(500, None))),
         f"expire {expired_rows.BATCH_SIZE} decisions": expire(ctx),
     }
 

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -22,6 +23,9 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+MAX_MESSAGE_ID = 500
+"""Number of characters of a Message-ID by which a decision is found."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -311,6 +315,12 @@ class ExperimentCell(Base):
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
 
 
+def _partial_index(condition: str, *columns: str) -> Index:
+    """Return an index of the rows that meet a condition."""
+    where = text(condition)
+    return Index(None, *columns, postgresql_where=where, sqlite_where=where)
+
+
 class Router(Base):
     """A named router, which decides the destinations of messages."""
 
@@ -341,7 +351,23 @@ class Decision(Base):
     """The decision of a router about one message."""
 
     __tablename__ = "decisions"
-    __table_args__ = (UniqueConstraint("router_id", "message_key"), Index(None, "router_id", "id"))
+    __table_args__ = (
+        UniqueConstraint("router_id", "message_key"),
+        Index(None, "router_id", "id"),
+        Index(None, "router_id", "disposition", "id"),
+        Index(None, "router_id", "version", "id"),
+        Index(None, "router_id", "message_id", "id"),
+        _partial_index("feedback_state IS NOT NULL", "router_id", "feedback_state", "id"),
+        _partial_index(  # the review queue: decisions leave it with their feedback
+            "disposition = 'review' AND feedback_state IS NULL",
+            "router_id",
+            "disposition",
+            "feedback_state",
+            "id",
+        ),
+        _partial_index("kept_message IS NOT NULL", "kept_message"),
+        _partial_index("kept_until IS NOT NULL", "kept_until"),
+    )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     router_id: Mapped[str] = mapped_column(String(40))
@@ -353,6 +379,33 @@ class Decision(Base):
     feedback: Mapped[list[Any] | None]
     feedback_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
+    disposition: Mapped[str | None] = mapped_column(String(20))
+    """This and the next four columns repeat parts of ``response``, so that indexes find them."""
+    model: Mapped[str | None] = mapped_column(String(64))
+    version: Mapped[int | None] = mapped_column(Integer)
+    """The version that decided; None if none did, for example because the model was deleted."""
+    message_id: Mapped[str | None] = mapped_column(String(MAX_MESSAGE_ID))
+    """The beginning of the Message-ID, because an index has no room for long values."""
+    set_probability: Mapped[float | None] = mapped_column(Float)
+    feedback_state: Mapped[str | None] = mapped_column(String(20))
+    """``agreed`` if the feedback has exactly the predicted labels, ``corrected`` if not; None without it."""
+    kept_message: Mapped[str | None] = mapped_column(String(200))
+    """Key of the file with the message; None if the message is not kept."""
+    kept_until: Mapped[datetime | None]
+    """Time after which the kept message is deleted."""
+
+
+class DecisionLabel(Base):
+    """A predicted label of a decision, which finds the decisions with the label."""
+
+    __tablename__ = "decision_labels"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 - SQLAlchemy reads it as a plain dict
+
+    router_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    label: Mapped[str] = mapped_column(String(500), primary_key=True)
+    decision_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    """The decision is deleted together with its labels; see ``app.routing.decisions.delete_rows``. A
+    foreign key would need one more index, which takes time for every message."""
 
 
 class ApiKey(Base):

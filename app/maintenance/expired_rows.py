@@ -19,6 +19,7 @@ from app.db import tables
 from app.db.session import Transaction
 from app.ids import first_id
 from app.jobs.queue import FINISHED
+from app.routing import decisions as recorded_decisions
 
 BATCH_SIZE = 500
 """Maximum number of rows that one transaction deletes from a table."""
@@ -76,15 +77,15 @@ def _delete_in_batches(
 
 def _delete_decisions(tx: Transaction, before: datetime, after: str) -> Batch:
     decisions = tables.Decision
-    ids = tx.session.scalars(
-        select(decisions.id)
+    rows = tx.session.scalars(
+        select(decisions)
         .where(decisions.id > after, decisions.id < first_id("dec", before), decisions.created_at < before)
         .order_by(decisions.id)
         .limit(BATCH_SIZE)
         .with_for_update(skip_locked=True)
     ).all()
-    tx.session.execute(delete(decisions).where(decisions.id.in_(ids)))
-    return len(ids), ids[-1] if len(ids) == BATCH_SIZE else None
+    recorded_decisions.delete_rows(tx, rows)
+    return len(rows), rows[-1].id if len(rows) == BATCH_SIZE else None
 
 
 def _delete_experiments(tx: Transaction, before: datetime, after: str) -> Batch:

@@ -15,6 +15,7 @@ from app.http.paging import PageQuery
 from app.http.request_head import refuse_encoding
 from app.http.schemas import DecisionId, RouterName
 from app.http.validation import BodyValidator
+from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.message_router import MessageRouter
 from app.routing.schemas import (
@@ -152,7 +153,7 @@ DIRECT = DirectRoute(
 )
 def list_decisions(ctx: Context, name: RouterName, page: PageQuery) -> DecisionPage:
     """List the decisions of a router, newest first."""
-    return service.page_decisions(ctx.db, name, page)
+    return recorded.page(ctx.db, name, page)
 
 
 @decisions.get(
@@ -164,7 +165,7 @@ def list_decisions(ctx: Context, name: RouterName, page: PageQuery) -> DecisionP
 )
 def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
     """Get a decision."""
-    return service.get_decision(ctx.db, decision_id)
+    return recorded.get(ctx.db, decision_id)
 
 
 @decisions.delete(
@@ -180,7 +181,7 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
 
     If you send the message again, it gets a new decision.
     """
-    service.delete_decision(ctx.db, decision_id)
+    recorded.delete_one(ctx.db, decision_id)
 
 
 @decisions.post(
@@ -194,7 +195,7 @@ def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> Reco
 
     They replace earlier feedback on the decision.
     """
-    return service.give_feedback(ctx.db, decision_id, body)
+    return recorded.give_feedback(ctx.db, decision_id, body)
 
 
 def _read_raw(body: bytes, truncated: bool) -> MailDocument:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from app.db.tables import MAX_MESSAGE_ID
 from app.ids import new_id
 from app.routing.decision_rules import RankedLabel, RoutingOutcome
+from app.serving.decision_writer import DecisionRow
 from app.serving.explanations import explanation_content
 from models.mail import MailDocument
 from models.pipeline import Explanation
@@ -103,3 +105,38 @@ def ranking_content(ranking: Iterable[RankedLabel]) -> list[Content]:
         else {"label": label, "score": score, "probability": probability, "rank": rank}
         for label, score, probability, rank in ranking
     ]
+
+
+def decision_row(router_id: str, message_key: str, content: Content, response: str) -> DecisionRow:
+    """Return the row of a decision.
+
+    Args:
+        router_id: id of the router.
+        message_key: identifies the message.
+        content: the decision.
+        response: the part of the decision that is stored, a JSON text.
+    """
+    message_id = content["message"].get("message_id")
+    return DecisionRow(
+        content["decision_id"],
+        router_id,
+        content["router"],
+        message_key,
+        response,
+        content["disposition"],
+        content.get("model"),
+        content.get("version"),
+        None if message_id is None else searchable_message_id(message_id),
+        content.get("set_probability"),
+        tuple(predicted_labels_of(content)),
+    )
+
+
+def predicted_labels_of(content: Content) -> list[str]:
+    """Return the labels of the departments, best first, as texts that PostgreSQL can store."""
+    return [department["label"].replace("\0", "") for department in content.get("departments", ())]
+
+
+def searchable_message_id(message_id: str) -> str:
+    """Return the part of a Message-ID by which its decision is found."""
+    return message_id[:MAX_MESSAGE_ID].replace("\0", "")

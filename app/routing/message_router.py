@@ -19,7 +19,7 @@ from app.context import AppContext
 from app.http.errors import NotFound
 from app.metrics import FALLBACKS
 from app.routing import service
-from app.routing.decision_content import Content, decision_content, message_content
+from app.routing.decision_content import Content, decision_content, decision_row, message_content
 from app.routing.decision_rules import (
     apply_rules,
     decision_ranking,
@@ -32,7 +32,7 @@ from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
 from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.costs import run_in_prediction_thread, run_measured
-from app.serving.decision_writer import DecisionRow, DecisionWriter
+from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion
 from app.serving.version_loading import load_version
@@ -206,9 +206,7 @@ class MessageRouter:
             # The terms of an explanation are words of the message.
             stored = to_json({name: value for name, value in content.items() if name != "explanation"})
         id_: str = content["decision_id"]
-        earlier, is_new = await self._writer.write(
-            DecisionRow(id_, router.id, router.name, key, stored.decode())
-        )
+        earlier, is_new = await self._writer.write(decision_row(router.id, key, content, stored.decode()))
         if earlier is not None:
             return _stored_to_json(earlier)
         if is_new and config.shadow is not None:

@@ -1,4 +1,4 @@
-"""Creates and deletes routers, and reads and changes decisions."""
+"""Creates and deletes routers, and finds and changes their decisions while they route."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database
 from app.db.upsert import upsert
 from app.http.errors import Invalid, NotFound
-from app.http.paging import Page, by_name, newest_first_up_to
+from app.http.paging import Page, by_name
 from app.ids import new_id
 from app.registry import service as registry
 from app.registry.publishing import is_calibrated
-from app.routing.schemas import DecisionPage, Feedback, RecordedDecision, Router, RouterPage, RouterPut
+from app.routing.schemas import Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
 from models.data.record import json_pointer
-
-MAX_PAGE_BYTES = 8 * 1024 * 1024
-"""Maximum size of a page of decisions. A decision for thousands of departments is large."""
 
 
 @retry_deadlocks
@@ -73,7 +70,7 @@ def _references(body: RouterPut) -> dict[str, int | str | None]:
 def get(db: Database, name: str) -> Router:
     """Return a router."""
     with db.read() as session:
-        return _router_to_response(_get_router_or_404(session, name))
+        return _router_to_response(get_or_404(session, name))
 
 
 def page(db: Database, page: Page) -> RouterPage:
@@ -96,7 +93,7 @@ def used_versions(db: Database) -> list[tuple[str, tables.ModelVersion]]:
 def delete(db: Database, name: str) -> None:
     """Delete a router. Its decisions are kept."""
     with db.write() as tx:
-        tx.session.delete(_get_router_or_404(tx.session, name, lock=True))
+        tx.session.delete(get_or_404(tx.session, name, lock=True))
 
 
 def find_response(db: Database, router_id: str, key: str) -> dict[str, Any] | None:
@@ -124,39 +121,6 @@ def record_shadows(db: Database, shadows: Mapping[str, dict[str, Any]]) -> None:
                 .where(tables.Decision.id == decision_id)
                 .values(shadow=shadows[decision_id])
             )
-
-
-def page_decisions(db: Database, name: str, page: Page) -> DecisionPage:
-    """Return a page of the decisions of a router, newest first. It can have fewer items than requested."""
-    with db.read() as session:
-        router = _get_router_or_404(session, name)
-        statement = select(tables.Decision).where(tables.Decision.router_id == router.id)
-        items, cursor = newest_first_up_to(
-            session, statement, tables.Decision.id, page, _decision_to_response, MAX_PAGE_BYTES
-        )
-        return DecisionPage(items=items, next_cursor=cursor)
-
-
-def get_decision(db: Database, decision_id: str) -> RecordedDecision:
-    """Return a decision."""
-    with db.read() as session:
-        return _decision_to_response(_get_decision_or_404(session, decision_id))
-
-
-def delete_decision(db: Database, decision_id: str) -> None:
-    """Delete a decision with all its data of the message."""
-    with db.write() as tx:
-        tx.session.delete(_get_decision_or_404(tx.session, decision_id, lock=True))
-
-
-def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:
-    """Record the correct labels of a message; they replace earlier feedback."""
-    with db.write() as tx:
-        row = _get_decision_or_404(tx.session, decision_id, lock=True)
-        row.feedback = sorted(set(body.labels))
-        row.feedback_at = tx.now
-        tx.session.flush()
-        return _decision_to_response(row)
 
 
 def cannot_read_mail(version: VersionReference) -> str:
@@ -192,29 +156,16 @@ def _check_review(body: RouterPut, version: tables.ModelVersion) -> None:
         raise Invalid(message, errors=[("/review_below", message)])
 
 
-def _get_router_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:
+def get_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:
+    """Return the row of a router.
+
+    Raises:
+        NotFound: there is no such router.
+    """
     row = session.get(tables.Router, name, with_for_update=lock)
     if row is None:
         raise NotFound(f"there is no router {name}")
     return row
-
-
-def _get_decision_or_404(session: Session, decision_id: str, *, lock: bool = False) -> tables.Decision:
-    row = session.get(tables.Decision, decision_id, with_for_update=lock)
-    if row is None:
-        raise NotFound(f"there is no decision {decision_id}")
-    return row
-
-
-def _decision_to_response(row: tables.Decision) -> RecordedDecision:
-    fields: dict[str, Any] = {
-        **row.response,
-        "created_at": row.created_at,
-        "shadow": row.shadow,
-        "feedback": row.feedback,
-        "feedback_at": row.feedback_at,
-    }
-    return RecordedDecision.model_validate(fields)
 
 
 def _router_to_response(row: tables.Router) -> Router:

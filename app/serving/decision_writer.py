@@ -7,18 +7,22 @@ loop at once, or a part of them if they are many; the decisions that arrive duri
 group. ``write`` returns after the commit.
 
 The statement is the only call of a group to the database. Each such call gives up the interpreter's lock, and
-beside a busy event loop it takes up to the switch interval (0.5 ms) to get it back.
+beside a busy event loop it takes up to the switch interval (0.5 ms) to get it back. The labels of the
+decisions are therefore inserted by the same statement: by its second part on PostgreSQL, and by a trigger on
+SQLite.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -65,6 +69,15 @@ class DecisionRow:
         router: name of the router.
         message_key: identifies the message; a router has one decision for each key.
         response: the decision, a JSON text.
+        disposition: what becomes of the message. This and the next five attributes are parts of the
+            response by which decisions are found.
+        model: name of the model that decided.
+        version: number of the version that decided; None if none did.
+        message_id: the beginning of the Message-ID; None if the message has none.
+        set_probability: probability of the predicted label set; None if it is not known.
+        labels: the predicted labels, each once.
+        kept_message: key of the file with the message; None if the message is not kept.
+        kept_until: when the file is deleted; None if the message is not kept.
     """
 
     id: str
@@ -72,6 +85,14 @@ class DecisionRow:
     router: str
     message_key: str
     response: str
+    disposition: str | None = None
+    model: str | None = None
+    version: int | None = None
+    message_id: str | None = None
+    set_probability: float | None = None
+    labels: tuple[str, ...] = ()
+    kept_message: str | None = None
+    kept_until: datetime | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -272,13 +293,12 @@ class DecisionWriter:
         """Insert the rows whose message has no decision. Return the number of inserted rows."""
 
         def run(connection: Connection) -> int:
-            statement = _insert_statement(connection.dialect.name, len(rows))
-            values = [
-                value
-                for row in rows
-                for value in (row.id, row.router_id, row.router, row.message_key, row.response)
-            ]
-            return connection.exec_driver_sql(statement, tuple(values)).rowcount
+            if connection.dialect.name == "sqlite":
+                values = tuple([value for row in rows for value in _values(row)])
+                return connection.exec_driver_sql(_sqlite_insert(len(rows)), values).rowcount
+            records = json.dumps([_record(row) for row in rows], ensure_ascii=False)
+            inserted: int = connection.exec_driver_sql(_POSTGRESQL_INSERT, (records,)).scalar_one()
+            return inserted
 
         return self._on_connection(run)
 
@@ -310,7 +330,11 @@ class DecisionWriter:
     def _connect(self) -> Connection:
         self._db.require_undamaged()
         if self._connection is None:
-            self._connection = self._exit.enter_context(self._db.autocommit())
+            connection = self._exit.enter_context(self._db.autocommit())
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql(_CREATE_TRIGGER)
+                self._exit.callback(_drop_trigger, connection)
+            self._connection = connection
         return self._connection
 
     def _disconnect(self) -> None:
@@ -323,13 +347,88 @@ def _fail(group: Sequence[_Waiting], error: Exception) -> None:
         item.error = error
 
 
+_COLUMNS = (
+    "id, router_id, router, message_key, response, disposition, model, version, message_id, set_probability, "
+    "kept_message, kept_until, created_at"
+)
+"""Columns of a new decision. The database's clock gives the time of the decision."""
+
+
+def _values(row: DecisionRow) -> tuple[Any, ...]:
+    """Return the values for SQLite, without the time."""
+    until = row.kept_until
+    return (
+        row.id,
+        row.router_id,
+        row.router,
+        row.message_key,
+        row.response,
+        row.disposition,
+        row.model,
+        row.version,
+        row.message_id,
+        row.set_probability,
+        row.kept_message,
+        None if until is None else until.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
+    )
+
+
+N_VALUES = 12
+"""Number of these values."""
+
+
 @lru_cache(maxsize=2 * MAX_GROUP)
-def _insert_statement(dialect: str, n_rows: int) -> str:
-    """Return the INSERT of a number of rows. The database's clock gives the time of the decisions."""
-    if dialect == "postgresql":
-        row = "(%s, %s, %s, %s, %s, clock_timestamp())"
-    else:
-        row = "(?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f000', 'now'))"
-    columns = "id, router_id, router, message_key, response, created_at"
+def _sqlite_insert(n_rows: int) -> str:
+    row = f"({'?, ' * N_VALUES}strftime('%Y-%m-%d %H:%M:%f000', 'now'))"
     values = ", ".join([row] * n_rows)
-    return f"INSERT INTO decisions ({columns}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608 - constants
+    return f"INSERT INTO decisions ({_COLUMNS}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608 - constants
+
+
+_CREATE_TRIGGER = """
+CREATE TEMP TRIGGER insert_decision_labels AFTER INSERT ON main.decisions BEGIN
+    INSERT OR IGNORE INTO decision_labels (router_id, label, decision_id)
+    SELECT NEW.router_id, json_extract(value, '$.label'), NEW.id
+    FROM json_each(NEW.response, '$.departments');
+END
+"""
+"""Inserts the labels of each decision that the connection inserts; see SQLite's CREATE TRIGGER."""
+
+
+def _drop_trigger(connection: Connection) -> None:
+    """Drop the trigger, because the connection returns to the pool and can then serve a restore."""
+    with suppress(DBAPIError):  # the connection is closed
+        connection.exec_driver_sql("DROP TRIGGER temp.insert_decision_labels")
+
+
+def _record(row: DecisionRow) -> dict[str, Any]:
+    """Return the values for PostgreSQL, without the time."""
+    record: dict[str, Any] = {name: getattr(row, name) for name in _RECORD_FIELDS}
+    if row.kept_until is not None:
+        record["kept_until"] = row.kept_until.isoformat()
+    return record
+
+
+_RECORD_FIELDS = tuple(field.name for field in fields(DecisionRow))
+_POSTGRESQL_INSERT = f"""
+WITH given AS (
+    SELECT * FROM json_to_recordset(%s::json) AS record (
+        id text, router_id text, router text, message_key text, response text, disposition text, model text,
+        version integer, message_id text, set_probability double precision, labels json, kept_message text,
+        kept_until timestamptz
+    )
+), new AS (
+    INSERT INTO decisions ({_COLUMNS})
+    SELECT id, router_id, router, message_key, response::json, disposition, model, version, message_id,
+        set_probability, kept_message, kept_until, clock_timestamp()
+    FROM given
+    ON CONFLICT DO NOTHING
+    RETURNING id, router_id
+), new_labels AS (
+    INSERT INTO decision_labels (router_id, label, decision_id)
+    SELECT router_id, label, new.id
+    FROM new JOIN given USING (id, router_id), json_array_elements_text(given.labels) AS label
+)
+SELECT count(*) FROM new
+"""  # noqa: S608 - constants
+"""Inserts decisions with their labels, and returns the number of decisions. Its text is the same for groups
+of all sizes, and its only parameter is a text: the driver would take longer for many parameters."""

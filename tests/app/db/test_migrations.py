@@ -265,3 +265,67 @@ def test_the_command_migrates_an_empty_folder(tmp_path: Path, monkeypatch: pytes
     result = CliRunner().invoke(cli, ["migrate", "nonsense", "--data", str(data)])
     assert result.exit_code == 1
     assert "revision 'nonsense' does not exist" in result.stderr
+
+
+def test_old_decisions_can_be_found(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their columns and labels are filled in batches."""
+    migration = ScriptDirectory.from_config(schema.config()).get_revision("0008").module
+    monkeypatch.setattr(migration, "BATCH_SIZE", 2)
+    department = {"label": "billing", "destination": "b", "score": 1.0}
+    message = {"automated": False, "defects": [], "truncated": False}
+    decided = {"model": "m", "version": 3, "disposition": "routed"}
+    decisions: dict[str, tuple[dict[str, object], list[str] | None]] = {
+        "dec_1": ({**decided, "departments": [department], "message": message}, ["billing"]),
+        "dec_2": ({**decided, "departments": [department], "message": message}, ["legal"]),
+        "dec_3": (
+            {
+                **decided,
+                "disposition": "review",
+                "departments": [department, {**department, "label": "legal"}],
+                "set_probability": 0.25,
+                "message": {**message, "message_id": "\0" + "é" * 600},
+            },
+            None,
+        ),
+        "dec_4": ({**decided, "disposition": "fallback", "departments": [], "message": message}, []),
+        "dec_5": ({}, None),
+    }
+    schema.migrate(engine, "0007")
+    with engine.begin() as connection:
+        for id_, (response, feedback) in decisions.items():
+            connection.execute(
+                text(
+                    "INSERT INTO decisions "
+                    "(id, router_id, router, message_key, response, feedback, created_at) "
+                    "VALUES (:id, 'rtr_1', 'desk', :id, :response, :feedback, '2026-01-01')"
+                ),
+                {
+                    "id": id_,
+                    "response": json.dumps(response),
+                    "feedback": None if feedback is None else json.dumps(feedback),
+                },
+            )
+    schema.migrate(engine)
+    columns = ("id", "disposition", "model", "version", "message_id", "set_probability", "feedback_state")
+    with engine.connect() as connection:
+        rows = connection.execute(
+            select(*(tables.Decision.__table__.c[name] for name in columns)).order_by(tables.Decision.id)
+        ).all()
+        labels = connection.execute(
+            select(tables.DecisionLabel.label, tables.DecisionLabel.decision_id).order_by(
+                tables.DecisionLabel.decision_id, tables.DecisionLabel.label
+            )
+        ).all()
+    assert [tuple(row) for row in rows] == [
+        ("dec_1", "routed", "m", 3, None, None, "agreed"),
+        ("dec_2", "routed", "m", 3, None, None, "corrected"),
+        ("dec_3", "review", "m", 3, "é" * 500, 0.25, None),
+        ("dec_4", "fallback", "m", 3, None, None, "agreed"),
+        ("dec_5", None, None, None, None, None, None),
+    ]
+    assert [tuple(label) for label in labels] == [
+        ("billing", "dec_1"),
+        ("billing", "dec_2"),
+        ("billing", "dec_3"),
+        ("legal", "dec_3"),
+    ]

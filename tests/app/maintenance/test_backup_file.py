@@ -78,7 +78,7 @@ def _example_value(column: Any) -> Any:
         return MOMENT
     if isinstance(column.type, JSON):
         return {"deep": [1, 2.5, None, {"ü": "€"}], "true": True}
-    return {int: 1, str: "x1", bool: True}[column.type.python_type]
+    return {int: 1, str: "x1", bool: True, float: 0.25}[column.type.python_type]
 
 
 def all_rows(db: Database) -> dict[str, list[dict[str, Any]]]:

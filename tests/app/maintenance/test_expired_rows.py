@@ -98,6 +98,23 @@ def record(key: str, created_at: datetime) -> tables.IdempotencyRecord:
     )
 
 
+def test_an_expired_decision_is_deleted_with_its_labels(ctx: AppContext, clock: Any) -> None:
+    departments = {"departments": [{"label": "billing"}, {"label": "legal"}]}
+    old, new = decision(clock.now), decision(clock.now + timedelta(days=5))
+    for row in (old, new):
+        row.response = departments
+        labels = [
+            tables.DecisionLabel(router_id="rtr_1", label=label, decision_id=row.id)
+            for label in ("billing", "legal")
+        ]
+        insert(ctx, row, *labels)
+    clock.advance(timedelta(days=11).total_seconds())
+    retention.apply_retention(with_settings(ctx, keep_decisions_days=10.0))
+    assert ids(ctx, tables.Decision) == {new.id}
+    with ctx.db.read() as session:
+        assert session.scalars(select(tables.DecisionLabel.decision_id)).all() == [new.id] * 2
+
+
 @pytest.mark.parametrize(
     ("table", "setting", "make"),
     [

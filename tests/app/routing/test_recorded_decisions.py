@@ -16,7 +16,7 @@ from app.context import AppContext
 from app.db import tables
 from app.http.paging import Page
 from app.ids import new_id
-from app.routing import service, shadows
+from app.routing import decisions, service, shadows
 from app.routing.schemas import Decision, RouterPut, ShadowDecision
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
@@ -67,7 +67,7 @@ def test_a_decision_has_the_top_of_the_ranking_and_is_the_same_for_the_same_mess
     # The repetition is the same after the setting was changed.
     with message_routing(with_settings(ctx, decision_ranking=30)) as routing:
         assert routing.decide("desk", mail) == decision
-    assert service.get_decision(ctx.db, decision.decision_id).ranking == decision.ranking
+    assert decisions.get(ctx.db, decision.decision_id).ranking == decision.ranking
     with ctx.db.read() as session:
         row = session.get_one(tables.Decision, decision.decision_id)
         assert len(row.response["ranking"]) == TOP
@@ -205,7 +205,7 @@ def pages(ctx: AppContext, limit: int) -> Iterator[list[str]]:
     """Yield the ids of each page of the router's decisions."""
     after: str | None = None
     while True:
-        page = service.page_decisions(ctx.db, "desk", Page(limit, after))
+        page = decisions.page(ctx.db, "desk", Page(limit, after))
         yield [item.decision_id for item in page.items]
         if page.next_cursor is None:
             return
@@ -218,12 +218,12 @@ def test_a_page_of_large_decisions_is_bounded_in_bytes(
     ctx = ctx_with_router
     ranking = [{"label": f"l{n}", "score": -1.5, "rank": n + 1} for n in range(200)]
     ids = stored_decisions(ctx, 12, ranking=ranking)
-    one = len(service.get_decision(ctx.db, ids[0]).model_dump_json(exclude_none=True))
-    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 4 * one)
+    one = len(decisions.get(ctx.db, ids[0]).model_dump_json(exclude_none=True))
+    monkeypatch.setattr(decisions, "MAX_PAGE_BYTES", 4 * one)
     found = list(pages(ctx, 500))
     assert [id_ for page in found for id_ in page] == ids[::-1]
     assert {len(page) for page in found} == {4}
-    monkeypatch.setattr(service, "MAX_PAGE_BYTES", 1)
+    monkeypatch.setattr(decisions, "MAX_PAGE_BYTES", 1)
     assert [len(page) for page in pages(ctx, 500)] == [1] * 12, "a page is never empty"
 
 

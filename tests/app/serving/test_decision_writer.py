@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +68,15 @@ class Inserts:
         event.listen(db.engine, "after_cursor_execute", self._after)
 
     def _before(self, _connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if statement.startswith("INSERT INTO decisions"):
-            self.sizes.append(len(parameters) // 5)
+        if "INSERT INTO decisions" in statement:
+            n_values = len(parameters)
+            self.sizes.append(
+                len(json.loads(parameters[0])) if n_values == 1 else n_values // decision_writer.N_VALUES
+            )
             self.before()
 
     def _after(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if statement.startswith("INSERT INTO decisions"):
+        if "INSERT INTO decisions" in statement:
             self.after()
 
 
@@ -167,6 +172,46 @@ def test_no_request_continues_before_the_commit_and_those_that_wait_form_the_nex
     asyncio.run(write())
     assert inserts.sizes == [1, 5]
     assert len(stored(database)) == 6
+
+
+def test_a_decision_can_be_found_by_its_parts(database: Database) -> None:
+    kept_until = datetime(2026, 3, 1, 12, 30, 0, 250_000, tzinfo=UTC)
+    labels = ("billing", 'Bücher, "neu"')
+    response = json.dumps({"departments": [{"label": label} for label in labels], "text": "\0"})
+    found = replace(
+        row("k1", response),
+        disposition="review",
+        model="m",
+        version=3,
+        message_id="1@example.org",
+        set_probability=0.1 + 0.2,
+        labels=labels,
+        kept_message="messages/1",
+        kept_until=kept_until,
+    )
+
+    async def write() -> None:
+        async with running(database) as writer:
+            tasks = await start_writes(writer, found, row("k2"), replace(found, id="dec_again"))
+            assert [await task for task in tasks][:2] == [(None, True)] * 2
+            assert await writer.write(replace(found, id="dec_later")) == (json.loads(response), False)
+
+    asyncio.run(write())
+    columns = (
+        *("disposition", "model", "version", "message_id", "set_probability", "kept_message", "kept_until"),
+        "feedback_state",
+    )
+    with database.read() as session:
+        statement = select(*(tables.Decision.__table__.c[name] for name in columns))
+        rows = session.execute(statement.order_by(tables.Decision.message_key)).all()
+        assert [tuple(values) for values in rows] == [
+            ("review", "m", 3, "1@example.org", 0.1 + 0.2, "messages/1", kept_until, None),
+            (None,) * 8,
+        ]
+        of = tables.DecisionLabel
+        assert {
+            tuple(label) for label in session.execute(select(of.router_id, of.label, of.decision_id))
+        } == {("rtr_1", label, found.id) for label in labels}
 
 
 def test_a_group_is_bounded_in_rows_and_in_size(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

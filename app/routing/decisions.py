@@ -1,0 +1,93 @@
+"""Finds, changes and deletes recorded decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.orm import Session
+
+from app.db import tables
+from app.db.session import Database, Transaction
+from app.http.errors import NotFound
+from app.http.paging import Page, newest_first_up_to
+from app.routing import service
+from app.routing.decision_content import predicted_labels_of
+from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
+
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+"""Maximum size of a page of decisions. A decision for thousands of departments is large."""
+
+
+def page(db: Database, router_name: str, page: Page) -> DecisionPage:
+    """Return a page of the decisions of a router, newest first. It can have fewer items than requested."""
+    with db.read() as session:
+        router = service.get_or_404(session, router_name)
+        statement = select(tables.Decision).where(tables.Decision.router_id == router.id)
+        items, cursor = newest_first_up_to(
+            session, statement, tables.Decision.id, page, _to_response, MAX_PAGE_BYTES
+        )
+        return DecisionPage(items=items, next_cursor=cursor)
+
+
+def get(db: Database, decision_id: str) -> RecordedDecision:
+    """Return a decision."""
+    with db.read() as session:
+        return _to_response(_get_or_404(session, decision_id))
+
+
+def delete_one(db: Database, decision_id: str) -> None:
+    """Delete a decision with all its data of the message."""
+    with db.write() as tx:
+        delete_rows(tx, [_get_or_404(tx.session, decision_id, lock=True)])
+
+
+def delete_rows(tx: Transaction, rows: Sequence[tables.Decision]) -> None:
+    """Delete decisions with their labels."""
+    of = tables.DecisionLabel
+    labels = [
+        {"of_router": row.router_id, "of_label": label, "of_decision": row.id}
+        for row in rows
+        for label in predicted_labels_of(row.response)
+    ]
+    if labels:
+        tx.session.connection().execute(
+            delete(of).where(
+                of.router_id == bindparam("of_router"),
+                of.label == bindparam("of_label"),
+                of.decision_id == bindparam("of_decision"),
+            ),
+            labels,
+        )
+    tx.session.execute(delete(tables.Decision).where(tables.Decision.id.in_([row.id for row in rows])))
+
+
+def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:
+    """Record the correct labels of a message; they replace earlier feedback."""
+    with db.write() as tx:
+        row = _get_or_404(tx.session, decision_id, lock=True)
+        row.feedback = sorted(set(body.labels))
+        row.feedback_at = tx.now
+        is_agreed = set(predicted_labels_of(row.response)) == set(body.labels)
+        row.feedback_state = "agreed" if is_agreed else "corrected"
+        tx.session.flush()
+        return _to_response(row)
+
+
+def _get_or_404(session: Session, decision_id: str, *, lock: bool = False) -> tables.Decision:
+    row = session.get(tables.Decision, decision_id, with_for_update=lock)
+    if row is None:
+        raise NotFound(f"there is no decision {decision_id}")
+    return row
+
+
+def _to_response(row: tables.Decision) -> RecordedDecision:
+    fields: dict[str, Any] = {
+        **row.response,
+        "created_at": row.created_at,
+        "shadow": row.shadow,
+        "feedback": row.feedback,
+        "feedback_at": row.feedback_at,
+    }
+    return RecordedDecision.model_validate(fields)
