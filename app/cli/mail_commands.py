@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -26,6 +28,7 @@ LOCAL_URL = "http://127.0.0.1:8000"
 def add_to(cli: typer.Typer) -> None:
     """Add the commands to the command line."""
     cli.command()(route)
+    cli.command()(smtp)
 
 
 class _Finished(BaseException):
@@ -106,3 +109,75 @@ def route(
         typer.echo(f"covey: not routed, send the message again: {error}", err=True)
         raise typer.Exit(os.EX_TEMPFAIL) from error
     raise _Finished(status)
+
+
+def smtp(
+    router: Router,
+    next_hop: Annotated[
+        str,
+        typer.Option(
+            help="The mail server that gets the messages: HOST:PORT or the path of a Unix socket, after "
+            "`lmtp:` for LMTP."
+        ),
+    ],
+    listen: Annotated[
+        str, typer.Option(help="Address to listen on: HOST:PORT or the path of a Unix socket.")
+    ] = "127.0.0.1:10025",
+    lmtp: Annotated[bool, typer.Option("--lmtp", help="Receive messages by LMTP instead of SMTP.")] = False,
+    allow_client: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Network of mail servers that may connect, such as 10.1.2.0/24; this machine always may. "
+            "You can repeat this option."
+        ),
+    ] = None,
+    when_unavailable: Annotated[
+        Literal["retry", "pass"],
+        typer.Option(
+            help="What to do with a message that cannot be routed: ask the mail server to send it again, or "
+            "hand it on without a decision."
+        ),
+    ] = "retry",
+    url: Url = LOCAL_URL,
+    key: Key = None,
+    key_file: KeyFile = None,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, max=300.0, help="Maximum time to wait for the service, in seconds.")
+    ] = 60.0,
+    max_bytes: Annotated[int, typer.Option(min=1024, help="Maximum size of a message.")] = 33_554_432,
+    max_messages: Annotated[
+        int, typer.Option(min=1, help="Maximum number of messages in memory at the same time.")
+    ] = 10,
+) -> None:
+    """Run a content filter for mail servers: it routes messages, adds header fields, and hands them on.
+
+    A message is accepted only after the next hop has accepted it. The first line on standard output is `Covey
+    filters mail at …`; it appears as soon as the filter accepts connections. SIGTERM stops the filter after
+    the messages in progress.
+    """
+    from app import logs
+    from app.inbound.smtp_next_hop import Address
+    from app.inbound.smtp_server import FilterOptions, ListenError, serve
+    from app.settings import Settings
+
+    logs.configure(Settings())
+    try:
+        options = FilterOptions(
+            replace(Address.parse(listen), lmtp=lmtp),
+            Address.parse(next_hop),
+            [ip_network(client) for client in allow_client or ()],
+            when_unavailable,
+            max_bytes,
+            max_messages,
+        )
+        serve(
+            options,
+            url,
+            router,
+            read_key(key, key_file),
+            timeout,
+            lambda address: typer.echo(f"Covey filters mail at {address}"),
+        )
+    except (ListenError, CommandError, ValueError) as error:  # of an address or a network: ValueError
+        typer.echo(f"covey: {error}", err=True)
+        raise typer.Exit(1) from error

@@ -1,0 +1,123 @@
+"""Adds the decision of a router to a message that a mail server sends, and finds loops.
+
+A message is in a loop if it carries the id of the decision that the service has recorded for this very
+message: it was routed before, and something has brought it back, such as a department that forwards its mail
+to the address that is routed. It is handed on without departments, so that it stays where mail goes that is
+not routed. A sender cannot know the id, and so cannot prevent the routing of a message.
+
+Bounces and messages of programs are routed like all others. The filter itself never answers a message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
+
+from app.inbound.mail_headers import add_fields, decision_fields
+from app.inbound.routed_message import RoutedMessage
+from app.inbound.service_client import NotRoutedError
+from app.inbound.smtp_next_hop import line_chunks
+
+MAX_HOPS = 100
+"""A message with as many fields ``Received`` is in a loop (RFC 5321, 6.3)."""
+
+WhenUnavailable = Literal["retry", "pass"]
+"""What happens to a message that cannot be routed: its client sends it again later, or it is handed on."""
+
+_HEADER_END = re.compile(rb"(?:\A|\n)\r*\n")
+_RECEIVED = re.compile(rb"^received[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_DECISION = re.compile(rb"^x-covey-decision[ \t]*:((?:[^\n]|\n[ \t])*)", re.IGNORECASE | re.MULTILINE)
+_DECISION_ID = re.compile(rb"\bid=([\w-]+)")
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+
+
+class TooManyHopsError(Exception):
+    """A message has passed so many mail servers that it is in a loop."""
+
+
+class Router(Protocol):
+    """Routes messages, such as ``AsyncRouterClient``."""
+
+    async def route(self, message: bytes) -> RoutedMessage:
+        """Return the recorded decision on a message, or raise ``NotRoutedError``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMessage:
+    """A message as a mail server sent it, in lines that end in CRLF.
+
+    Attributes:
+        content: the message.
+        header_bytes: length of the header with the empty line after it.
+        decision_ids: ids of the decisions in its fields ``X-Covey-Decision``.
+    """
+
+    content: bytes
+    header_bytes: int
+    decision_ids: frozenset[str]
+
+    @classmethod
+    def parse(cls, content: bytes) -> Self:
+        """Read the header of a message.
+
+        A line that ends in LF alone ends in CRLF afterwards: receivers disagree about such ends, so that they
+        could be used to smuggle another message into this one.
+
+        Raises:
+            TooManyHopsError: the message is in a loop.
+        """
+        if content.count(b"\n") != content.count(b"\r\n"):
+            content = _BARE_LF.sub(b"\r\n", content)
+        end = _HEADER_END.search(content)
+        header = content[: end.end()] if end else content
+        if len(_RECEIVED.findall(header)) >= MAX_HOPS:
+            raise TooManyHopsError
+        ids = {
+            found.decode("ascii", "replace")
+            for field in _DECISION.findall(header)
+            for found in _DECISION_ID.findall(field)
+        }
+        return cls(content, len(header), frozenset(ids))
+
+    def lines_with(self, fields: Sequence[tuple[str, str]]) -> Iterator[bytes]:
+        """Return the message with header fields added at its top, in pieces of complete lines.
+
+        The fields ``X-Covey-…`` that it has are removed. All else stays as it is, byte for byte.
+        """
+        yield add_fields(self.content[: self.header_bytes], fields)
+        yield from line_chunks(self.content, self.header_bytes)
+
+
+class MessageFilter:
+    """Decides which fields a message gets.
+
+    Args:
+        router: routes the messages.
+        name: name of the router.
+        when_unavailable: what to do with a message that cannot be routed.
+    """
+
+    def __init__(self, router: Router, name: str, when_unavailable: WhenUnavailable) -> None:
+        self._router = router
+        self._name = name
+        self._when_unavailable = when_unavailable
+
+    async def fields(self, message: IncomingMessage) -> list[tuple[str, str]]:
+        """Route a message, and return the fields that it gets.
+
+        Raises:
+            NotRoutedError: the message cannot be routed, and is not to be handed on.
+        """
+        try:
+            decision = await self._router.route(message.content)
+        except NotRoutedError:
+            if self._when_unavailable == "retry":
+                raise
+            return [("X-Covey-Decision", f"not-routed; reason=unavailable; router={self._name}")]
+        if decision.decision_id in message.decision_ids:
+            reason = f"not-routed; reason=loop; id={decision.decision_id}; router={decision.router}"
+            return [("X-Covey-Decision", reason)]
+        return decision_fields(decision)

@@ -1,0 +1,408 @@
+"""One connection of a mail server to ``covey smtp``.
+
+aiosmtpd runs the session. Its commands that carry a message are replaced: they repeat addresses and
+parameters to the next hop exactly as the client wrote them, and lines of the content can have any length. The
+client gets a positive reply to a message only after the next hop has accepted it. Until then, the client
+keeps the message, whatever happens here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Any, ClassVar, TypeVar, cast
+
+import structlog
+from aiosmtpd.lmtp import LMTP
+from aiosmtpd.smtp import SMTP, Session
+from typing_extensions import override
+
+from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter, TooManyHopsError
+from app.inbound.service_client import NotRoutedError
+from app.inbound.smtp_next_hop import Address, NextHop, Reply, UnavailableError
+
+IDLE_SECONDS = 300.0
+"""How long a client may be silent (RFC 5321, 4.5.3.2.7)."""
+
+MESSAGE_SECONDS = 900.0
+"""How long the routing and delivery of a message can take. The parts have shorter limits of their own."""
+
+SLOT_SECONDS = 60.0
+"""How long a client waits to send a message while others send theirs. Postfix waits two minutes."""
+
+BUFFER_BYTES = 65536
+"""How much of a connection is buffered. Lines can be longer."""
+
+MAX_COMMAND_BYTES = 4096
+"""Maximum length of a command."""
+
+PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "ENHANCEDSTATUSCODES")
+"""Extensions that are announced if the next hop has them: they only concern what is repeated to it."""
+
+_PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[^\s<>]+)(?:[ \t]+(\S.*))?')
+_SIZE = re.compile(r"(?:^| )SIZE=(\d+)(?: |$)", re.IGNORECASE)
+_NO_TRANSACTION = Reply.of("503 5.5.1 send MAIL first")
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+
+@dataclass
+class FilterState:
+    """What all connections share.
+
+    Attributes:
+        next_hop: the server that gets the messages.
+        filter: routes the messages.
+        clients: networks of the clients that may connect, beside this machine.
+        max_bytes: maximum size of a message.
+        slots: limits how many messages are in memory at the same time.
+        max_connections: how many clients can be connected at the same time.
+        threads: runs the calls of the next hops, one for each connection.
+        connections: the connections.
+        stopping: whether no more messages are accepted.
+    """
+
+    next_hop: Address
+    filter: MessageFilter
+    clients: Sequence[IPv4Network | IPv6Network]
+    max_bytes: int
+    slots: asyncio.Semaphore
+    max_connections: int
+    threads: Executor
+    connections: set[FilterProtocol] = field(default_factory=set)
+    stopping: bool = False
+
+
+class FilterProtocol(SMTP):
+    """A connection that speaks SMTP.
+
+    Args:
+        state: what all connections share.
+    """
+
+    line_length_limit = BUFFER_BYTES
+    is_lmtp: ClassVar[bool] = False
+
+    def __init__(self, state: FilterState) -> None:
+        super().__init__(
+            None,
+            data_size_limit=state.max_bytes,
+            enable_SMTPUTF8=True,
+            hostname=socket.gethostname(),
+            ident="Covey",
+            timeout=IDLE_SECONDS,
+            loop=asyncio.get_running_loop(),
+        )
+        self.command_size_limits = defaultdict(lambda: MAX_COMMAND_BYTES)
+        self._state = state
+        self._hop: NextHop | None = None
+        self._has_sender = False
+        self._n_recipients = 0
+        self._has_message = False
+
+    # The connection
+
+    @override
+    async def _handle_client(self) -> None:
+        refusal = self._refusal()
+        if refusal is not None:
+            await self.push(refusal)
+            self._writer.close()
+            return
+        self._state.connections.add(self)
+        try:
+            await super()._handle_client()
+        finally:
+            self._state.connections.discard(self)
+            self._close_hop()
+
+    def _refusal(self) -> str | None:
+        peer: Any = self._writer.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            address = ip_address(peer[0])
+            mapped = getattr(address, "ipv4_mapped", None) or address
+            if not mapped.is_loopback and not any(mapped in network for network in self._state.clients):
+                log.warning("smtp.client_refused", client=str(mapped))
+                return "554 5.7.1 this address is not allowed to send mail here"
+        if len(self._state.connections) >= self._state.max_connections:
+            return "421 4.3.2 too many connections, try again later"
+        return None
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Close the connection, or let it finish its message first.
+
+        Returns:
+            The task that ends with the connection.
+        """
+        if not self._has_message:
+            self._writer.write(b"421 4.3.2 the filter is stopping, try again later\r\n")
+            self._writer.close()
+        return self._handler_coroutine
+
+    @override
+    async def handle_exception(self, error: Exception) -> str:
+        """Return the reply to a command that failed unexpectedly: the client tries again later."""
+        log.error("smtp.failed", exc_info=error)
+        await self._end_transaction(abort=True)
+        return "451 4.3.0 internal error, try again later"
+
+    # The commands
+
+    @override
+    async def smtp_EHLO(self, hostname: str) -> None:
+        """Begin a session with the extensions that the next hop has."""
+        if not hostname:
+            await self.push("501 5.5.4 a host name is missing")
+            return
+        await self._end_transaction()
+        try:
+            hop = await self._connected()
+        except UnavailableError as error:
+            await self._unavailable(error)
+            return
+        session = cast("Session", self.session)
+        session.host_name, session.extended_smtp = hostname, True
+        size = min(self._state.max_bytes, hop.max_bytes or self._state.max_bytes)
+        extensions = ["PIPELINING", f"SIZE {size}", *(name for name in PASSED_ON if name in hop.extensions)]
+        await self.push(
+            "\r\n".join(
+                [f"250-{line}" for line in (self.hostname, *extensions[:-1])] + [f"250 {extensions[-1]}"]
+            )
+        )
+
+    @override
+    async def smtp_HELO(self, hostname: str) -> None:
+        """Begin a session without extensions."""
+        await self._end_transaction()
+        await super().smtp_HELO(hostname)
+
+    @override
+    async def smtp_MAIL(self, arg: str | None) -> None:
+        """Begin a message: the next hop says whether it accepts the sender."""
+        if await self.check_helo_needed():
+            return
+        parsed = _parse("FROM:", arg)
+        if parsed is None:
+            await self.push("501 5.5.4 syntax: MAIL FROM:<address>")
+        elif self._has_sender:
+            await self.push("503 5.5.1 a message has already begun")
+        elif (size := _SIZE.search(parsed[1])) and int(size[1]) > self._state.max_bytes:
+            await self.push(_too_large(self._state.max_bytes))
+        else:
+            reply = await self._begin(f"MAIL FROM:{parsed[0]} {parsed[1]}".rstrip())
+            self._has_sender = reply.accepts
+            await self.push(reply.encode())
+
+    @override
+    async def smtp_RCPT(self, arg: str | None) -> None:
+        """Add a recipient: the next hop says whether it accepts it."""
+        parsed = _parse("TO:", arg)
+        if not self._has_sender:
+            await self.push(_NO_TRANSACTION.encode())
+        elif parsed is None:
+            await self.push("501 5.5.4 syntax: RCPT TO:<address>")
+        elif self._n_recipients and self._state.next_hop.lmtp and not self.is_lmtp:
+            # The next hop replies for each recipient, and SMTP has only one reply to a message.
+            await self.push("452 4.5.3 one recipient at a time")
+        else:
+            reply = await self._command(f"RCPT TO:{parsed[0]} {parsed[1]}".rstrip())
+            self._n_recipients += reply.accepts
+            await self.push(reply.encode())
+
+    @override
+    async def smtp_DATA(self, arg: str | None) -> None:
+        """Receive a message, route it, and hand it on."""
+        if arg:
+            await self.push("501 5.5.4 syntax: DATA")
+            return
+        if not self._n_recipients:
+            await self.push("503 5.5.1 no recipient was accepted")
+            return
+        try:
+            async with asyncio.timeout(SLOT_SECONDS):
+                await self._state.slots.acquire()
+        except TimeoutError:
+            await self._end_transaction()
+            await self.push("451 4.3.2 too many messages at the same time, try again later")
+            return
+        self._has_message = True
+        try:
+            await self.push("354 end with a dot on a line of its own")
+            content = await self._read_content()
+            self._reset_timeout(MESSAGE_SECONDS)
+            for reply in await self._deliver(content):
+                await self.push(reply.encode())
+        finally:
+            self._has_message = False
+            self._state.slots.release()
+        self._reset_timeout()
+        if self._state.stopping:
+            self.stop()
+
+    @override
+    async def smtp_RSET(self, arg: str) -> None:
+        """Forget the message that has begun."""
+        await self._end_transaction()
+        await super().smtp_RSET(arg)
+
+    # The next hop
+
+    async def _connected(self) -> NextHop:
+        if self._hop is None:
+            self._hop = await self._in_thread(partial(NextHop, self._state.next_hop))
+        return self._hop
+
+    async def _begin(self, line: str) -> Reply:
+        """Send MAIL, on a new connection if the one of earlier messages is closed."""
+        for is_new in (self._hop is None, True):
+            try:
+                hop = await self._connected()
+                return await self._in_thread(partial(hop.command, line))
+            except UnavailableError as error:
+                self._hop = None
+                if is_new:
+                    return _try_again(error)
+        raise AssertionError("unreachable")
+
+    async def _command(self, line: str) -> Reply:
+        if self._hop is None:
+            return Reply.of("451 4.4.2 the connection to the next hop is broken")
+        try:
+            return await self._in_thread(partial(self._hop.command, line))
+        except UnavailableError as error:
+            # The transaction stays open here, so that the client gets the same reply for all that follows.
+            self._hop = None
+            return _try_again(error)
+
+    async def _end_transaction(self, *, abort: bool = False) -> None:
+        """Let the next hop forget the message that has begun."""
+        has_sender, self._has_sender, self._n_recipients = self._has_sender, False, 0
+        if self._hop is None:
+            return
+        if abort:
+            self._hop.abort()
+            self._close_hop()
+        elif has_sender:
+            await self._command("RSET")
+
+    def _close_hop(self) -> None:
+        if self._hop is not None:
+            self._state.threads.submit(self._hop.close)
+            self._hop = None
+
+    async def _unavailable(self, error: UnavailableError) -> None:
+        log.warning("smtp.next_hop_unavailable", reason=str(error))
+        await self.push("421 4.3.2 the next hop is not available, try again later")
+        self._writer.close()
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        """Run a call of the next hop. If the client closes the connection meanwhile, so does the filter."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._state.threads, function)
+        except asyncio.CancelledError:
+            if self._hop is not None:
+                self._hop.abort()
+            raise
+
+    # The message
+
+    async def _read_content(self) -> bytes | None:
+        """Read a message up to the line with a dot; None if it is too large."""
+        content: bytearray | None = bytearray()
+        begins_line, n_unreported = True, 0
+        while True:
+            try:
+                piece: bytes = await self._reader.readuntil(b"\r\n")
+            except asyncio.LimitOverrunError as error:
+                piece = await self._reader.readexactly(error.consumed)
+            if begins_line and piece.startswith(b"."):
+                if piece == b".\r\n":
+                    return None if content is None else bytes(content)
+                piece = piece[1:]
+            begins_line = piece.endswith(b"\r\n")
+            n_unreported += len(piece)
+            if n_unreported >= BUFFER_BYTES:
+                self._reset_timeout()
+                n_unreported = 0
+            if content is not None:
+                content += piece
+                if len(content) > self._state.max_bytes:
+                    content = None
+
+    async def _deliver(self, content: bytes | None) -> list[Reply]:
+        """Route a message and hand it on. Returns the replies for its client."""
+        n_replies = self._n_recipients if self.is_lmtp else 1
+        try:
+            replies = await self._routed(content)
+        except NotRoutedError as error:
+            log.warning("smtp.not_routed", reason=str(error))
+            replies = [Reply.of("451 4.3.0 the message cannot be routed now, try again later")]
+        except TooManyHopsError:
+            log.warning("smtp.loop", hops=MAX_HOPS)
+            replies = [Reply.of("554 5.4.6 too many hops: the message is in a loop")]
+        except Exception:
+            log.exception("smtp.failed")
+            replies = [Reply.of("451 4.3.0 internal error, try again later")]
+            await self._end_transaction(abort=True)
+        await self._end_transaction()
+        # One reply of an SMTP server is for all recipients.
+        return replies * n_replies if len(replies) == 1 else replies
+
+    async def _routed(self, content: bytes | None) -> list[Reply]:
+        if content is None:
+            return [Reply.of(_too_large(self._state.max_bytes))]
+        message = await self._in_thread(partial(IncomingMessage.parse, content))
+        del content
+        fields = await self._state.filter.fields(message)
+        reply = await self._command("DATA")
+        if reply.code != 354 or self._hop is None:
+            return [_try_again(UnavailableError("unexpected reply to DATA")) if reply.accepts else reply]
+        n_replies = self._n_recipients if self._state.next_hop.lmtp else 1
+        lines = message.lines_with(fields)
+        replies = await self._in_thread(partial(self._hop.send, lines, n_replies))
+        # The transaction has ended.
+        self._has_sender = False
+        log.info(
+            "smtp.message_handed_on",
+            decision=dict(fields)["X-Covey-Decision"],
+            replies=[reply.code for reply in replies],
+        )
+        return replies
+
+
+class LmtpFilterProtocol(LMTP, FilterProtocol):
+    """A connection that speaks LMTP: there is a reply for each recipient of a message (RFC 2033)."""
+
+    is_lmtp = True
+
+
+def _parse(keyword: str, arg: str | None) -> tuple[str, str] | None:
+    """Return address and parameters of MAIL or RCPT as they are written; None if they are malformed."""
+    if arg is None or arg[: len(keyword)].upper() != keyword:
+        return None
+    match = _PATH.fullmatch(arg[len(keyword) :].strip())
+    if match is None:
+        return None
+    path, parameters = match[1], match[2] or ""
+    try:
+        (path + parameters).encode()
+    except UnicodeEncodeError:  # bytes that are not UTF-8
+        return None
+    return path if path.startswith("<") else f"<{path}>", parameters
+
+
+def _too_large(limit: int) -> str:
+    return f"552 5.3.4 the message is larger than {limit} bytes"
+
+
+def _try_again(error: UnavailableError) -> Reply:
+    log.warning("smtp.next_hop_unavailable", reason=str(error))
+    return Reply.of("451 4.4.1 the next hop is not available, try again later")
