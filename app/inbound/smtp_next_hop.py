@@ -148,7 +148,7 @@ class NextHop:
         except (OSError, smtplib.SMTPException) as error:
             self._client.close()
             raise UnavailableError(f"the connection to the next hop is broken: {_reason(error)}") from error
-        return self._reply()
+        return self._reply(continues=line == "DATA")
 
     def send(self, content: Iterable[bytes], n_replies: int) -> list[Reply]:
         """Send the content of a message after the reply to DATA, and return the replies.
@@ -184,13 +184,13 @@ class NextHop:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def _reply(self) -> Reply:
+    def _reply(self, *, continues: bool = False) -> Reply:
         try:
             code, message = self._client.getreply()
         except (OSError, smtplib.SMTPException) as error:
             self._client.close()
             raise UnavailableError(f"the connection to the next hop is broken: {_reason(error)}") from error
-        if not 200 <= code < 600 or code == 421:
+        if not (code == 354 if continues and 300 <= code < 400 else code // 100 in (2, 4, 5)) or code == 421:
             # 421: the server closes the connection. Otherwise, it does not speak the protocol.
             self._client.close()
             raise UnavailableError(f"the next hop replied {code} {message.decode(errors='replace')}")

@@ -126,12 +126,9 @@ class FilterProtocol(SMTP):
 
     def _refusal(self) -> str | None:
         peer: Any = self._writer.get_extra_info("peername")
-        if isinstance(peer, tuple):
-            address = ip_address(peer[0])
-            mapped = getattr(address, "ipv4_mapped", None) or address
-            if not mapped.is_loopback and not any(mapped in network for network in self._state.clients):
-                log.warning("smtp.client_refused", client=str(mapped))
-                return "554 5.7.1 this address is not allowed to send mail here"
+        if isinstance(peer, tuple) and not is_allowed(peer[0], self._state.clients):
+            log.warning("smtp.client_refused", client=peer[0])
+            return "554 5.7.1 this address is not allowed to send mail here"
         if len(self._state.connections) >= self._state.max_connections:
             return "421 4.3.2 too many connections, try again later"
         return None
@@ -382,6 +379,13 @@ class LmtpFilterProtocol(LMTP, FilterProtocol):
     """A connection that speaks LMTP: there is a reply for each recipient of a message (RFC 2033)."""
 
     is_lmtp = True
+
+
+def is_allowed(client: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Return whether an IP address is of this machine or of one of the networks."""
+    address = ip_address(client)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or any(address in network for network in networks)
 
 
 def _parse(keyword: str, arg: str | None) -> tuple[str, str] | None:
