@@ -332,14 +332,24 @@ class StoredExamples:
 
     def batches(self) -> Iterator[Examples]:
         """Yield the examples in order, one row group (8 MiB of documents or 65,536 examples) at a time."""
+        for table in self._tables(None):
+            yield self._examples(table, self._documents(table))
+
+    def outlines(self) -> Iterator[Examples]:
+        """Yield the same batches without their documents, which are not read."""
+        for table in self._tables([field.name for field in (*_FIRST_COLUMNS, *_LAST_COLUMNS)]):
+            yield self._examples(table, [])
+
+    def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
+        """Yield the examples of one row group after the other, with some columns or all of them."""
         with pq.ParquetFile(self.path) as file:
             start = 0
             for i, n_rows in enumerate(self._group_rows):
                 keep = None if self._keep is None else self._keep[start : start + n_rows]
                 start += n_rows
                 if keep is None or keep.any():
-                    table = file.read_row_group(i)
-                    yield self._examples(table if keep is None else table.filter(pa.array(keep)))
+                    table = file.read_row_group(i, columns)  # a column that the file lacks is no error
+                    yield table if keep is None else table.filter(pa.array(keep))
 
     def label_sets(self) -> list[tuple[str, ...]]:
         """Return the label set of every example without reading the documents."""
@@ -403,10 +413,10 @@ class StoredExamples:
         column = pq.read_table(self.path, columns=[name], use_threads=False).column(name)
         return column if self._keep is None else column.filter(pa.array(self._keep))
 
-    def _examples(self, table: pa.Table) -> Examples:
+    def _examples(self, table: pa.Table, documents: Documents) -> Examples:
         return Examples(
             kind=self._kind,
-            documents=self._documents(table),
+            documents=documents,
             labels=self._label_sets(table.column("labels")),
             ids=cast("list[str]", table.column("id").to_pylist()),
             split_column=cast("list[Split | None]", table.column("split").to_pylist()),

@@ -77,13 +77,48 @@ def ingest(
     features: dict[str, int] = {}
     file = open_input_file(stream, target.parent, limits, progress)
     with DatasetWriter(target, features) as writer:
-        processed = process_file(
-            file, format, writer, features, tree, options, limits, max_bad_records, changes
+        return _commit(
+            writer,
+            process_file(file, format, writer, features, tree, options, limits, max_bad_records, changes),
         )
-        report = processed.report
-        writer.commit(
-            labels=list(report.label_counts), parents=report.label_tree, final_names=processed.final_names
+
+
+def store_items(
+    items: Iterable[Item],
+    target: Path,
+    *,
+    tree: LabelTree | None = None,
+    limits: IngestLimits | None = None,
+    max_bad_records: int = 0,
+    changes: LabelChanges | None = None,
+) -> DatasetReport:
+    """Write records that do not come from one file to a stored data set.
+
+    Args:
+        items: the records, and declarations before them.
+        target: the Parquet file to create.
+        tree: the label tree; every label set also gets the ancestors of its labels.
+        limits: limits on the content; None means the defaults.
+        max_bad_records: number of bad records to skip; one more rejects all.
+        changes: labels to rename, remove or merge; None keeps them as they are.
+
+    Raises:
+        BadDataError: the records cannot be used; lists the first 20 bad records.
+    """
+    features: dict[str, int] = {}
+    with DatasetWriter(target, features) as writer:
+        processor = RecordProcessor(
+            writer, features, tree, limits or IngestLimits(), max_bad_records, changes
         )
+        processor.process(items)
+        return _commit(writer, processor.result())
+
+
+def _commit(writer: DatasetWriter, processed: ProcessedFile) -> DatasetReport:
+    report = processed.report
+    writer.commit(
+        labels=list(report.label_counts), parents=report.label_tree, final_names=processed.final_names
+    )
     return report
 
 
@@ -139,7 +174,7 @@ def process_file(
                 f"the options belong to another format; submit the options of the format {name}", "/options"
             )
         start = opened.peek_start()
-        processor = _RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
+        processor = RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
         try:
             processor.process(read_file(opened, name, options, limits))
         except BadDataError as error:
@@ -150,8 +185,20 @@ def process_file(
         return processor.result()
 
 
-class _RecordProcessor:
-    """Checks what must hold between records: one kind, unique ids and the limits."""
+class RecordProcessor:
+    """Checks what must hold between records: one kind, unique ids and the limits.
+
+    Args:
+        sink: receives the examples.
+        features: receives the index of each feature name, in the order in which the names first occur.
+        tree: the label tree.
+        limits: limits on the content.
+        max_bad_records: number of bad records to skip; one more rejects the file.
+        changes: labels to rename, remove or merge; None keeps them as they are.
+
+    Attributes:
+        bad_records: the first rejected records.
+    """
 
     def __init__(
         self,
@@ -337,4 +384,4 @@ def _label_tree(parents: Mapping[str, str], limits: IngestLimits) -> LabelTree:
 
 
 def _limit_exceeded(limit: int, what: str) -> BadDataError:
-    return BadDataError(f"the file has more than {limit:,} {what}, which is the limit; submit fewer {what}")
+    return BadDataError(f"there are more than {limit:,} {what}, which is the limit; submit fewer {what}")

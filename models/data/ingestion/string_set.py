@@ -14,6 +14,8 @@ class CompactStringSet:
     >>> names = CompactStringSet()
     >>> [names.add(name) for name in ("a", "b", "a")]
     [False, False, True]
+    >>> "b" in names, "c" in names
+    (True, False)
     """
 
     def __init__(self) -> None:
@@ -25,6 +27,16 @@ class CompactStringSet:
         if 2 * self._n_used >= len(self._slots):
             self._grow()
         return self._insert(hash(value) or 1)
+
+    def __contains__(self, value: str) -> bool:
+        """Return whether a string is in the set."""
+        key = hash(value) or 1
+        slots = self._slots
+        mask = len(slots) - 1
+        index = key & mask
+        while (stored := slots[index]) and stored != key:
+            index = (index + 1) & mask
+        return stored == key
 
     def _insert(self, key: int) -> bool:
         slots = self._slots
