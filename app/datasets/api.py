@@ -7,8 +7,8 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import Header, Request, Response
 
+from app.datasets import creation, service
 from app.datasets import examples as example_pages
-from app.datasets import service
 from app.datasets.schemas import Dataset, DatasetCreate, DatasetPage, DatasetPatch, ExamplePage, LabelPage
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.errors import Unsupported
@@ -27,7 +27,7 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
     "/datasets",
     status_code=201,
     dependencies=[TrainScope],
-    responses={**responses(409), **response_headers(201, "Location")},
+    responses={**responses(404, 409), **response_headers(201, "Location")},
     response_description="The data set.",
 )
 async def create(
@@ -35,11 +35,11 @@ async def create(
 ) -> Dataset:
     """Create a data set.
 
-    Either upload its content with `PUT /v1/datasets/{dataset_id}/content` afterwards, or include its examples
-    in this request.
+    Upload its content with `PUT /v1/datasets/{dataset_id}/content` afterwards, include its examples in this
+    request, or derive it from other data sets.
     """
     run_in_thread = to_thread.run_sync if body.examples is None else run_in_storage_thread
-    dataset = await run_in_thread(service.create, ctx, body, idempotency)
+    dataset = await run_in_thread(creation.create, ctx, body, idempotency)
     response.headers["Location"] = f"/v1/datasets/{dataset.id}"
     return dataset
 

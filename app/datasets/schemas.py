@@ -56,6 +56,12 @@ ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length
 MAX_EXAMPLES = 10_000
 """Examples in one request. The content of larger data sets is uploaded."""
 
+MAX_SOURCES = 100
+"""Data sets from which one data set is made."""
+
+MAX_FILTER_NAMES = 10_000
+"""Labels or ids in one condition of a filter."""
+
 FeatureValues = TypeAliasType(
     "FeatureValues",
     Annotated[
@@ -132,8 +138,56 @@ class Example(RequestModel):
         return self
 
 
+class ExampleFilter(RequestModel):
+    """Conditions on an example. An example is kept if it meets all of them."""
+
+    labels: Annotated[list[Label], Field(min_length=1, max_length=MAX_FILTER_NAMES)] | None = None
+    """The example has at least one of these labels."""
+    without_labels: Annotated[list[Label], Field(min_length=1, max_length=MAX_FILTER_NAMES)] | None = None
+    """The example has none of these labels."""
+    ids: Annotated[list[ExampleId], Field(min_length=1, max_length=MAX_FILTER_NAMES)] | None = None
+    """The id of the example is one of these."""
+    without_ids: Annotated[list[ExampleId], Field(min_length=1, max_length=MAX_FILTER_NAMES)] | None = None
+    """The id of the example is none of these."""
+    splits: (
+        Annotated[list[Literal["train", "validation", "test", "none"]], Field(min_length=1, max_length=4)]
+        | None
+    ) = None
+    """The example belongs to one of these parts; `none` stands for no part."""
+    labelled: bool | None = None
+    """True for examples that have a label, false for examples without labels."""
+    with_text: bool | None = None
+    """True for examples whose document has content, false for empty documents: no text, no subject and text
+    of an e-mail, or only features that are 0."""
+
+    @model_validator(mode="after")
+    def _has_a_condition(self) -> Self:
+        if not self.model_dump(exclude_none=True):
+            raise ValueError("set at least one condition, or omit the filter")
+        return self
+
+
+class Derivation(RequestModel):
+    """The data sets from which a data set is made."""
+
+    datasets: list[str] = Field(min_length=1, max_length=MAX_SOURCES)
+    """Ids of ready data sets of one kind. Their examples are appended to each other in this order."""
+    filter: ExampleFilter | None = None
+    """The examples of these data sets to keep, by their labels before any change. By default all."""
+    repeated_ids: Literal["error", "last", "renumber"] = "error"
+    """What happens if two data sets, or a data set and `examples`, have an example with the same id. `error`:
+    the new data set fails. `last`: the later example replaces the earlier one. `renumber`: both are kept, and
+    the id of every example is its running number."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len(set(self.datasets)) < len(self.datasets):
+            raise ValueError("datasets contains an id twice; name each data set once")
+        return self
+
+
 class DatasetCreate(RequestModel):
-    """A new data set. Upload its content afterwards, or include its ``examples``."""
+    """A new data set. Upload its content afterwards, include its ``examples``, or derive it from others."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -145,6 +199,14 @@ class DatasetCreate(RequestModel):
                         {"text": "my invoice is wrong", "labels": ["billing"]},
                         {"text": "the parcel is late", "labels": ["shipping"]},
                     ],
+                },
+                {
+                    "name": "helpdesk-2026-q2",
+                    "derive": {
+                        "datasets": ["ds_01k5a2b3c4d5e6f7g8h9jkmnpq"],
+                        "filter": {"without_labels": ["spam"]},
+                    },
+                    "rename_labels": {"Hilfe": "help desk"},
                 },
             ]
         }
@@ -167,7 +229,8 @@ class DatasetCreate(RequestModel):
     options: FormatOptions | None = None
     """Options of the format, such as the names of columns and the separator of labels."""
     label_tree: LabelTree | None = None
-    """Parent of each label that has one. All ancestors of a label are added to the labels of an example."""
+    """Parent of each label that has one. All ancestors of a label are added to the labels of an example. A
+    data set that is derived has the label trees of its data sets by default, and none if this is `{}`."""
     merge_labels: Literal["similar"] | None = None
     """`similar` makes one label of all labels that differ only in spelling, such as case, spaces, invisible
     characters, or `1` and `1.0`. Its name is the one in `label_tree` or `rename_labels`, otherwise the most
@@ -180,7 +243,19 @@ class DatasetCreate(RequestModel):
     max_bad_records: int = Field(default=0, ge=0, le=2**31 - 1)
     """Maximum number of bad records that are skipped. If there are more, the data set fails."""
     examples: list[Example] | None = Field(default=None, min_length=1)
-    """The examples of a small data set, instead of an upload; at most 10,000."""
+    """The examples of a small data set, instead of an upload; at most 10,000. With `derive`, they are
+    appended to the examples of the other data sets; those without an id get a new one."""
+    derive: Derivation | None = None
+    """Makes the data set from other data sets, instead of an upload."""
+
+    @model_validator(mode="after")
+    def _no_content_if_derived(self) -> Self:
+        if self.derive is not None and (self.format or self.options or self.max_bad_records):
+            raise ValueError(
+                "a data set that is derived from others has no content to upload; omit format, options and "
+                "max_bad_records"
+            )
+        return self
 
     @model_validator(mode="after")
     def _options_of_the_format(self) -> Self:
@@ -223,6 +298,46 @@ class SplitCounts(ResponseModel):
     """Number of examples that belong to no part."""
 
 
+class LineageDataset(ResponseModel):
+    """A data set from which another one was made. It may have been deleted since."""
+
+    dataset_id: str
+    """Id of the data set."""
+    name: str
+    """Its name at that time."""
+    sha256: str
+    """SHA-256 of its content, in hexadecimal."""
+    n_examples: int
+    """Number of its examples."""
+    n_filtered: int | None = None
+    """Number of its examples that did not meet the conditions of the filter. Absent until the new data set is
+    ready."""
+    n_replaced: int | None = None
+    """Number of its examples that a later example with the same id replaced. Absent until the new data set is
+    ready."""
+    n_used: int | None = None
+    """Number of its examples in the new data set. Absent until the new data set is ready."""
+
+
+class Lineage(ResponseModel):
+    """What a data set was made from, and how."""
+
+    datasets: list[LineageDataset]
+    """The other data sets, in the order of the request."""
+    n_appended: int | None = None
+    """Number of examples of the request that were appended. Absent if there were none."""
+    filter: ExampleFilter | None = None
+    """The filter of the request. Absent if there was none."""
+    repeated_ids: Literal["error", "last", "renumber"] | None = None
+    """What was done with ids that occur twice."""
+    merge_labels: str | None = None
+    """How labels were merged. Absent if they were not."""
+    rename_labels: LabelNames | None = None
+    """New name by label before the change. Absent if no label was renamed."""
+    remove_labels: list[str] | None = None
+    """Labels that were removed. Absent if there were none."""
+
+
 class Dataset(ResponseModel):
     """A data set. The fields that describe its content are absent until it is ready."""
 
@@ -233,7 +348,7 @@ class Dataset(ResponseModel):
     description: str | None = None
     """Description of the data set for people. Absent if it has none."""
     format: DatasetFormat | None = None
-    """Format of the content. Absent if it is detected from the content."""
+    """Format of the content. Absent if it is detected from the content, or if there is no upload."""
     state: DatasetState
     """State of the data set. Only a `ready` data set can be used."""
     label_tree: LabelTree | None = None
@@ -245,9 +360,10 @@ class Dataset(ResponseModel):
     kind: ExampleKind | None = None
     """Kind of all examples."""
     sha256: str | None = None
-    """SHA-256 of the uploaded content, in hexadecimal."""
+    """SHA-256 of the uploaded content, in hexadecimal. If the data set was made from other data sets, it is
+    the digest of its examples as JSON Lines, so that equal examples have an equal digest."""
     size_bytes: int | None = None
-    """Size of the uploaded content in bytes."""
+    """Size in bytes of the same content."""
     n_examples: int | None = None
     """Number of examples."""
     n_labels: int | None = None
@@ -272,6 +388,8 @@ class Dataset(ResponseModel):
     """Warnings for people, in full sentences."""
     error: Problem | None = None
     """Reason of the failure, with the first bad records. Absent unless the data set has failed."""
+    lineage: Lineage | None = None
+    """What the data set was made from. Absent in lists, and if its content was uploaded."""
 
 
 class DatasetPage(ResponseModel):

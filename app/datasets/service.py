@@ -1,127 +1,24 @@
-"""Creates, lists, changes and deletes data sets, and enqueues the ingestion of their content."""
+"""Lists, changes and deletes data sets, and enqueues the ingestion of their content."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete as delete_rows
+from sqlalchemy import insert, select
 from sqlalchemy import update as update_rows
 from sqlalchemy.orm import Session
 
 from app.context import AppContext
-from app.datasets.schemas import (
-    Dataset,
-    DatasetCreate,
-    DatasetPage,
-    DatasetPatch,
-    Example,
-    LabelItem,
-    LabelPage,
-)
+from app.datasets.schemas import Dataset, DatasetPage, DatasetPatch, LabelItem, LabelPage
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
-from app.http.errors import ApiError, Conflict, Invalid, NotFound, from_learning
-from app.http.idempotency import Idempotency
+from app.http.errors import ApiError, Conflict, Invalid, NotFound
 from app.http.paging import Page, cut, newest_first
 from app.ids import new_id
 from app.jobs import queue
-from models.data.ingestion.label_changes import LabelChanges
-from models.data.limits import IngestLimits
-from models.data.record import RecordError, check_name, quoted
-from models.errors import ParameterError
-from models.labels import LabelTree
-
-
-def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Dataset:
-    """Create a data set that awaits its content, or that a worker reads from the examples of the request.
-
-    Raises:
-        Invalid: the label tree has a cycle or too many levels, or the changes of labels are contradictory.
-        Conflict: the idempotency key was used with another request.
-    """
-    if (first := idempotency.first_response(ctx.db, Dataset)) is not None:
-        return first
-    try:
-        if body.label_tree:
-            _check_label_tree(body.label_tree, ctx.settings.max_tree_depth)
-        label_changes = _label_changes(body)
-    except ParameterError as error:
-        raise from_learning(error) from error
-    dataset_id = new_id("ds")
-    # If the transaction fails, retention deletes the file.
-    key = None if body.examples is None else _store_examples(ctx, dataset_id, body.examples)
-
-    def work(tx: Transaction) -> Dataset:
-        row = tables.Dataset(
-            id=dataset_id,
-            name=body.name,
-            description=body.description,
-            format=_requested_format(body),
-            state="awaiting_content",
-            label_tree=body.label_tree,
-            options={
-                "max_bad_records": body.max_bad_records,
-                "format": body.options.model_dump(mode="json", by_alias=True) if body.options else None,
-                "label_changes": label_changes,
-            },
-            created_at=tx.now,
-        )
-        tx.session.add(row)
-        tx.session.flush()
-        if key is not None:
-            enqueue_ingestion(tx, row, key, encoding=None, key_id=idempotency.key_id)
-        return to_response(row)
-
-    return idempotency.run(ctx.db, Dataset, work)
-
-
-def _store_examples(ctx: AppContext, dataset_id: str, examples: Sequence[Example]) -> str:
-    """Store the examples of a request as JSON lines; return the storage key."""
-    key = new_upload_key(dataset_id)
-    with ctx.storage.create(key) as file:
-        for example in examples:
-            record = example.model_dump(mode="json", exclude_none=True, by_alias=True)
-            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-    return key
-
-
-def _check_label_tree(parents: Mapping[str, str], max_depth: int) -> None:
-    """Check that a data set can have a label tree.
-
-    Raises:
-        ParameterError: the tree has a cycle, too many levels, or a label that no file may contain.
-    """
-    tree = LabelTree(parents)
-    tree.check_depth(max_depth)
-    for label in tree.labels:
-        try:
-            check_name(label, "a label", "", IngestLimits.name_length)
-        except RecordError as error:
-            raise ParameterError(f"{error.reason}: {quoted(label)}", "/label_tree") from error
-
-
-def _label_changes(body: DatasetCreate) -> dict[str, Any] | None:
-    """Return the changes of labels as JSON, from which ``work`` creates the object; None if there are none.
-
-    Raises:
-        ParameterError: the changes contradict each other or the label tree, or a new name is not valid.
-    """
-    if not (body.merge_labels or body.rename_labels or body.remove_labels):
-        return None
-    rename, remove = body.rename_labels or {}, sorted(set(body.remove_labels or ()))
-    merge_similar = body.merge_labels == "similar"
-    changes = LabelChanges(rename, frozenset(remove), merge_similar)
-    changes.check_tree(LabelTree(body.label_tree or {}).labels)
-    return {"rename": rename, "remove": remove, "merge_similar": merge_similar}
-
-
-def _requested_format(body: DatasetCreate) -> str | None:
-    if body.options is not None:
-        return body.options.format
-    return "jsonl" if body.examples is not None else body.format
 
 
 def new_upload_key(dataset_id: str) -> str:
@@ -167,9 +64,17 @@ def attach_content(
 
 
 def enqueue_ingestion(
-    tx: Transaction, row: tables.Dataset, key: str, encoding: str | None, key_id: str | None
+    tx: Transaction, row: tables.Dataset, key: str | None, encoding: str | None, key_id: str | None
 ) -> None:
-    """Enqueue a job that reads the content of a data set, for an API key."""
+    """Enqueue a job that reads the content of a data set, for an API key.
+
+    Args:
+        tx: the transaction.
+        row: the data set.
+        key: storage key of the content; None if there is none, because the data set is made from others.
+        encoding: the content encoding.
+        key_id: id of the API key that requested the job; None for an anonymous request.
+    """
     row.state = "ingesting"
     row.upload_key = key
     row.upload_encoding = encoding
@@ -177,7 +82,27 @@ def enqueue_ingestion(
     queue.enqueue(tx, "ingest", {}, dataset_id=row.id, key_id=key_id)
 
 
+def lock_sources(tx: Transaction, dataset_id: str, sources: Collection[str]) -> None:
+    """Prevent the deletion of the data sets from which a new one is made, until its job ends.
+
+    The caller has locked them with ``lock_ready``.
+    """
+    if sources:
+        rows = [{"dataset_id": dataset_id, "source_id": source} for source in sources]
+        tx.session.execute(insert(tables.DatasetSource), rows)
+
+
+def unlock_sources(tx: Transaction, dataset_id: str) -> None:
+    """Allow the deletion of the data sets from which a data set was made."""
+    tx.session.execute(delete_rows(tables.DatasetSource).where(tables.DatasetSource.dataset_id == dataset_id))
+
+
 def _check_accepts_content(row: tables.Dataset) -> None:
+    if row.options.get("derive") is not None:
+        raise Conflict(
+            f"data set {row.id} is made from other data sets and accepts no content; create another data set",
+            code="dataset_has_content",
+        )
     if row.state not in ("awaiting_content", "failed"):
         raise Conflict(
             f"data set {row.id} is {row.state} and accepts no other content; create another data set",
@@ -195,7 +120,8 @@ def page(db: Database, page: Page) -> DatasetPage:
     """Return a page of data sets, newest first."""
     with db.read() as session:
         rows, cursor = newest_first(session, select(tables.Dataset), tables.Dataset.id, page)
-        return DatasetPage(items=[to_response(row) for row in rows], next_cursor=cursor)
+        items = [to_response(row, with_lineage=False) for row in rows]  # a filter can have many names
+        return DatasetPage(items=items, next_cursor=cursor)
 
 
 def update(db: Database, dataset_id: str, body: DatasetPatch) -> Dataset:
@@ -216,10 +142,18 @@ def delete(ctx: AppContext, dataset_id: str) -> None:
 
     Raises:
         NotFound: there is no such data set.
-        Conflict: an unfinished job uses the data set.
+        Conflict: an unfinished job uses the data set, or makes another data set from it.
     """
     with ctx.db.write() as tx:
         row = get_or_404(tx.session, dataset_id, lock=True)
+        derived_id = tx.session.scalars(
+            select(tables.DatasetSource.dataset_id).where(tables.DatasetSource.source_id == dataset_id)
+        ).first()
+        if derived_id is not None:
+            raise Conflict(
+                f"data set {derived_id} is being made from data set {dataset_id}; wait until it is ready",
+                code="dataset_in_use",
+            )
         job_id = tx.session.scalars(
             select(tables.Job.id).where(
                 tables.Job.dataset_id == dataset_id, tables.Job.state.in_(queue.UNFINISHED)
@@ -355,7 +289,7 @@ def _not_found(dataset_id: str, pointer: str | None) -> NotFound:
     return NotFound(message, errors=[(pointer, message)] if pointer else ())
 
 
-def to_response(row: tables.Dataset) -> Dataset:
+def to_response(row: tables.Dataset, *, with_lineage: bool = True) -> Dataset:
     """Convert a row to the response."""
     report: dict[str, Any] = row.report or {}
     return Dataset.model_validate(
@@ -373,6 +307,7 @@ def to_response(row: tables.Dataset) -> Dataset:
             "error": row.error,
             **{name: report.get(name) for name in REPORT_FIELDS},
             "folds": report.get("folds") or None,
+            "lineage": row.lineage if with_lineage else None,
         }
     )
 

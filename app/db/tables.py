@@ -78,7 +78,7 @@ class Dataset(Base):
     state: Mapped[str] = mapped_column(String(20), index=True)
     label_tree: Mapped[dict[str, Any] | None]
     options: Mapped[dict[str, Any]]
-    """Options for reading the content: format options, max_bad_records, changes of labels."""
+    """Options for reading the content: format options, max_bad_records, changes of labels, derivation."""
     upload_key: Mapped[str | None] = mapped_column(String(200), index=True)
     upload_encoding: Mapped[str | None] = mapped_column(String(20))
     storage_key: Mapped[str | None] = mapped_column(String(200), index=True)
@@ -86,8 +86,19 @@ class Dataset(Base):
     size_bytes: Mapped[int | None] = mapped_column(BigInteger)
     report: Mapped[dict[str, Any] | None]
     error: Mapped[dict[str, Any] | None]
+    lineage: Mapped[dict[str, Any] | None]
+    """What the data set was made from, as the API returns it. None if its content was uploaded."""
     created_at: Mapped[datetime]
     ready_at: Mapped[datetime | None]
+
+
+class DatasetSource(Base):
+    """A data set that an unfinished job reads to make another one. It cannot be deleted meanwhile."""
+
+    __tablename__ = "dataset_sources"
+
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True)
+    source_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), primary_key=True, index=True)
 
 
 class DatasetLabel(Base):

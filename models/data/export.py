@@ -5,14 +5,22 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 import numpy as np
 
 from models.data.examples import Examples, ExampleSource, FeatureRows
 
 
-def export_jsonl(source: ExampleSource, stream: BinaryIO) -> int:
+class ByteStream(Protocol):
+    """Receives bytes, such as a file that is open for writing."""
+
+    def write(self, data: bytes, /) -> object:
+        """Receive bytes."""
+        ...
+
+
+def export_jsonl(source: ExampleSource, stream: ByteStream) -> int:
     r"""Write every example as one line. Ingesting the lines gives the same examples in the same order.
 
     Labels without an example and the label tree are not exported, because the format has no place for them.

@@ -333,12 +333,12 @@ class StoredExamples:
     def batches(self) -> Iterator[Examples]:
         """Yield the examples in order, one row group (8 MiB of documents or 65,536 examples) at a time."""
         for table in self._tables(None):
-            yield self._examples(table, self._documents(table))
+            yield self._examples(table)
 
     def outlines(self) -> Iterator[Examples]:
         """Yield the same batches without their documents, which are not read."""
         for table in self._tables([field.name for field in (*_FIRST_COLUMNS, *_LAST_COLUMNS)]):
-            yield self._examples(table, [])
+            yield self._with_documents([], table)
 
     def _tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
         """Yield the examples of one row group after the other, with some columns or all of them."""
@@ -413,7 +413,10 @@ class StoredExamples:
         column = pq.read_table(self.path, columns=[name], use_threads=False).column(name)
         return column if self._keep is None else column.filter(pa.array(self._keep))
 
-    def _examples(self, table: pa.Table, documents: Documents) -> Examples:
+    def _examples(self, table: pa.Table) -> Examples:
+        return self._with_documents(self._documents(table), table)
+
+    def _with_documents(self, documents: Documents, table: pa.Table) -> Examples:
         return Examples(
             kind=self._kind,
             documents=documents,

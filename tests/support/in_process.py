@@ -10,6 +10,7 @@ import rows
 from sqlalchemy import select
 
 from app.context import AppContext
+from app.datasets import creation
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
 from app.db import tables
@@ -24,7 +25,7 @@ WITHOUT_KEY = Idempotency("test", None, "")
 
 def dataset(ctx: AppContext, examples: Iterable[Mapping[str, Any]], **fields: Any) -> str:
     """Create a data set from examples, and return its id."""
-    created = datasets.create(ctx, DatasetCreate(name="test", **fields), WITHOUT_KEY)
+    created = creation.create(ctx, DatasetCreate(name="test", **fields), WITHOUT_KEY)
     key = datasets.new_upload_key(created.id)
     with ctx.storage.create(key) as file:
         file.write("".join(json.dumps(example) + "\n" for example in examples).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.datasets.work import ingest_limits
+from app.datasets.reading_uploads import ingest_limits
 from app.settings import Settings
 from models.data.limits import IngestLimits
 

@@ -9,7 +9,7 @@ import in_process
 import pytest
 
 from app.context import AppContext
-from app.datasets import service
+from app.datasets import creation
 from app.datasets.schemas import DatasetCreate
 from app.http.errors import Invalid
 from models.data.ingestion.ingest import ingest
@@ -22,9 +22,9 @@ def chain(n: int) -> dict[str, str]:
 
 
 def test_a_request_with_a_deep_tree_is_rejected(ctx: AppContext) -> None:
-    service.create(ctx, DatasetCreate(name="deep", label_tree=chain(99)), in_process.WITHOUT_KEY)
+    creation.create(ctx, DatasetCreate(name="deep", label_tree=chain(99)), in_process.WITHOUT_KEY)
     with pytest.raises(Invalid, match="4,001 levels; the limit is 100") as error:
-        service.create(ctx, DatasetCreate(name="deeper", label_tree=chain(4_000)), in_process.WITHOUT_KEY)
+        creation.create(ctx, DatasetCreate(name="deeper", label_tree=chain(4_000)), in_process.WITHOUT_KEY)
     assert error.value.errors[0][0] == "/label_tree"
 
 

@@ -20,7 +20,9 @@ from sqlalchemy import func, select
 from app.batch_predictions import service as batch_predictions
 from app.batch_predictions.schemas import BatchPredictionCreate
 from app.context import AppContext
+from app.datasets import creation
 from app.datasets import service as datasets
+from app.datasets.schemas import DatasetCreate
 from app.db import tables
 from app.db.session import Database
 from app.db.upsert import insert_if_absent
@@ -250,8 +252,15 @@ def create_batch_prediction(dataset: str) -> Request:
     return lambda ctx: batch_predictions.create(ctx, body, in_process.WITHOUT_KEY).state
 
 
+def derive_dataset(dataset: str) -> Request:
+    body = DatasetCreate.model_validate({"name": "derived", "derive": {"datasets": [dataset]}})
+    states = {"ingesting": "queued"}  # of its job
+    return lambda ctx: states[creation.create(ctx, body, in_process.WITHOUT_KEY).state]
+
+
 CREATE = pytest.mark.parametrize(
-    "create", [create_training, create_experiment, create_evaluation, create_batch_prediction]
+    "create",
+    [create_training, create_experiment, create_evaluation, create_batch_prediction, derive_dataset],
 )
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from stack import departments
 
 from app.context import AppContext
+from app.datasets import creation
 from app.datasets import service as datasets
 from app.db.session import Database
 from app.experiments import service
@@ -120,12 +121,11 @@ def test_the_number_of_cells_is_limited(ctx: AppContext, dataset: str) -> None:
 
 
 def test_the_data_set_must_exist_and_be_ready(ctx: AppContext) -> None:
-    from app.datasets import service as datasets
     from app.datasets.schemas import DatasetCreate
 
     with pytest.raises(NotFound):
         service.create(ctx, request_of("ds_none"), in_process.WITHOUT_KEY)
-    empty = datasets.create(ctx, DatasetCreate(name="empty"), in_process.WITHOUT_KEY)
+    empty = creation.create(ctx, DatasetCreate(name="empty"), in_process.WITHOUT_KEY)
     with pytest.raises(Conflict):
         service.create(ctx, request_of(empty.id), in_process.WITHOUT_KEY)
 

@@ -22,6 +22,7 @@ from waiting import wait_for
 from app.cli import database as commands
 from app.cli.errors import CommandError
 from app.context import AppContext
+from app.datasets import creation
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
 from app.db import file_holds, rows, schema, tables
@@ -267,7 +268,7 @@ def test_a_backup_contains_the_files_of_data_sets_that_are_deleted_meanwhile(
     ctx: AppContext, tmp_path: Path
 ) -> None:
     def create_dataset() -> str:
-        created = datasets.create(ctx, DatasetCreate(name="n"), in_process.WITHOUT_KEY)
+        created = creation.create(ctx, DatasetCreate(name="n"), in_process.WITHOUT_KEY)
         key = datasets.new_upload_key(created.id)
         with ctx.storage.create(key) as file:
             file.write(b"{}")

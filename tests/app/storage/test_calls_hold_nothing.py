@@ -29,6 +29,11 @@ def use_everything(service: InProcessApi) -> None:
     call("PUT", f"/v1/datasets/{uploaded}/content", 202, content=b"bad again", headers=OCTETS)
     in_process.work(ctx)
     call("PUT", f"{path}/content", 409, content=b"more", headers=OCTETS)
+    few = [{"text": "one more invoice", "labels": ["billing"]}]
+    derived = {"name": "derived", "derive": {"datasets": [dataset]}, "examples": few}
+    derived_id = call("POST", "/v1/datasets", 201, json=derived)["id"]
+    in_process.work(ctx)
+    assert call("GET", f"/v1/datasets/{derived_id}", 200)["state"] == "ready"
     for read in ("/v1/datasets", path, f"{path}/examples", f"{path}/labels"):
         call("GET", read, 200)
     call("PATCH", path, 200, json={"name": "renamed"})

@@ -153,13 +153,13 @@ def test_a_filter_keeps_the_examples_that_meet_all_conditions(
 
 def test_the_text_of_mail_and_the_features_are_content(tmp_path: Path) -> None:
     raw = base64.b64encode(b"From: ann@example.org\r\n\r\n\r\n").decode()
-    mail = [
+    mail: list[dict[str, Any]] = [
         {"id": "a", "raw_email": base64.b64encode(RAW).decode(), "labels": ["x"]},
         {"id": "b", "raw_email": raw, "labels": ["x"]},
         {"id": "c", "email": {"from": "ann@example.org"}, "labels": ["x"]},
         {"id": "d", "email": {"html": "<p>hi</p>"}, "labels": ["x"]},
     ]
-    numbers = [
+    numbers: list[dict[str, Any]] = [
         {"id": "a", "features": {"f": 1.0}, "labels": ["x"]},
         {"id": "b", "features": {"f": 0.0}, "labels": ["x"]},
     ]
