@@ -28,6 +28,7 @@ from app.http.catalog_expiry import CatalogExpiry
 from app.http.direct_routes import DirectRoutes
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
+from app.inbound import api as inbound
 from app.jobs.broker import broker_url
 from app.jobs.notifier import Notifier
 from app.keys import api as keys
@@ -144,6 +145,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         batch_predictions.router,
         routing.router,
         routing.decisions,
+        inbound.router,
         learners.router,
         keys.router,
         health.router,

@@ -226,6 +226,33 @@ class Settings(BaseSettings):
     """Maximum size of a routed message. Covey reads a longer message up to this limit and marks it as
     truncated."""
 
+    max_inbound_bytes: PositiveInt = 100 * MIB
+    """Maximum size of a request of an e-mail provider. It contains the message, and can contain its
+    parts again in base64."""
+
+    inbound_max_age_seconds: PositiveFloat = 86400.0
+    """Maximum age of the signature of an e-mail provider. Providers repeat a request for hours with the same
+    signature. A repetition gets the first decision."""
+
+    inbound_sendgrid_keys: str = ""
+    """Public keys of SendGrid's security policies, in base64, separated by commas. Empty: SendGrid cannot
+    deliver messages."""
+
+    inbound_mailgun_keys: str = ""
+    """Webhook signing keys of Mailgun, separated by commas. Empty: Mailgun cannot deliver messages."""
+
+    inbound_postmark_credentials: str = ""
+    """Credentials in the URL that Postmark calls, as ``user:password``, separated by commas. Empty: Postmark
+    cannot deliver messages."""
+
+    inbound_ses_certificates: Path | None = None
+    """File with the certificates (PEM) of Amazon SNS. It is read for each message, so you can replace it at
+    any time. Empty: Amazon SES cannot deliver messages."""
+
+    inbound_ses_topics: str = ""
+    """ARNs of the topics of Amazon SNS that Amazon SES publishes to, separated by commas. Empty: Amazon SES
+    cannot deliver messages."""
+
     max_artifact_bytes: PositiveInt = 4 * GIB
     """Maximum size of an imported model artifact."""
 

@@ -26,6 +26,7 @@ from app.settings import Settings
 
 _STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
 _UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
+_INBOUND = re.compile(r"/v1/routers/[^/]+/inbound/.+")
 
 UNCOUNTED_BYTES = 64 * 1024
 """Each body may hold this much memory without counting, so that small requests are never refused."""
@@ -56,6 +57,8 @@ def body_limit(settings: Settings) -> Callable[[str], int]:
     largest = max(settings.max_upload_bytes, settings.max_artifact_bytes)
 
     def limit(path: str) -> int:
+        if _INBOUND.fullmatch(path):
+            return settings.max_inbound_bytes
         return largest if _UPLOADS.fullmatch(path) else settings.max_body_bytes
 
     return limit
@@ -95,7 +98,14 @@ class BodyBudget:
 
 def body_budget(settings: Settings) -> BodyBudget:
     """Return the budget of a process. A body of the largest allowed size always fits."""
-    return BodyBudget(max(settings.max_bodies_bytes, settings.max_body_bytes, settings.max_message_bytes))
+    return BodyBudget(
+        max(
+            settings.max_bodies_bytes,
+            settings.max_body_bytes,
+            settings.max_message_bytes,
+            settings.max_inbound_bytes,
+        )
+    )
 
 
 class RequestMiddleware:

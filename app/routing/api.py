@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -18,6 +17,7 @@ from app.http.validation import BodyValidator
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.message_router import MessageRouter
+from app.routing.raw_messages import read_raw
 from app.routing.schemas import (
     Decision,
     DecisionPage,
@@ -30,7 +30,7 @@ from app.routing.schemas import (
 )
 from app.serving.dependencies import Loaded
 from app.serving.instances import read_json_email
-from models.mail import MailDocument, read_message
+from models.mail import MailDocument
 
 router = resource("routers")
 decisions = resource("decisions")
@@ -127,7 +127,7 @@ async def route_message(
     message_router: MessageRouter = request.state.message_router
     decision = await message_router.route(
         name,
-        lambda: _read_json(body, truncated) if is_json else _read_raw(body, truncated),
+        lambda: _read_json(body, truncated) if is_json else read_raw(body, truncated),
         n_bytes=len(body),
         explain=explain,
     )
@@ -196,18 +196,6 @@ def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> Reco
     They replace earlier feedback on the decision.
     """
     return recorded.give_feedback(ctx.db, decision_id, body)
-
-
-def _read_raw(body: bytes, truncated: bool) -> MailDocument:
-    """Read a raw message. A message that is too long is still routed, by its first bytes."""
-    mail = read_message(body)
-    if truncated:
-        mail = replace(
-            mail,
-            truncated=True,
-            defects=(*mail.defects, f"the message is longer than {len(body):,} bytes; the rest was not read"),
-        )
-    return mail
 
 
 def _read_json(body: bytes, truncated: bool) -> MailDocument:

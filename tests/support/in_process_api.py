@@ -199,16 +199,19 @@ class InProcessApi:
 
 
 @contextmanager
-def api(folder: Path, migrated_sqlite: Path, patch: pytest.MonkeyPatch) -> Iterator[InProcessApi]:
+def api(
+    folder: Path, migrated_sqlite: Path, patch: pytest.MonkeyPatch, **options: Any
+) -> Iterator[InProcessApi]:
     """Run the API with an SQLite database until the block ends.
 
     Args:
         folder: for the database and the storage.
         migrated_sqlite: a migrated database to copy.
         patch: replaces the storage.
+        options: settings of the API.
     """
     shutil.copyfile(migrated_sqlite, folder / "covey.db")
-    settings = Settings(data_dir=folder, checkpoint_seconds=0.001)
+    settings = Settings(data_dir=folder, checkpoint_seconds=0.001, **options)
     storage = ControlledStorage(folder / "storage")
     storage.initialize()
     patch.setattr("app.context.open_storage", lambda _settings: storage)

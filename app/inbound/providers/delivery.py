@@ -1,0 +1,94 @@
+"""What all providers have in common: a delivery, its head, and the checks of its time."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.http.errors import Forbidden, NotFound, NotReady
+
+MAX_AHEAD_SECONDS = 300.0
+"""How far the clock of a provider can be ahead of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A verified delivery of one message.
+
+    Attributes:
+        provider: name of the provider.
+        key: identifies the delivery among all of the provider; None if the provider gives it no id.
+        message: the raw message.
+        single_use: whether the key is valid for one message only, because the signature does not cover the
+            message.
+    """
+
+    provider: str
+    key: str | None
+    message: bytes
+    single_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A verified request that brings no message.
+
+    Attributes:
+        confirm_url: the URL that an operator must open, if there is one.
+    """
+
+    confirm_url: str | None = None
+
+
+def not_configured(provider: str, variable: str) -> NotFound:
+    """Return the error for a provider without a secret."""
+    return NotFound(
+        f"this service does not accept messages of {provider}; the administrator must set {variable}",
+        code="provider_not_configured",
+    )
+
+
+def misconfigured(variable: str, reason: object) -> NotReady:
+    """Return the error for a secret that cannot be used. The provider keeps the message and tries again."""
+    return NotReady(f"{variable} cannot be used: {reason}", headers={"Retry-After": "60"})
+
+
+def invalid_signature(detail: str) -> Forbidden:
+    """Return the error for a delivery that the provider did not sign."""
+    return Forbidden(detail, code="invalid_signature")
+
+
+def check_age(signed_at: float, now: float, max_age: float) -> None:
+    """Refuse a delivery that is too old.
+
+    Args:
+        signed_at: time of the signature, in seconds since 1970.
+        now: the time.
+        max_age: the maximum age in seconds.
+
+    Raises:
+        Forbidden: the delivery is too old, or its time is in the future.
+    """
+    if not -MAX_AHEAD_SECONDS <= now - signed_at <= max_age:  # also if it is NaN
+        raise Forbidden(
+            f"the delivery was signed at {_time(signed_at)}, and this service accepts an age of "
+            f"{max_age:,.0f} s; check the clock, or set COVEY_INBOUND_MAX_AGE_SECONDS",
+            code="expired_signature",
+        )
+
+
+def digest(*parts: bytes) -> str:
+    """Return a SHA-256 digest of several parts, which depends on where each part ends."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(b"%d:" % len(part))
+        total.update(part)
+    return total.hexdigest()
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return "an impossible time"

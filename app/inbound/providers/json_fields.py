@@ -1,0 +1,42 @@
+"""Reads the JSON of providers. It is read leniently, because it contains mail, and mail contains anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from app.http.errors import BadRequest, Invalid
+
+
+def read_object(text: bytes | str) -> Mapping[str, Any]:
+    """Return a JSON object.
+
+    Raises:
+        BadRequest: the text is not a JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _malformed(str(error)) from error
+    if not isinstance(value, dict):
+        raise _malformed("it is not an object")
+    return value
+
+
+def required_text(fields: Mapping[str, Any], name: str, remedy: str) -> str:
+    """Return a field that is a text.
+
+    Raises:
+        Invalid: there is no such field, or it is no text.
+    """
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise Invalid(
+            f"the body has no text {name}; {remedy}", errors=[(f"/{name}", "is missing or no text")]
+        )
+    return value
+
+
+def _malformed(reason: str) -> BadRequest:
+    return BadRequest(f"the body is not JSON of this provider: {reason}", errors=[("", reason)])

@@ -1,0 +1,108 @@
+"""SendGrid Inbound Parse: a form with the raw message, signed with ECDSA.
+
+Source: "Getting Started with the Event Webhook Security Features" and "Setting up the Inbound Parse Webhook"
+of Twilio SendGrid. The signature covers the timestamp and the bytes of the body.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from app.http.errors import Forbidden
+from app.inbound.providers.delivery import (
+    Delivery,
+    check_age,
+    digest,
+    invalid_signature,
+    misconfigured,
+    not_configured,
+)
+from app.inbound.providers.forms import read_form, required_field
+
+VARIABLE = "COVEY_INBOUND_SENDGRID_KEYS"
+SIGNATURE_HEADER = b"x-twilio-email-event-webhook-signature"
+TIMESTAMP_HEADER = b"x-twilio-email-event-webhook-timestamp"
+
+
+def read_keys(texts: Sequence[str]) -> list[ec.EllipticCurvePublicKey]:
+    """Return the public keys of a setting: each is DER in base64, as SendGrid shows it.
+
+    Raises:
+        NotFound: there is no key.
+        NotReady: a text is not such a key.
+    """
+    if not texts:
+        raise not_configured("SendGrid", VARIABLE)
+    keys = []
+    for text in texts:
+        try:
+            key = load_der_public_key(base64.b64decode(text, validate=True))
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise misconfigured(VARIABLE, "it is not a public key in base64") from error
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise misconfigured(VARIABLE, "it is not a key for ECDSA")
+        keys.append(key)
+    return keys
+
+
+def check_head(signature: str | None, timestamp: str | None, now: float, max_age: float) -> None:
+    """Refuse a request by its headers, before its body is read.
+
+    Raises:
+        Forbidden: a header is missing, or the timestamp is too old.
+    """
+    if signature is None or timestamp is None:
+        raise invalid_signature(
+            "the request is not signed; add a security policy with signatures to Inbound Parse"
+        )
+    if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > 15:
+        raise invalid_signature("the timestamp of the signature is not a number")
+    check_age(float(timestamp), now, max_age)
+
+
+def read(
+    keys: Sequence[ec.EllipticCurvePublicKey],
+    signature: str,
+    timestamp: str,
+    content_type: str,
+    body: bytes,
+) -> Delivery:
+    """Verify a delivery, and return it.
+
+    Args:
+        keys: the signature must belong to one of these keys.
+        signature: the signature, DER in base64.
+        timestamp: the timestamp as text.
+        content_type: the header ``Content-Type``.
+        body: the body.
+
+    Raises:
+        Forbidden: the signature is wrong.
+        BadRequest: the body is not a form.
+        Invalid: the form has no raw message.
+    """
+    try:
+        decoded = base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid_signature("the signature is not base64") from error
+    if not any(_is_valid(key, decoded, timestamp.encode() + body) for key in keys):
+        raise Forbidden("the signature does not belong to this body and this key", code="invalid_signature")
+    remedy = 'turn on "POST the raw, full MIME message"'
+    message = required_field(read_form(content_type, body), "email", remedy)
+    # SendGrid gives its deliveries no id. The bytes of the message are one: a repetition has the same.
+    return Delivery("sendgrid", digest(message), message)
+
+
+def _is_valid(key: ec.EllipticCurvePublicKey, signature: bytes, signed: bytes) -> bool:
+    try:
+        key.verify(signature, signed, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True

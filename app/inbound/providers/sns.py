@@ -1,0 +1,128 @@
+"""Amazon SNS: notifications that are signed with RSA.
+
+Source: "Verifying the signatures of Amazon SNS messages" of AWS. The service downloads nothing: neither the
+certificate that ``SigningCertURL`` names, nor the page that confirms a subscription. An administrator stores
+the certificate in a file. Everybody can have messages signed by this certificate, so a message must also name
+a topic of the administrator.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509 import load_pem_x509_certificates
+
+from app.inbound.providers.delivery import check_age, invalid_signature, misconfigured, not_configured
+from app.inbound.providers.json_fields import read_object
+
+CERTIFICATES_VARIABLE = "COVEY_INBOUND_SES_CERTIFICATES"
+TOPICS_VARIABLE = "COVEY_INBOUND_SES_TOPICS"
+
+MAX_BODY_BYTES: Final = 2 * 1024 * 1024
+"""SNS sends at most 256 KiB of text, which JSON can make longer. Larger bodies are not read."""
+
+NOTIFICATION: Final = "Notification"
+_CONFIRMATION_FIELDS: Final = (
+    "Message",
+    "MessageId",
+    "SubscribeURL",
+    "Timestamp",
+    "Token",
+    "TopicArn",
+    "Type",
+)
+SIGNED_FIELDS: Final[Mapping[str, Sequence[str]]] = {
+    NOTIFICATION: ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
+    "SubscriptionConfirmation": _CONFIRMATION_FIELDS,
+    "UnsubscribeConfirmation": _CONFIRMATION_FIELDS,
+}
+"""The fields that the signature covers, in their order, by the type of the message."""
+
+# SHA-1 is the default of a topic. A collision does not help to forge a message: the id and the time that SNS
+# assigns, and the topic, follow the part that somebody else can choose.
+_HASHES: Final = {"1": hashes.SHA1(), "2": hashes.SHA256()}  # noqa: S303
+
+
+def read_certificates(file: Path | None, topics: Sequence[str]) -> list[rsa.RSAPublicKey]:
+    """Return the public keys of the certificates in a file.
+
+    Args:
+        file: certificates in PEM.
+        topics: the topics that the administrator has set.
+
+    Raises:
+        NotFound: there is no file or no topic.
+        NotReady: the file cannot be read.
+    """
+    if file is None or not topics:
+        raise not_configured("Amazon SES", f"{CERTIFICATES_VARIABLE} and {TOPICS_VARIABLE}")
+    try:
+        keys = [certificate.public_key() for certificate in load_pem_x509_certificates(file.read_bytes())]
+    except (OSError, ValueError) as error:
+        raise misconfigured(CERTIFICATES_VARIABLE, error) from error
+    return [key for key in keys if isinstance(key, rsa.RSAPublicKey)]
+
+
+def read(
+    keys: Sequence[rsa.RSAPublicKey], topics: Sequence[str], body: bytes, *, now: float, max_age: float
+) -> Mapping[str, Any]:
+    """Verify a message of SNS, and return its fields.
+
+    Args:
+        keys: the signature must belong to one of these keys.
+        topics: the accepted topics.
+        body: the body.
+        now: the time.
+        max_age: the maximum age in seconds.
+
+    Raises:
+        BadRequest: the body is not JSON.
+        Forbidden: the signature is wrong, the topic is another one, or the message is too old.
+    """
+    fields = read_object(body)
+    kind = fields.get("Type")
+    algorithm = _HASHES.get(str(fields.get("SignatureVersion")))
+    if not isinstance(kind, str) or kind not in SIGNED_FIELDS or algorithm is None:
+        raise invalid_signature("the type or the version of the signature is unknown")
+    try:
+        signature = base64.b64decode(str(fields.get("Signature")), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid_signature("the signature is not base64") from error
+    signed = canonical_text(fields, kind)
+    if not any(_is_valid(key, signature, signed, algorithm) for key in keys):
+        raise invalid_signature(
+            "the signature does not belong to this message and the certificates; if AWS has replaced its "
+            f"certificate, add the new one to the file of {CERTIFICATES_VARIABLE}"
+        )
+    if fields.get("TopicArn") not in topics:
+        raise invalid_signature(f"the message belongs to a topic that {TOPICS_VARIABLE} does not list")
+    try:
+        signed_at = datetime.fromisoformat(str(fields.get("Timestamp"))).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise invalid_signature("the timestamp of the message is not a time") from error
+    check_age(signed_at, now, max_age)
+    return fields
+
+
+def canonical_text(fields: Mapping[str, Any], kind: str) -> bytes:
+    """Return the text that the signature of a message covers."""
+    lines = [f"{name}\n{fields[name]}\n" for name in SIGNED_FIELDS[kind] if isinstance(fields.get(name), str)]
+    return "".join(lines).encode("utf-8", "replace")
+
+
+def _is_valid(
+    key: rsa.RSAPublicKey, signature: bytes, signed: bytes, algorithm: hashes.HashAlgorithm
+) -> bool:
+    try:
+        key.verify(signature, signed, padding.PKCS1v15(), algorithm)
+    except InvalidSignature:
+        return False
+    return True

@@ -1,0 +1,83 @@
+"""Routes the messages that e-mail providers deliver, each delivery once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import structlog
+from anyio import to_thread
+
+from app.context import AppContext
+from app.db.session import Database
+from app.http.errors import ApiError, Conflict, NotReady
+from app.http.idempotency import Idempotency
+from app.inbound.providers.delivery import Delivery, Notice, digest, invalid_signature
+from app.inbound.routed_message import RoutedMessage
+from app.inbound.schemas import Receipt
+from app.routing.message_router import MessageRouter
+from app.routing.raw_messages import read_raw
+
+log = structlog.get_logger()
+
+RETRY_SECONDS = 60
+"""After which time a provider should send a message again that has no decision."""
+
+
+async def receive(
+    ctx: AppContext, message_router: MessageRouter, router: str, read: Callable[[], Delivery | Notice]
+) -> Receipt:
+    """Verify a delivery and route its message.
+
+    A repetition of a delivery gets the first receipt, also if its message differs. The service stores the
+    receipt after the decision, so a process can die in between. Then the repetition is routed again, and gets
+    the first decision, because the message is the same.
+
+    Args:
+        ctx: the application context.
+        message_router: routes the message.
+        router: name of the router.
+        read: verifies the delivery; takes time, so that it runs in a thread.
+
+    Raises:
+        ApiError: the delivery is refused.
+        NotReady: the message could not be routed, whatever the reason. The provider must try again.
+    """
+    delivery = await to_thread.run_sync(read)
+    if isinstance(delivery, Notice):
+        if delivery.confirm_url is not None:
+            log.warning("inbound.confirm_subscription", router=router, url=delivery.confirm_url)
+        return Receipt(confirm_url=delivery.confirm_url)
+    once = _idempotency(router, delivery)
+    first = await to_thread.run_sync(_first_receipt, ctx.db, once)
+    if first is not None:
+        return first
+    limit = ctx.settings.max_message_bytes
+    message, truncated = delivery.message[:limit], len(delivery.message) > limit
+    try:
+        content = await message_router.route(
+            router, lambda: read_raw(message, truncated), n_bytes=len(message), explain=False
+        )
+    except NotReady:
+        raise
+    except ApiError as error:  # such as a router that was deleted: it can be created again
+        raise NotReady(error.detail, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+    decision = RoutedMessage.from_json(content)
+    receipt = Receipt(decision_id=decision.decision_id, disposition=decision.disposition)
+    return await to_thread.run_sync(partial(once.run, ctx.db, Receipt, lambda _: receipt))
+
+
+def _idempotency(router: str, delivery: Delivery) -> Idempotency:
+    caller = f"inbound/{delivery.provider}"
+    if delivery.key is None:
+        return Idempotency(caller, None, "")
+    if delivery.single_use:
+        return Idempotency(caller, delivery.key, digest(router.encode(), delivery.message))
+    return Idempotency(caller, f"{router}/{delivery.key}", "")
+
+
+def _first_receipt(db: Database, once: Idempotency) -> Receipt | None:
+    try:
+        return once.first_response(db, Receipt)
+    except Conflict as error:
+        raise invalid_signature("this signature was used for another message") from error
