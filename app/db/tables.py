@@ -249,6 +249,27 @@ class ModelAlias(Base):
     updated_at: Mapped[datetime]
 
 
+class AliasChange(Base):
+    """A change of an alias; see ``app.registry.alias_changes``."""
+
+    __tablename__ = "alias_changes"
+
+    model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
+    alias: Mapped[str] = mapped_column(String(64), primary_key=True)
+    revision: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    """The revision of the alias after the change."""
+    from_version: Mapped[int | None] = mapped_column(Integer)
+    """None if the alias did not exist."""
+    to_version: Mapped[int | None] = mapped_column(Integer)
+    """None if the alias was deleted."""
+    reason: Mapped[str] = mapped_column(String(20))
+    key_id: Mapped[str | None] = mapped_column(String(40))
+    """The API key that changed the alias or requested the training. None if the service requires no key."""
+    job_id: Mapped[str | None] = mapped_column(String(40))
+    """The training job that promoted the version."""
+    changed_at: Mapped[datetime]
+
+
 class Evaluation(Base):
     """Measures of a version on the data set of its training, or on another one."""
 

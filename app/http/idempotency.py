@@ -171,8 +171,13 @@ def _method_and_path(request: Request) -> bytes:
 
 def caller(request: Request) -> str:
     """Return the id of the request's API key, or ``ANONYMOUS``."""
+    return key_id_of(request) or ANONYMOUS
+
+
+def key_id_of(request: Request) -> str | None:
+    """Return the id of the request's API key; None if it has none."""
     key_id: str | None = getattr(request.state, "key_id", None)
-    return key_id or ANONYMOUS
+    return key_id
 
 
 IdempotencyHeader = Annotated[Idempotency, Depends(_idempotency)]

@@ -9,20 +9,38 @@ from fastapi.responses import FileResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.downloads import RangeHeader, download, download_responses
-from app.http.idempotency import StreamedIdempotencyHeader
+from app.http.idempotency import StreamedIdempotencyHeader, key_id_of
 from app.http.paging import PageQuery
 from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import ModelName, Name
 from app.http.storage_threads import run_in_storage_thread
 from app.http.uploads import InStorageThread, receive_file
-from app.registry import pivots, promotion, service
-from app.registry.schemas import Alias, AliasPut, Model, ModelPage, ModelVersion, ModelVersionPage, PivotPage
+from app.registry import aliases, pivots, promotion, service
+from app.registry.schemas import (
+    Alias,
+    AliasHistoryPage,
+    AliasPage,
+    AliasPut,
+    AliasRollback,
+    Model,
+    ModelPage,
+    ModelVersion,
+    ModelVersionPage,
+    PivotPage,
+)
 from app.serving.dependencies import Loaded
 from models.artifact.manifest import MAX_NAME_LENGTH
 
 router = resource("models")
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version, from 1.")]
 AliasName = Annotated[Name, Path(description="Name of the alias.")]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        description="The `ETag` that the alias must have; if it has another one, the response is 412.",
+        max_length=200,
+    ),
+]
 
 
 @router.get("/models", dependencies=[ReadScope], response_description="A page of models.")
@@ -185,6 +203,28 @@ def list_pivots(
     return pivots.page_pivots(ctx.db, loaded, name, version, label, page)
 
 
+@router.get(
+    "/models/{name}/aliases",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of aliases.",
+)
+def list_aliases(ctx: Context, name: ModelName, page: PageQuery) -> AliasPage:
+    """List the aliases of a model in order of their names."""
+    return aliases.page(ctx.db, name, page)
+
+
+@router.get(
+    "/models/{name}/aliases/{alias}",
+    dependencies=[ReadScope],
+    responses={**responses(404), **response_headers(200, "ETag")},
+    response_description="The alias.",
+)
+def get_alias(ctx: Context, response: Response, name: ModelName, alias: AliasName) -> Alias:
+    """Get an alias. Its `ETag` is for the `If-Match` of a request that changes the alias."""
+    return _with_etag(response, aliases.get(ctx.db, name, alias))
+
+
 @router.put(
     "/models/{name}/aliases/{alias}",
     dependencies=[TrainScope],
@@ -194,17 +234,12 @@ def list_pivots(
 def put_alias(
     ctx: Context,
     loaded: Loaded,
+    request: Request,
     response: Response,
     name: ModelName,
     alias: AliasName,
     body: AliasPut,
-    if_match: Annotated[
-        str | None,
-        Header(
-            description="The `ETag` that the alias must have; if it has another one, the response is 412.",
-            max_length=200,
-        ),
-    ] = None,
+    if_match: IfMatch = None,
 ) -> Alias:
     """Create or move an alias.
 
@@ -213,21 +248,69 @@ def put_alias(
     alias does not change, and the response is 503. A version that takes long continues to load: repeat the
     request.
     """
-    result = promotion.promote(ctx.db, loaded, name, alias, body, if_match)
-    response.headers["ETag"] = f'"{result.revision}"'
-    return result
+    result = promotion.promote(ctx.db, loaded, name, alias, body, if_match, key_id_of(request))
+    return _with_etag(response, result)
 
 
 @router.delete(
     "/models/{name}/aliases/{alias}",
     status_code=204,
     dependencies=[TrainScope],
-    responses=responses(404, 409),
+    responses=responses(404, 409, 412),
     response_description="The alias is deleted; no content.",
 )
-def delete_alias(ctx: Context, name: ModelName, alias: AliasName) -> None:
+def delete_alias(
+    ctx: Context, request: Request, name: ModelName, alias: AliasName, if_match: IfMatch = None
+) -> None:
     """Delete an alias.
 
-    The request is rejected with 409 while a router uses the alias.
+    The request is rejected with 409 while a router uses the alias. The history of the alias is kept.
     """
-    service.delete_alias(ctx.db, name, alias)
+    aliases.delete(ctx.db, name, alias, if_match, key_id_of(request))
+
+
+@router.get(
+    "/models/{name}/aliases/{alias}/history",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="A page of changes.",
+)
+def list_alias_history(ctx: Context, name: ModelName, alias: AliasName, page: PageQuery) -> AliasHistoryPage:
+    """List the changes of an alias, newest first: when, by whom and why, from which version to which.
+
+    The list includes the changes before the alias was deleted. It is deleted with the model.
+    """
+    return aliases.page_history(ctx.db, name, alias, page)
+
+
+@router.post(
+    "/models/{name}/aliases/{alias}/rollback",
+    dependencies=[TrainScope],
+    responses={**responses(404, 409, 412), **response_headers(200, "ETag")},
+    response_description="The alias.",
+)
+def roll_back_alias(
+    ctx: Context,
+    loaded: Loaded,
+    request: Request,
+    response: Response,
+    name: ModelName,
+    alias: AliasName,
+    body: AliasRollback | None = None,
+    if_match: IfMatch = None,
+) -> Alias:
+    """Set an alias back to an earlier version.
+
+    Without `to_version`, this is the last version before the current one that still exists; if there is none,
+    the response is 409 `nothing_to_roll_back`. Another rollback goes one version further back. The version is
+    loaded and verified first, as for `PUT`. If a request may have been sent twice, send `If-Match`, so that
+    it goes back only once.
+    """
+    to_version = body.to_version if body is not None else None
+    result = promotion.roll_back(ctx.db, loaded, name, alias, to_version, if_match, key_id_of(request))
+    return _with_etag(response, result)
+
+
+def _with_etag(response: Response, alias: Alias) -> Alias:
+    response.headers["ETag"] = aliases.etag(alias)
+    return alias

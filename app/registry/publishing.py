@@ -11,6 +11,8 @@ from app.db import tables
 from app.db.session import Transaction
 from app.db.upsert import upsert
 from app.ids import new_id
+from app.registry import alias_changes
+from app.registry.alias_changes import Cause, Reason
 from app.registry.schemas import PromoteIfBetter, PromotionRule
 from app.storage import StoredFile
 from app.version import software
@@ -33,6 +35,7 @@ class NewVersion:
         dataset_id: the data set that the pipeline was trained on; None for an import.
         dataset_sha256: SHA-256 of the content of that data set; None if unknown.
         training_job_id: the training job; None for an import.
+        key_id: the API key of the request that created the version; None if the service requires no key.
         timings: seconds by phase of the training.
         evaluation: the evaluation by part, see ``app.evaluations.evaluate``; None for an import.
     """
@@ -47,6 +50,7 @@ class NewVersion:
     training_job_id: str | None
     timings: dict[str, float]
     evaluation: dict[str, Any] | None = None
+    key_id: str | None = None
 
 
 def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIfBetter) -> int:
@@ -88,7 +92,8 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
     if _should_promote(tx, promote, new, live):
         router = None if is_calibrated(row) else find_reviewing_router(tx, new.model, LIVE)
         if router is None:
-            set_alias(tx, new.model, LIVE, number)
+            reason: Reason = "import" if new.training_job_id is None else "training"
+            set_alias(tx, new.model, LIVE, number, Cause(reason, new.key_id, new.training_job_id))
         else:
             row.description = {
                 **row.description,
@@ -121,19 +126,25 @@ def not_calibrated(version: tables.ModelVersion, router: str) -> str:
     )
 
 
-def set_alias(tx: Transaction, model: str, alias: str, version: int) -> tables.ModelAlias:
-    """Set an alias to an existing version; create the alias if it does not exist.
+def set_alias(tx: Transaction, model: str, alias: str, version: int, cause: Cause) -> tables.ModelAlias:
+    """Set an alias to an existing version, and record the change; create the alias if it does not exist.
 
     The caller holds the lock on the row of the model.
     """
     row = tx.session.get(tables.ModelAlias, (model, alias))
     if row is None:
-        row = tables.ModelAlias(model=model, alias=alias, version=version, revision=1, updated_at=tx.now)
+        before = None
+        revision = alias_changes.last_revision(tx.session, model, alias) + 1
+        row = tables.ModelAlias(
+            model=model, alias=alias, version=version, revision=revision, updated_at=tx.now
+        )
         tx.session.add(row)
     else:
+        before = row.version
         row.version = version
         row.revision += 1
         row.updated_at = tx.now
+    alias_changes.record(tx, row, before=before, after=version, cause=cause)
     tx.session.flush()
     return row
 

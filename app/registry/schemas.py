@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypeAliasType
 
 from app.http.schemas import JsonObject, NextCursor, RequestModel, ResponseModel, Timestamp, VersionNumber
+from app.registry.alias_changes import Reason
 from models.decisions.report import DecisionReport
 
 PromotionRule = TypeAliasType(
@@ -204,6 +205,16 @@ class AliasPut(RequestModel):
     """Number of an existing version."""
 
 
+class AliasRollback(RequestModel):
+    """The version that an alias is rolled back to."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"to_version": 2}]})
+
+    to_version: VersionNumber | None = None
+    """Number of a version that the alias has named before. Defaults to the last version before the current
+    one that still exists."""
+
+
 class Alias(ResponseModel):
     """A name of one version of a model."""
 
@@ -214,6 +225,44 @@ class Alias(ResponseModel):
     version: int
     """Number of the version that the alias names."""
     revision: int
-    """Number of changes of the alias, from 1; also its `ETag`."""
+    """Number of changes of the alias, from 1; also its `ETag`. An alias that is created again after its
+    deletion continues to count."""
     updated_at: Timestamp
     """Time of the last change."""
+
+
+class AliasPage(ResponseModel):
+    """A page of aliases, by name."""
+
+    items: list[Alias]
+    """Aliases of this page."""
+    next_cursor: NextCursor = None
+
+
+class AliasChange(ResponseModel):
+    """A change of an alias."""
+
+    revision: int
+    """Revision of the alias after the change."""
+    from_version: int | None = None
+    """Number of the version before the change; it may be deleted by now. Absent if the alias was created."""
+    to_version: int | None = None
+    """Number of the version after the change. Absent if the alias was deleted."""
+    reason: Reason
+    """What changed the alias: the promotion rule of a training (`training`), of an import (`import`) or of a
+    partial fit (`partial_fit`), or a request (`put`, `rollback`, `delete`)."""
+    api_key_id: str | None = None
+    """Id of the API key that sent the request, or that requested the training. Absent if the service required
+    no key."""
+    training_job_id: str | None = None
+    """Id of the training job that promoted the version."""
+    changed_at: Timestamp
+    """Time of the change."""
+
+
+class AliasHistoryPage(ResponseModel):
+    """A page of changes of an alias, newest first."""
+
+    items: list[AliasChange]
+    """Changes of this page."""
+    next_cursor: NextCursor = None

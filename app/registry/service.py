@@ -1,4 +1,4 @@
-"""Lists, imports and deletes models, versions and aliases."""
+"""Lists, imports and deletes models and versions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.context import AppContext
 from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
-from app.http.errors import ApiError, Conflict, NotFound, PreconditionFailed, from_learning
+from app.http.errors import ApiError, Conflict, from_learning
 from app.http.idempotency import Idempotency
 from app.http.paging import Page, by_name, cut
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
 from app.registry import imports, publishing
 from app.registry.publishing import NewVersion
-from app.registry.schemas import Alias, AliasPut, Artifact, Model, ModelPage, ModelVersion, ModelVersionPage
+from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage
 from app.serving.catalog_reading import (
     get_model_or_404,
     get_version_or_404,
@@ -55,7 +55,7 @@ def delete_model(ctx: AppContext, name: str) -> None:
     """
     with ctx.db.write() as tx:
         lock_model(tx, name)
-        if (router := _find_router(tx, name)) is not None:
+        if (router := find_router(tx, name)) is not None:
             raise Conflict(
                 f"model {name} is used by router {router}; delete the router first", code="model_in_use"
             )
@@ -70,6 +70,7 @@ def delete_model(ctx: AppContext, name: str) -> None:
         of_model = tables.ModelVersion.model == name
         keys = tx.session.scalars(select(tables.ModelVersion.artifact_key).where(of_model)).all()
         tx.session.execute(delete_rows(tables.ModelAlias).where(tables.ModelAlias.model == name))
+        tx.session.execute(delete_rows(tables.AliasChange).where(tables.AliasChange.model == name))
         tx.session.execute(delete_rows(tables.ModelVersion).where(of_model))
         tx.session.execute(delete_rows(tables.Model).where(tables.Model.name == name))
     ctx.deletion.delete(keys)
@@ -126,7 +127,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
                     code="version_in_use",
                 )
         used_by = or_(tables.Router.version == version, tables.Router.shadow_version == version)
-        if (router := _find_router(tx, name, used_by)) is not None:
+        if (router := find_router(tx, name, used_by)) is not None:
             raise Conflict(
                 f"version {version} of {name} is used by router {router}; change the router first",
                 code="version_in_use",
@@ -173,6 +174,7 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
         dataset_sha256=provenance.dataset_sha256,
         training_job_id=None,
         timings={},
+        key_id=idempotency.key_id,
     )
     published = False
 
@@ -196,48 +198,6 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
     return version
 
 
-@retry_deadlocks
-def put_alias(db: Database, name: str, alias: str, body: AliasPut, if_match: str | None) -> Alias:
-    """Set an alias to a version; create the alias if it does not exist.
-
-    Raises:
-        NotFound: there is no such model or version.
-        PreconditionFailed: ``if_match`` is not the current revision of the alias.
-        Conflict: a router that uses the alias needs probabilities, and the version is not calibrated.
-    """
-    with db.write() as tx:
-        lock_model(tx, name)
-        version = get_version_or_404(tx.session, name, body.version, pointer="/version")
-        _check_revision(tx, name, alias, if_match)
-        if not publishing.is_calibrated(version):
-            router = publishing.find_reviewing_router(tx, name, alias)
-            if router is not None:
-                raise Conflict(publishing.not_calibrated(version, router), code="version_not_calibrated")
-        return _alias_to_response(publishing.set_alias(tx, name, alias, body.version))
-
-
-@retry_deadlocks
-def delete_alias(db: Database, name: str, alias: str) -> None:
-    """Delete an alias.
-
-    Raises:
-        NotFound: there is no such model or alias.
-        Conflict: a router uses the alias.
-    """
-    with db.write() as tx:
-        lock_model(tx, name)
-        row = tx.session.get(tables.ModelAlias, (name, alias))
-        if row is None:
-            raise NotFound(f"model {name} has no alias {alias}")
-        used_by = or_(tables.Router.alias == alias, tables.Router.shadow_alias == alias)
-        if (router := _find_router(tx, name, used_by)) is not None:
-            raise Conflict(
-                f"alias {alias} of {name} is used by router {router}; change the router first",
-                code="alias_in_use",
-            )
-        tx.session.delete(row)
-
-
 def lock_model(tx: Transaction, name: str, *, shared: bool = False) -> tables.Model:
     """Lock the row of a model until the end of the transaction.
 
@@ -259,7 +219,7 @@ def lock_model(tx: Transaction, name: str, *, shared: bool = False) -> tables.Mo
     return row
 
 
-def _find_router(tx: Transaction, name: str, *conditions: ColumnElement[bool]) -> str | None:
+def find_router(tx: Transaction, name: str, *conditions: ColumnElement[bool]) -> str | None:
     """Return the name of a router that uses a model and meets the conditions."""
     return tx.session.scalars(
         select(tables.Router.name)
@@ -278,19 +238,6 @@ def _find_unfinished_job(tx: Transaction, name: str, version: int) -> str | None
         if (job_id := tx.session.scalars(unfinished.limit(1)).first()) is not None:
             return job_id
     return None
-
-
-def _check_revision(tx: Transaction, name: str, alias: str, if_match: str | None) -> None:
-    if if_match is None:
-        return
-    row = tx.session.get(tables.ModelAlias, (name, alias))
-    current = f'"{row.revision}"' if row is not None else None
-    accepted = [tag.strip() for tag in if_match.split(",")]
-    if current is None or ("*" not in accepted and current not in accepted):
-        raise PreconditionFailed(
-            f"alias {alias} of {name} has the ETag {current or 'none'}, not {if_match}; check the alias and "
-            "send its current ETag"
-        )
 
 
 def _models_to_response(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
@@ -355,14 +302,3 @@ def _version_to_response(
 
 def _artifact_to_response(row: tables.ModelVersion) -> Artifact:
     return Artifact(sha256=row.artifact_sha256, size_bytes=row.artifact_bytes)
-
-
-def _alias_to_response(row: tables.ModelAlias) -> Alias:
-    """Convert a row to the response."""
-    return Alias(
-        model=row.model,
-        alias=row.alias,
-        version=row.version,
-        revision=row.revision,
-        updated_at=row.updated_at,
-    )

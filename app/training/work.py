@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sqlalchemy import select
 
 from app.context import AppContext
 from app.db import tables
@@ -44,6 +45,7 @@ class TrainModel:
         request = TrainingJobCreate.model_validate(claim.spec)
         with ctx.db.read() as session:
             dataset = session.get_one(tables.Dataset, claim.dataset_id)
+            key_id = session.scalar(select(Job.key_id).where(Job.id == claim.job_id))
         assert dataset.storage_key is not None, "a ready data set has its file"  # noqa: S101
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
@@ -83,6 +85,7 @@ class TrainModel:
             dataset_sha256=dataset.sha256,
             training_job_id=claim.job_id,
             evaluation=evaluations,
+            key_id=key_id,
             timings={**timings, "evaluation_seconds": evaluated - fitted},
         )
 

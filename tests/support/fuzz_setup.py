@@ -95,6 +95,11 @@ def _versions(fuzz: Fuzz) -> None:
     for _ in range(2):
         fuzz.send("models_import_version", 201, fuzz.artifact, media_type=octets, name="imported")
     fuzz.send("models_put_alias", 200, {"version": 2}, name="imported", alias="candidate")
+    for operation_id in ("models_get_alias", "models_list_alias_history"):
+        fuzz.send(operation_id, 200, name="imported", alias="candidate")
+    fuzz.send("models_list_aliases", 200, name="imported")
+    fuzz.send("models_put_alias", 200, {"version": 1}, name="imported", alias="candidate")
+    fuzz.send("models_roll_back_alias", 200, {}, name="imported", alias="candidate")
     fuzz.send("models_delete_alias", 204, name="imported", alias="candidate")
     fuzz.send("models_delete_version", 204, name="imported", version=2)
     fuzz.send("models_delete", 204, name="imported")

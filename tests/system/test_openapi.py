@@ -68,6 +68,10 @@ OPERATIONS = {
     "health_ready": "GET /health/ready",
     "learners_list": "GET /v1/learners",
     "models_delete": "DELETE /v1/models/{name}",
+    "models_get_alias": "GET /v1/models/{name}/aliases/{alias}",
+    "models_list_alias_history": "GET /v1/models/{name}/aliases/{alias}/history",
+    "models_list_aliases": "GET /v1/models/{name}/aliases",
+    "models_roll_back_alias": "POST /v1/models/{name}/aliases/{alias}/rollback",
     "models_delete_alias": "DELETE /v1/models/{name}/aliases/{alias}",
     "models_delete_version": "DELETE /v1/models/{name}/versions/{version}",
     "models_download_artifact": "GET /v1/models/{name}/versions/{version}/artifact",
@@ -336,7 +340,7 @@ def test_responses_document_their_headers() -> None:
         *("evaluations_create", "experiments_create", "training_jobs_create", "batch_predictions_create"),
     }
     for operation_id in (
-        *("models_put_alias", "models_download_artifact"),
+        *("models_get_alias", "models_put_alias", "models_roll_back_alias", "models_download_artifact"),
         "batch_predictions_download_result",
     ):
         _, operation = next(pair for pair in operations() if pair[1]["operationId"] == operation_id)

@@ -32,7 +32,7 @@ from app.experiments import service as experiments
 from app.experiments.schemas import ExperimentCreate
 from app.http.errors import Conflict
 from app.ids import new_id
-from app.registry import publishing
+from app.registry import aliases, publishing
 from app.registry import service as registry
 from app.registry.publishing import NewVersion
 from app.registry.schemas import AliasPut
@@ -105,11 +105,11 @@ def put_router(**fields: Any) -> Request:
 
 
 def move_live(ctx: AppContext) -> int:
-    return registry.put_alias(ctx.db, "m", "live", AliasPut(version=2), None).version
+    return aliases.put(ctx.db, "m", "live", AliasPut(version=2), None).version
 
 
 def set_spare(ctx: AppContext) -> int:
-    return registry.put_alias(ctx.db, "m", "spare", AliasPut(version=1), None).version
+    return aliases.put(ctx.db, "m", "spare", AliasPut(version=1), None).version
 
 
 def delete_model(ctx: AppContext) -> None:
@@ -121,7 +121,7 @@ def delete_version(ctx: AppContext) -> None:
 
 
 def delete_spare(ctx: AppContext) -> None:
-    registry.delete_alias(ctx.db, "m", "spare")
+    aliases.delete(ctx.db, "m", "spare")
 
 
 ROUTER_RACES = [

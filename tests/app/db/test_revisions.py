@@ -18,7 +18,7 @@ from app.keys import service as keys
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
 from app.keys.uses import KeyUses
 from app.maintenance import backup as backups
-from app.registry import publishing
+from app.registry import aliases, publishing
 from app.registry import service as registry
 from app.registry.publishing import NewVersion
 from app.registry.schemas import AliasPut
@@ -101,11 +101,11 @@ def test_every_change_of_a_version_an_alias_or_a_router_increments_its_revision(
     for change, parts in (
         (lambda: publish("if_first"), {"models"}),
         (lambda: publish("always"), {"models"}),
-        (lambda: registry.put_alias(db, "m", "spare", AliasPut(version=1), None), {"models"}),
-        (lambda: registry.put_alias(db, "m", "spare", AliasPut(version=2), None), {"models"}),
+        (lambda: aliases.put(db, "m", "spare", AliasPut(version=1), None), {"models"}),
+        (lambda: aliases.put(db, "m", "spare", AliasPut(version=2), None), {"models"}),
         (lambda: put_router(db, version="spare"), {"routers"}),
         (lambda: put_router(db, version="live"), {"routers"}),
-        (lambda: registry.delete_alias(db, "m", "spare"), {"models"}),
+        (lambda: aliases.delete(db, "m", "spare"), {"models"}),
         (lambda: registry.delete_version(ctx, "m", 1), {"models"}),
         (lambda: routing.delete(db, "desk"), {"routers"}),
         (lambda: registry.delete_model(ctx, "m"), {"models"}),

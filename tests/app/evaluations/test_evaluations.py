@@ -16,6 +16,7 @@ from app.evaluations import service
 from app.evaluations.schemas import Evaluation, EvaluationCreate, PartEvaluation
 from app.http.errors import Conflict, Invalid, NotFound
 from app.http.paging import Page
+from app.registry import aliases
 from app.registry import service as versions
 from app.registry.schemas import AliasPut
 from app.training import service as training
@@ -297,7 +298,7 @@ def test_a_version_cannot_be_deleted_while_it_is_evaluated(ctx: AppContext) -> N
     dataset = in_process.dataset(ctx, departments(40))
     train(ctx, dataset)
     train(ctx, dataset)
-    versions.put_alias(ctx.db, "m", "live", AliasPut(version=2), None)
+    aliases.put(ctx.db, "m", "live", AliasPut(version=2), None)
     evaluation = evaluate(ctx, dataset)
     with pytest.raises(Conflict) as rejected:
         versions.delete_version(ctx, "m", 1)

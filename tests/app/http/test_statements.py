@@ -101,6 +101,11 @@ def insert(db: Database, n: int, first: int = 0) -> dict[str, str]:
                         model=model, alias=f"a{version:03}", version=version, revision=1, updated_at=NOW
                     )
                 )
+            add(
+                tables.AliasChange(
+                    model="m", alias="a001", revision=number, reason="put", to_version=number, changed_at=NOW
+                )
+            )
             tx.session.flush()
             evaluation = tables.Evaluation(
                 id=new_id("evl"),
@@ -320,7 +325,7 @@ def read_all(
 def _value(parameter: str, path: str, ids: dict[str, str]) -> str:
     if parameter == "name":
         return NAMES[path.split("/")[2]]
-    return {"version": "1", **ids}[parameter]
+    return {"version": "1", "alias": "a001", **ids}[parameter]
 
 
 def test_no_operation_executes_more_statements_for_more_rows(

@@ -18,8 +18,9 @@ from app.http.errors import Conflict, PreconditionFailed
 from app.http.idempotency import Idempotency
 from app.jobs import queue
 from app.jobs.queue import LostClaimError
-from app.registry import publishing
+from app.registry import aliases, publishing
 from app.registry import service as registry
+from app.registry.alias_changes import Cause
 from app.registry.publishing import NewVersion
 from app.registry.schemas import AliasPut, ModelVersion, PromoteIfBetter
 from app.storage import StoredFile
@@ -189,7 +190,7 @@ def test_only_one_of_several_moves_from_the_same_revision_succeeds(
     def move(number: int) -> int | None:
         start.wait()
         try:
-            return registry.put_alias(database, "m", "live", AliasPut(version=number), '"1"').version
+            return aliases.put(database, "m", "live", AliasPut(version=number), '"1"').version
         except PreconditionFailed:
             return None
 
@@ -207,9 +208,9 @@ def test_deleting_an_alias_waits_for_a_publication(database: Database, pipeline:
         with database.write() as tx:
             publishing.publish(tx, new_version(pipeline), "never")
             alias = tx.session.get(tables.ModelAlias, ("m", "live"))
-            deleting = pool.submit(registry.delete_alias, database, "m", "live")
+            deleting = pool.submit(aliases.delete, database, "m", "live")
             rows.wait_for_lock_wait(database)
-            assert publishing.set_alias(tx, "m", "live", 2) is alias
+            assert publishing.set_alias(tx, "m", "live", 2, Cause("put")) is alias
         deleting.result()
     assert live(database) is None
 

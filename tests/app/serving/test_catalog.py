@@ -24,7 +24,7 @@ from app.keys import service as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyRotate
 from app.keys.uses import KeyUses
-from app.registry import service as registry
+from app.registry import aliases
 from app.registry.schemas import AliasPut
 from app.routing import service as routing
 from app.routing.schemas import RouterPut
@@ -128,9 +128,7 @@ def test_a_request_sees_every_change_that_its_process_has_committed(with_models:
         first = await seen_after(lambda: created.append(create_key(with_models)))
         assert knows(first, created[0])
         assert first.requires_keys
-        second = await seen_after(
-            lambda: registry.put_alias(with_models, "m", "live", AliasPut(version=2), None)
-        )
+        second = await seen_after(lambda: aliases.put(with_models, "m", "live", AliasPut(version=2), None))
         live = second.version("m", "live")
         assert live is not None
         assert (live.version, live.artifact_key) == (2, "artifacts/2.covey")
@@ -419,7 +417,7 @@ def test_a_name_that_the_database_cannot_compare_does_not_stop_the_checks(
 
 def test_an_alias_that_another_process_has_just_set_is_found(with_models: Database, other: Database) -> None:
     async def test(catalog: Catalog) -> None:
-        await asyncio.to_thread(registry.put_alias, other, "m", "spare", AliasPut(version=2), None)
+        await asyncio.to_thread(aliases.put, other, "m", "spare", AliasPut(version=2), None)
         assert (await catalog.resolve("m", "spare")).version == 2
 
     run(with_models, test)

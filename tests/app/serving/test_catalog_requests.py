@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.db.session import Database
 from app.http.catalog_expiry import CatalogExpiry
+from app.registry import aliases
 from app.registry import service as registry
 from app.registry.schemas import AliasPut
 
@@ -136,7 +137,7 @@ def test_a_number_that_another_process_has_deleted_is_found_until_the_next_check
     assert predicted_version(api, 2) == 2
     with other_process(api) as worker:
         registry.delete_version(replace(api.ctx, db=worker), "m", 2)
-        registry.put_alias(worker, "m", "spare", AliasPut(version=1), None)
+        aliases.put(worker, "m", "spare", AliasPut(version=1), None)
     assert predicted_version(api, "spare") == 1, "a request for something unknown waits for a check"
     api.call("POST", PREDICT, 404, json={**BODY, "version": 2})
 

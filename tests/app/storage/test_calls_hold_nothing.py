@@ -65,6 +65,11 @@ def use_everything(service: InProcessApi) -> None:
         call("GET", read, 200)
     call("GET", "/v1/models/m/versions/2/pivots", 200)
     call("PUT", "/v1/models/m/aliases/other", 200, json={"version": 1})
+    call("PUT", "/v1/models/m/aliases/other", 200, json={"version": 2})
+    service.forget_versions()
+    call("POST", "/v1/models/m/aliases/other/rollback", 200)
+    for read in ("/v1/models/m/aliases", "/v1/models/m/aliases/other", "/v1/models/m/aliases/other/history"):
+        call("GET", read, 200)
     call("DELETE", "/v1/models/m/aliases/other", 204)
     call("POST", "/v1/models/m/predict", 200, json={"instances": [{"text": "an invoice"}]})
     evaluation = call("POST", f"{version}/evaluations", 202, json={"dataset_id": dataset})["id"]
