@@ -39,6 +39,8 @@ MORE_SQL_FILES = {
     "app/keys/uses.py",
     "app/maintenance/expired_rows.py",
     "app/maintenance/unused_files.py",
+    "app/registry/alias_changes.py",
+    "app/registry/aliases.py",
     "app/routing/decisions.py",
     "app/serving/decision_writer.py",
     "app/serving/catalog_reading.py",
