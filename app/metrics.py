@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 PROCESS = CollectorRegistry()
 FALLBACKS = Counter(
     "covey_routing_fallbacks",
-    "Messages that went to the fallback because the version of the router cannot be loaded.",
+    "Messages that went to the fallback because the version of the router is missing or cannot decide.",
     ["router"],
     registry=PROCESS,
 )

@@ -24,7 +24,7 @@ Content = dict[str, Any]
 def decision_content(
     router: str,
     model: str,
-    version: int,
+    version: int | None,
     outcome: RoutingOutcome,
     message: Content,
     *,
@@ -37,7 +37,7 @@ def decision_content(
     Args:
         router: name of the router.
         model: name of the model that decided.
-        version: number of the version that decided.
+        version: number of the version that decided, or could not decide; None if it does not exist.
         outcome: the result of the router's rules.
         message: the summary of the message.
         ranking: the labels with the highest scores.
@@ -64,6 +64,8 @@ def decision_content(
         "destinations": outcome.destinations,
         "ranking": ranking_content(ranking),
     }
+    if version is None:
+        del content["version"]
     if outcome.set_probability is not None:
         content["set_probability"] = outcome.set_probability
     if outcome.review_reason is not None:

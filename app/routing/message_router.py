@@ -84,7 +84,7 @@ class MessageRouter:
             The decision. A message that was routed before gets its first decision.
 
         Raises:
-            NotFound: there is no such router, or its version does not exist.
+            NotFound: there is no such router.
             NotReady: too many decisions wait, or the version is being loaded.
             Conflict: an earlier decision on the message was deleted again and again.
             SQLAlchemyError: the decision cannot be recorded.
@@ -135,9 +135,11 @@ class MessageRouter:
     async def _decide_without_memory(
         self, name: str, config: RouterPut, mail: MailDocument, *, explain: bool
     ) -> Content:
-        """Load the version and decide; the fallback if it cannot be loaded or cannot decide."""
+        """Load the version and decide; the fallback if it does not exist, or cannot be loaded or decide."""
         try:
             version, loaded = await load_version(self._catalog, self._loaded, config.model, config.version)
+        except NotFound as error:  # a router's references cannot be deleted, but can be missing in a backup
+            return self._fall_back(name, config, None, mail, error.detail)
         except ArtifactUnavailable as error:
             return self._fall_back(name, config, error.version, mail, error.detail)
         if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
@@ -146,6 +148,11 @@ class MessageRouter:
             scored = await run_in_prediction_thread(lambda: score(loaded, mail, config, explain=explain))
         except CoveyError as error:
             return self._fall_back(name, config, version, mail, str(error))
+        except Exception as error:
+            # A mail server would send the message again and again, and then return it to its sender.
+            log.exception("routing.failed", router=name)
+            reason = f"version {version.version} of {version.model} failed with {type(error).__name__}"
+            return self._fall_back(name, config, version, mail, reason)
         return self._decide(name, config, version, loaded, mail, scored)
 
     def _decide(
@@ -183,15 +190,15 @@ class MessageRouter:
         )
 
     def _fall_back(
-        self, name: str, config: RouterPut, version: VersionReference, mail: MailDocument, reason: str
+        self, name: str, config: RouterPut, version: VersionReference | None, mail: MailDocument, reason: str
     ) -> Content:
         # Somebody must read the message, although nobody may notice the version for days.
         log.error("routing.fallback", router=name, reason=reason)
         FALLBACKS.labels(name).inc()
         return decision_content(
             name,
-            version.model,
-            version.version,
+            config.model,
+            None if version is None else version.version,
             fallback_outcome(config),
             message_content(mail, keep_text=self._ctx.settings.keep_decision_text),
             fallback_reason=reason,
@@ -231,7 +238,7 @@ def _score(
     """Return the scores of a message, or None if the version cannot score it."""
     try:
         return score(version, mail, config, explain=explain)
-    except CoveyError:
+    except Exception:  # noqa: BLE001 - it is scored again, and what is wrong becomes the reason of a fallback
         return None
 
 

@@ -207,9 +207,10 @@ class Decision(ResponseModel):
     router: str
     """Name of the router."""
     model: str
-    """Name of the model that decided."""
-    version: int
-    """Number of the version that decided."""
+    """Name of the model of the router."""
+    version: int | None = None
+    """Number of the version that decided. Absent if the version of the router does not exist, so that the
+    message went to the fallback."""
     disposition: Disposition
     """Whether the message is routed, needs a review, or goes to the fallback."""
     departments: list[Department]

@@ -1,0 +1,73 @@
+"""Mail is never dropped: the fallback answers whatever became of the version of a router."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from in_process_api import InProcessApi
+
+from models.pipeline import Pipeline
+
+MAIL = {"Content-Type": "message/rfc822"}
+LOST = {
+    "version": ("DELETE FROM model_versions", "model m has no version 1"),
+    "alias": ("DELETE FROM model_aliases", "model m has no alias live; existing aliases: none"),
+    "model": (
+        "DELETE FROM model_versions; DELETE FROM model_aliases; DELETE FROM models",
+        "there is no model m",
+    ),
+}
+
+
+def message(number: int) -> bytes:
+    return f"Message-ID: <{number}@example.org>\r\n\r\nmy invoice is wrong\r\n".encode()
+
+
+def lose(service: InProcessApi, statements: str) -> None:
+    """Delete rows that a router refers to, as the service itself never does."""
+    with closing(sqlite3.connect(service.ctx.db.engine.url.database or "")) as connection:
+        connection.executescript(statements)
+        connection.execute("UPDATE catalog_revisions SET revision = revision + 1")
+        connection.commit()
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_the_fallback_answers_if_what_the_router_refers_to_is_gone(lost: str, service: InProcessApi) -> None:
+    service.train(service.dataset())
+    version = 1 if lost == "version" else "live"
+    service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "version": version, "fallback": "desk"})
+    for path in ("", "/versions/1" if version == 1 else "/aliases/live"):
+        service.call("DELETE", f"/v1/models/m{path}", 409)  # the service itself deletes nothing that is used
+    statements, reason = LOST[lost]
+    lose(service, statements)
+
+    # Restarted: the process knows nothing of the version.
+    service.forget_versions()
+    service.call("POST", "/v1/models/m/predict", 404, json={"instances": [{"text": "x"}], "version": version})
+    decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(1), headers=MAIL)
+    assert (decision["disposition"], decision["destinations"]) == ("fallback", ["desk"])
+    assert (decision["model"], decision["fallback_reason"]) == ("m", reason)
+    assert "version" not in decision
+    again = service.call("POST", "/v1/routers/r/messages", 200, content=message(1), headers=MAIL)
+    assert again == decision
+    recorded = service.call("GET", f"/v1/decisions/{decision['decision_id']}", 200)
+    assert "version" not in recorded
+    listed = service.call("GET", "/v1/routers/r/decisions", 200)["items"]
+    assert listed == [recorded]
+
+
+def test_the_fallback_answers_if_the_version_fails_for_a_reason_that_nobody_foresaw(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.train(service.dataset())
+    service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk"})
+
+    def fail(*_: object, **__: object) -> None:
+        raise IndexError("17")
+
+    monkeypatch.setattr(Pipeline, "rank", fail)
+    decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(1), headers=MAIL)
+    assert (decision["disposition"], decision["version"]) == ("fallback", 1)
+    assert decision["fallback_reason"] == "version 1 of m failed with IndexError"
