@@ -40,7 +40,7 @@ from app.limits.rates import RateLimiter
 from app.registry import api as registry
 from app.routing import api as routing
 from app.routing.message_router import MessageRouter
-from app.routing.schemas import MessageJson
+from app.routing.schemas import MessageParts
 from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
 from app.serving.catalog import Catalog
@@ -117,7 +117,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ProxyHeadersMiddleware, trusted_hosts=os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
     )
     app.add_middleware(CatalogExpiry)
-    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT, routing.DIRECT])
+    app.add_middleware(DirectRoutes, routes=[predictions.DIRECT, routing.DIRECT, routing.DIRECT_PARTS])
     if origins := split(settings.cors_origins):
         app.add_middleware(
             CORSMiddleware,
@@ -152,5 +152,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(router)
     docs_page.install(app)
-    openapi.install(app, manual_bodies=[MessageJson, PredictRequest])
+    openapi.install(app, manual_bodies=[MessageParts, PredictRequest])
     return app

@@ -185,7 +185,7 @@ def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
 def _show_next_steps(console: Console, url: str) -> None:
     console.print(f"\nCovey runs at [bold]{url}[/]. Its API documentation is at [bold]{url}/docs[/]. Try:")
     console.print(
-        f"  curl {url}/v1/routers/{ROUTER}/messages -H 'Content-Type: application/json' \\\n"
+        f"  curl {url}/v1/routers/{ROUTER}/message-parts -H 'Content-Type: application/json' \\\n"
         '    -d \'{"email": {"subject": "Charged twice", "text": "My invoice shows two payments."}}\'',
         highlight=False,
         markup=False,

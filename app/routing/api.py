@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, resource, responses
-from app.http.direct_routes import Direct, DirectRoute, JsonResponse
-from app.http.errors import TooLarge
+from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, json_body, resource, responses
+from app.http.direct_routes import Direct, DirectRequest, DirectRoute, JsonResponse
 from app.http.json_body import parse
 from app.http.paging import PageQuery
 from app.http.request_head import refuse_encoding
@@ -22,7 +22,7 @@ from app.routing.schemas import (
     Decision,
     DecisionPage,
     Feedback,
-    MessageJson,
+    MessageParts,
     RecordedDecision,
     Router,
     RouterPage,
@@ -35,13 +35,24 @@ from models.mail import MailDocument
 router = resource("routers")
 decisions = resource("decisions")
 
-_MESSAGE = BodyValidator(MessageJson)
+_PARTS = BodyValidator(MessageParts)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-_MEDIA_TYPES = {
+_RAW_MEDIA_TYPES = {
     "application/octet-stream": _BINARY,
     "message/rfc822": _BINARY,
     "message/global": _BINARY,
-    "application/json": {"schema": {"$ref": "#/components/schemas/MessageJson"}},
+}
+Explain = Annotated[
+    bool | None,
+    Query(
+        description="Whether to return the terms that contribute most to the predicted labels. "
+        "Default: the setting of the router."
+    ),
+]
+_QUERIES: Mapping[bytes, Mapping[str, Any]] = {
+    b"": {},
+    b"explain=true": {"explain": True},
+    b"explain=false": {"explain": False},
 }
 
 
@@ -95,43 +106,49 @@ def delete(ctx: Context, name: RouterName) -> None:
     responses=responses(404, 409),
     response_description="The decision.",
     response_model=Decision,
-    openapi_extra={"requestBody": {"required": True, "content": _MEDIA_TYPES}},
+    openapi_extra={"requestBody": {"required": True, "content": _RAW_MEDIA_TYPES}},
 )
-async def route_message(
-    request: Direct,
-    name: RouterName,
-    explain: Annotated[
-        bool | None,
-        Query(
-            description="Whether to return the terms that contribute most to the predicted labels. "
-            "Default: the setting of the router."
-        ),
-    ] = None,
-) -> Response:
-    """Route a message.
+async def route_message(request: Direct, name: RouterName, explain: Explain = None) -> Response:
+    """Route a raw message.
 
-    Send a raw message (RFC 5322), or a message as JSON. The response states the departments and destinations
-    of the message; Covey does not deliver the message. The API records the decision before it returns it.
+    Send the bytes of the message (RFC 5322). If you have only its parts, use
+    `POST /v1/routers/{name}/message-parts`. The response states the departments and destinations of the
+    message; Covey does not deliver the message. The API records the decision before it returns it.
 
     A message without readable text is not rejected: it goes to the fallback, and the response lists its
     defects. If you send the same message again (same Message-ID and body), the API returns the first
     decision.
     """
     refuse_encoding(request.head)
-    settings = request.context.settings
-    is_json = request.head.media_type == "application/json"
-    limit = (
-        min(settings.max_message_bytes, settings.max_body_bytes) if is_json else settings.max_message_bytes
-    )
-    body, truncated = await request.body_up_to(limit)
+    body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)
+    return await _route(request, name, lambda: read_raw(body, truncated), len(body), explain)
+
+
+@router.post(
+    "/routers/{name}/message-parts",
+    dependencies=[PredictScope],
+    responses=responses(404, 409),
+    response_description="The decision.",
+    response_model=Decision,
+    openapi_extra=json_body(MessageParts),
+)
+async def route_message_parts(request: Direct, name: RouterName, explain: Explain = None) -> Response:
+    """Route a message as JSON: its parts, or the raw message in base64.
+
+    If you have the raw message, prefer `POST /v1/routers/{name}/messages`: it accepts larger messages, and
+    Covey reads them as it reads training data. Messages as parts have no Message-ID: two of them are the same
+    message if their bodies are equal.
+    """
+    refuse_encoding(request.head)
+    body = await request.body()
+    return await _route(request, name, lambda: _read_parts(body), len(body), explain)
+
+
+async def _route(
+    request: DirectRequest, name: str, read: Callable[[], MailDocument], n_bytes: int, explain: bool | None
+) -> Response:
     message_router: MessageRouter = request.state.message_router
-    decision = await message_router.route(
-        name,
-        lambda: _read_json(body, truncated) if is_json else read_raw(body, truncated),
-        n_bytes=len(body),
-        explain=explain,
-    )
-    return JsonResponse(decision)
+    return JsonResponse(await message_router.route(name, read, n_bytes=n_bytes, explain=explain))
 
 
 DIRECT = DirectRoute(
@@ -139,9 +156,18 @@ DIRECT = DirectRoute(
     "messages",
     "routers_route_message",
     "predict",
-    frozenset(_MEDIA_TYPES),
+    frozenset(_RAW_MEDIA_TYPES),
     route_message,
-    {b"": {}, b"explain=true": {"explain": True}, b"explain=false": {"explain": False}},
+    _QUERIES,
+)
+DIRECT_PARTS = DirectRoute(
+    "routers",
+    "message-parts",
+    "routers_route_message_parts",
+    "predict",
+    frozenset({"application/json"}),
+    route_message_parts,
+    _QUERIES,
 )
 
 
@@ -198,11 +224,7 @@ def give_feedback(ctx: Context, decision_id: DecisionId, body: Feedback) -> Reco
     return recorded.give_feedback(ctx.db, decision_id, body)
 
 
-def _read_json(body: bytes, truncated: bool) -> MailDocument:
-    if truncated:
-        raise TooLarge(
-            f"a JSON message may have at most {len(body):,} bytes; send the raw message as message/rfc822"
-        )
-    value = parse(body, replace_surrogates=True, documents=MessageJson.documents)
-    message: MessageJson = _MESSAGE.validate(value)
+def _read_parts(body: bytes) -> MailDocument:
+    value = parse(body, replace_surrogates=True, documents=MessageParts.documents)
+    message: MessageParts = _PARTS.validate(value)
     return read_json_email(message.email, message.raw_email)

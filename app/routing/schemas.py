@@ -121,7 +121,7 @@ class RouterPage(ResponseModel):
     next_cursor: NextCursor = None
 
 
-class MessageJson(RequestModel):
+class MessageParts(RequestModel):
     """A message as JSON. Set exactly one of email and raw_email."""
 
     model_config = ConfigDict(

@@ -25,7 +25,7 @@ def rankings(targets: Targets) -> Iterator[Result]:
     service.stack.call("PUT", "/v1/routers/ranked", 200, json={"model": "ranked", "fallback": FALLBACK})
     for n in range(20):
         message = {"email": {"subject": f"w{n}", "text": "common"}}
-        service.stack.call("POST", "/v1/routers/ranked/messages", 200, json=message)
+        service.stack.call("POST", "/v1/routers/ranked/message-parts", 200, json=message)
     page = service.get("/v1/routers/ranked/decisions?limit=500")
     yield expect("status of the page", page.status_code, 200)
     yield at_most("bytes of a recorded decision", len(page.content) / 20, MAX_DECISION_BYTES, "B")

@@ -63,7 +63,7 @@ def pages(targets: Targets) -> Iterator[Result]:
             service.stack.call("POST", "/v1/models/many/versions", 201, content=artifact, headers=headers)
         for n in range(LARGE):
             message = {"email": {"subject": f"{n}", "text": "my invoice"}}
-            service.stack.call("POST", "/v1/routers/attacked/messages", 200, json=message)
+            service.stack.call("POST", "/v1/routers/attacked/message-parts", 200, json=message)
             service.stack.call("POST", "/v1/datasets", 201, json={"name": f"{n}"})
         dataset = service.dataset
         evaluations = f"/v1/models/{MODEL}/versions/1/evaluations"

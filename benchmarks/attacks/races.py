@@ -77,7 +77,7 @@ def routers(targets: Targets) -> Iterator[Result]:
                 )
                 seen[f"{both[0]} and {both[1]}"] += 1
                 if service.get(router).status_code == 200:
-                    mail[str(service.post(f"{router}/messages", json=MESSAGE).status_code)] += 1
+                    mail[str(service.post(f"{router}/message-parts", json=MESSAGE).status_code)] += 1
             allowed = {f"{put} and {end}" for put in (200, 409, 422) for end in (204, 409)}
             yield _statuses(f"PUT of a router and DELETE of its {what}", seen, allowed)
             yield _statuses(f"mail after DELETE of the {what}", mail, {"200"})

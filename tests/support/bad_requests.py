@@ -19,9 +19,10 @@ JSON = {"Content-Type": "application/json"}
 RAW = {"Content-Type": "message/rfc822"}
 
 DATASETS, JOBS, PREDICT = "/v1/datasets", "/v1/training-jobs", "/v1/models/bad-input/predict"
-ROUTER, MESSAGES, ALIAS = (
+ROUTER, MESSAGES, MESSAGE_PARTS, ALIAS = (
     "/v1/routers/r",
     "/v1/routers/bad-input/messages",
+    "/v1/routers/bad-input/message-parts",
     "/v1/models/bad-input/aliases/live",
 )
 CONTENT = "/v1/datasets/WAITING/content"

@@ -159,7 +159,7 @@ def _routers(fuzz: Fuzz) -> None:
     for number, kind in enumerate(("application/octet-stream", "message/rfc822", "message/global")):
         decision = fuzz.send("routers_route_message", 200, MAIL % number, media_type=kind, name="fuzz")
     parts = {"email": {"subject": "Invoice", "text": "It is wrong."}}
-    other = fuzz.send("routers_route_message", 200, parts, name="fuzz")
+    other = fuzz.send("routers_route_message_parts", 200, parts, name="fuzz")
     fuzz.send("routers_list_decisions", 200, name="fuzz")
     names = {"decision_id": decision["decision_id"]}
     fuzz.send("decisions_get", 200, **names)

@@ -61,7 +61,7 @@ def test_a_restored_service_returns_the_same_responses(
     own_stack.call(
         "PUT", "/v1/routers/desk", 200, json={"model": "helpdesk", "fallback": "front@example.org"}
     )
-    decision = own_stack.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE)
+    decision = own_stack.call("POST", "/v1/routers/desk/message-parts", 200, json=MESSAGE)
     before = all_responses(own_stack)
 
     file = tmp_path / "covey.tar.zst"
@@ -74,7 +74,7 @@ def test_a_restored_service_returns_the_same_responses(
     restored_stack = Stack(tmp_path / "restored", target_settings).start()
     try:
         assert all_responses(restored_stack) == before
-        assert restored_stack.call("POST", "/v1/routers/desk/messages", 200, json=MESSAGE) == decision
+        assert restored_stack.call("POST", "/v1/routers/desk/message-parts", 200, json=MESSAGE) == decision
         # The restored service continues the version numbers.
         job = restored_stack.finished(restored_stack.train(dataset["id"], model="helpdesk")["id"])
         assert job["result"]["version"] == 2

@@ -30,9 +30,11 @@ The courier says the parcel is late. Where is the delivery?
 PROGRAM = '''\
 """A user's program, for the type checker."""
 
+from io import BytesIO
+
 from covey_client import Client
 from covey_client.api.models import models_predict
-from covey_client.api.routers import routers_route_message
+from covey_client.api.routers import routers_route_message, routers_route_message_parts
 from covey_client.api.training_jobs import training_jobs_create
 from covey_client.models import (
     AdaBoostLCParameters,
@@ -44,7 +46,7 @@ from covey_client.models import (
     InformationGain,
     Instance,
     JobState,
-    MessageJson,
+    MessageParts,
     MPBoostParameters,
     Negatives,
     NegativesNegatives,
@@ -59,6 +61,7 @@ from covey_client.models import (
     TrainingJobCreate,
     WhenHas,
 )
+from covey_client.types import File
 
 
 def train(client: Client, dataset_id: str) -> TrainingJob:
@@ -99,8 +102,12 @@ def labels(client: Client, text: str) -> list[str]:
 
 
 def route(client: Client, subject: str) -> Decision | Problem | None:
-    message = MessageJson(email=EmailParts(subject=subject, from_="ann@example.com"))
-    return routers_route_message.sync("frontdesk", client=client, body=message)
+    message = MessageParts(email=EmailParts(subject=subject, from_="ann@example.com"))
+    return routers_route_message_parts.sync("frontdesk", client=client, body=message)
+
+
+def route_raw(client: Client, message: bytes) -> Decision | Problem | None:
+    return routers_route_message.sync("frontdesk", client=client, body=File(payload=BytesIO(message)))
 
 
 other = MPBoostParameters(algorithm="mp_boost", rounds=200)
@@ -278,10 +285,10 @@ def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None
     assert decision.disposition is models.Disposition.ROUTED
     assert decision.destinations == ["ship@example.org"]
     assert decision.message.message_id == "generated-client@example.com"
-    parts = models.MessageJson(
+    parts = models.MessageParts(
         email=models.EmailParts(subject="refund", text="my invoice payment was charged")
     )
-    assert call("routers_route_message", "by-the-client", body=parts, explain=True).explanation
+    assert call("routers_route_message_parts", "by-the-client", body=parts, explain=True).explanation
     feedback = models.Feedback(labels=["shipping"])
     assert call("decisions_give_feedback", decision.decision_id, body=feedback).feedback == ["shipping"]
     listed = call("routers_list_decisions", "by-the-client").items

@@ -198,7 +198,7 @@ def test_deleting_a_decision_deletes_its_text(own_stack: Stack) -> None:
     router = {"model": "test", "fallback": "front@example.org", "explain": True}
     stack.call("PUT", "/v1/routers/desk", 200, json=router)
     message = {"email": {"subject": "xylograph parcel", "text": "the courier is late with my parcel"}}
-    first = stack.call("POST", "/v1/routers/desk/messages", 200, json=message)
+    first = stack.call("POST", "/v1/routers/desk/message-parts", 200, json=message)
     path = f"/v1/decisions/{first['decision_id']}"
     stored = stack.call("GET", path, 200)
     assert stored["message"]["subject"] == "xylograph parcel"
@@ -207,7 +207,7 @@ def test_deleting_a_decision_deletes_its_text(own_stack: Stack) -> None:
     problem_of(stack.http.get(path), 404, "not_found")
     problem_of(stack.http.delete(path), 404, "not_found")
     assert stack.call("GET", "/v1/routers/desk/decisions", 200)["items"] == []
-    again = stack.call("POST", "/v1/routers/desk/messages", 200, json=message)
+    again = stack.call("POST", "/v1/routers/desk/message-parts", 200, json=message)
     assert again["decision_id"] != first["decision_id"]
     stack.call("DELETE", f"/v1/decisions/{again['decision_id']}", 204)
     assert stack.stop() == 0
@@ -287,8 +287,8 @@ def test_logs_and_metrics_contain_no_text_of_messages(client: Stack) -> None:
     bad: list[tuple[str, Any]] = [
         ("/v1/models/quiet/predict", {"instances": [{"text": 7, "quokkabad": "quokkabad"}]}),
         ("/v1/models/quiet/predict", {"instances": [{"features": {words["feature"]: 1.0}}]}),
-        ("/v1/routers/quiet/messages", {"email": {"subject": ["quokkabad"]}}),
-        ("/v1/routers/quiet/messages", {"raw_email": "quokkabad!"}),
+        ("/v1/routers/quiet/message-parts", {"email": {"subject": ["quokkabad"]}}),
+        ("/v1/routers/quiet/message-parts", {"raw_email": "quokkabad!"}),
         ("/v1/datasets", {"name": "x", "examples": [{"text": 1, "labels": [words["label"]]}]}),
         ("/v1/datasets", {"name": "quokkabad" * 100}),
     ]

@@ -136,5 +136,5 @@ def test_an_unreadable_message_goes_to_the_fallback_with_its_defects(service: St
 def test_the_same_message_raw_and_as_base64_gets_one_decision(service: Stack) -> None:
     message = (MESSAGES / "reply_gmail.eml").read_bytes()
     body = {"raw_email": base64.b64encode(message).decode()}
-    as_json = service.call("POST", "/v1/routers/mail-corpus/messages", 200, json=body)
+    as_json = service.call("POST", "/v1/routers/mail-corpus/message-parts", 200, json=body)
     assert as_json == post(service, message)

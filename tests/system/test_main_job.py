@@ -227,13 +227,13 @@ def test_the_same_message_posted_again_gets_the_same_decision(stack: Stack) -> N
     body = {
         "email": {"subject": "Late parcel", "text": "the courier is late with the parcel and the invoice"}
     }
-    first = stack.call("POST", "/v1/routers/repeated/messages", 200, json=body)
+    first = stack.call("POST", "/v1/routers/repeated/message-parts", 200, json=body)
     assert first["disposition"] == "review"
     assert len(first["departments"]) == 1
     assert 0 < first["set_probability"] < 1
     assert 0 < first["departments"][0]["probability"] < 1
     assert first["destinations"] == ["front@example.org"]
-    assert stack.call("POST", "/v1/routers/repeated/messages", 200, json=body) == first
+    assert stack.call("POST", "/v1/routers/repeated/message-parts", 200, json=body) == first
     listed = stack.call("GET", "/v1/routers/repeated/decisions", 200)["items"]
     assert [item["decision_id"] for item in listed] == [first["decision_id"]]
 

@@ -22,7 +22,7 @@ from app.http.openapi import HEADERS, TAGS, to_json
 from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
 from app.registry.schemas import AliasPut
-from app.routing.schemas import Feedback, MessageJson, RouterPut
+from app.routing.schemas import Feedback, MessageParts, RouterPut
 from app.serving.schemas import PredictRequest
 from app.settings import Settings
 from app.training.schemas import TrainingJobCreate
@@ -89,6 +89,7 @@ OPERATIONS = {
     "routers_list_decisions": "GET /v1/routers/{name}/decisions",
     "routers_put": "PUT /v1/routers/{name}",
     "routers_route_message": "POST /v1/routers/{name}/messages",
+    "routers_route_message_parts": "POST /v1/routers/{name}/message-parts",
     "training_jobs_cancel": "POST /v1/training-jobs/{job_id}/cancel",
     "training_jobs_create": "POST /v1/training-jobs",
     "training_jobs_get": "GET /v1/training-jobs/{job_id}",
@@ -108,7 +109,7 @@ REQUESTS: list[type[BaseModel]] = [
     EvaluationCreate,
     ExperimentCreate,
     Feedback,
-    MessageJson,
+    MessageParts,
     PredictRequest,
     RouterPut,
     TrainingJobCreate,
@@ -451,7 +452,8 @@ def test_bodies_of_bytes_have_the_format_binary() -> None:
     assert all(content[name]["application/octet-stream"] == binary for name in octets)
     route = content["routers_route_message"]
     assert route["message/rfc822"] == route["message/global"] == binary
-    assert route["application/json"] == {"schema": {"$ref": "#/components/schemas/MessageJson"}}
+    parts_content = content["routers_route_message_parts"]
+    assert parts_content == {"application/json": {"schema": {"$ref": "#/components/schemas/MessageParts"}}}
     _, download = next(p for p in operations() if p[1]["operationId"] == "models_download_artifact")
     assert response(download, "200")["content"] == {"application/octet-stream": binary}
     assert not [place for place, schema in parts(DOCUMENT) if "contentMediaType" in schema]

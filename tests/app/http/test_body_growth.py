@@ -17,7 +17,7 @@ from app.http.errors import ApiError
 from app.http.json_body import parse
 from app.http.validation import BodyValidator
 from app.main import create_app
-from app.routing.schemas import MessageJson
+from app.routing.schemas import MessageParts
 from app.settings import Settings
 
 SIZE = 10_000
@@ -49,7 +49,7 @@ TEXTS: dict[str, Callable[[int], str]] = {
 
 def body_types() -> dict[str, Any]:
     """Return the schema of the body of each operation that reads JSON."""
-    types = {"routers_route_message": MessageJson}
+    types = {"routers_route_message_parts": MessageParts}
     for context in iter_route_contexts(create_app(Settings()).routes):
         route: Any = context.route
         field = getattr(route, "body_field", None)

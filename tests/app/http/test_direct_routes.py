@@ -225,6 +225,40 @@ def test_a_message_gets_the_same_response_from_both_routes(
     assert ("explanation" in decision) == (query in {"?explain=true", "?explain=yes"})
 
 
+@pytest.mark.parametrize("query", ["", "?explain=true", "?explain=yes"])
+def test_parts_of_a_message_get_the_same_response_from_both_routes(
+    client: InProcessApi, by_fastapi: Callable[[], None], query: str
+) -> None:
+    router = {"model": "m", "version": "live", "fallback": "desk@example.org"}
+    client.send("PUT", "/v1/routers/r", json=router).raise_for_status()
+
+    def send(**body: Any) -> httpx.Response:
+        return client.send("POST", f"/v1/routers/r/message-parts{query}", **body)
+
+    bodies = (
+        {"json": {"email": {"subject": query, "text": "my invoice is wrong"}}},
+        {"json": {"email": {"txt": "my invoice is wrong"}}},
+        {"json": {"raw_email": "?"}},
+        {"content": b"{", "headers": {"Content-Type": "application/json"}},
+        {"content": b"Subject: x", "headers": {"Content-Type": "message/rfc822"}},
+    )
+    direct = [send(**body) for body in bodies]
+    by_fastapi()
+    fastapi = [send(**body) for body in bodies]
+    assert [response.status_code for response in direct] == [200, 422, 422, 400, 415]
+    for one, other in zip(direct, fastapi, strict=True):
+        first, second = one.json(), other.json()
+        first.pop("request_id", None)
+        second.pop("request_id", None)
+        assert first == second
+
+
+def test_json_is_refused_where_raw_messages_are_expected(client: InProcessApi) -> None:
+    response = client.send("POST", "/v1/routers/r/messages", json={"email": {"text": "my invoice"}})
+    assert response.status_code == 415
+    assert "JSON to the operation message-parts" in response.json()["detail"]
+
+
 def test_an_internationalized_message_is_routed(client: InProcessApi) -> None:
     router = {"model": "m", "version": "live", "fallback": "desk@example.org"}
     client.send("PUT", "/v1/routers/r", json=router).raise_for_status()

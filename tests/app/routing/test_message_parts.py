@@ -45,7 +45,7 @@ def test_messages_as_json_are_routed_by_their_mailing_list_and_attachments(servi
     service.call("PUT", "/v1/routers/desk", 200, json={"model": "m", "fallback": "front@example.org"})
 
     def route(parts: dict[str, Any]) -> Any:
-        return service.call("POST", "/v1/routers/desk/messages", 200, json={"email": email(parts)})
+        return service.call("POST", "/v1/routers/desk/message-parts", 200, json={"email": email(parts)})
 
     for label, parts in (("billing", BILLING), ("sales", SALES)):
         decision = route(parts)

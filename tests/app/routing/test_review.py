@@ -43,7 +43,7 @@ def put_router(service: InProcessApi, **fields: Any) -> Response:
 
 def route(service: InProcessApi, text: str, subject: str = "Hello") -> Any:
     body = {"email": {"subject": subject, "text": text}}
-    return service.call("POST", "/v1/routers/desk/messages", 200, json=body)
+    return service.call("POST", "/v1/routers/desk/message-parts", 200, json=body)
 
 
 def predict(service: InProcessApi, **fields: Any) -> Response:

@@ -15,7 +15,7 @@ from bad_requests import (
     INVALID,
     JSON,
     MALFORMED,
-    MESSAGES,
+    MESSAGE_PARTS,
     NOT_FOUND,
     PREDICT,
     ROUTER,
@@ -126,11 +126,19 @@ CASES: list[Case] = [
         INVALID,
         "/path/name",
     ),
-    ("a message that is not base64", "POST", MESSAGES, '{"raw_email": "*"}', 422, INVALID, "/raw_email"),
-    ("a message of nothing", "POST", MESSAGES, "{}", 422, INVALID, ""),
-    ("a message twice", "POST", MESSAGES, '{"email": {"to": "a", "to": "b"}}', 422, INVALID, "/email/to"),
-    ("a message cut short", "POST", MESSAGES, '{"email"', 400, MALFORMED, ""),
-    ("a message in deep brackets", "POST", MESSAGES, DEEP, 400, MALFORMED, ""),
+    ("a message that is not base64", "POST", MESSAGE_PARTS, '{"raw_email": "*"}', 422, INVALID, "/raw_email"),
+    ("a message of nothing", "POST", MESSAGE_PARTS, "{}", 422, INVALID, ""),
+    (
+        "a message twice",
+        "POST",
+        MESSAGE_PARTS,
+        '{"email": {"to": "a", "to": "b"}}',
+        422,
+        INVALID,
+        "/email/to",
+    ),
+    ("a message cut short", "POST", MESSAGE_PARTS, '{"email"', 400, MALFORMED, ""),
+    ("a message in deep brackets", "POST", MESSAGE_PARTS, DEEP, 400, MALFORMED, ""),
     ("an artifact that is none", "POST", "/v1/models/x/versions", "{}", 422, "bad_artifact", None),
     ("an artifact of nothing", "POST", "/v1/models/x/versions", "", 422, "bad_artifact", None),
     # -- ids, paths, methods, queries
@@ -294,7 +302,7 @@ CASES: list[Case] = [
     (
         "text instead of a Boolean",
         "POST",
-        f"{MESSAGES}?explain=perhaps",
+        f"{MESSAGE_PARTS}?explain=perhaps",
         '{"email": {"text": "a"}}',
         422,
         INVALID,
@@ -315,7 +323,7 @@ def test_a_bad_request_is_rejected_with_its_pointer_and_changes_nothing(
 
 def test_a_message_with_unpaired_surrogates_is_routed(known: Known) -> None:
     body = rb'{"email": {"subject": "parcel \ud800 late", "text": "the courier \udc00 \ud83e\udd89"}}'
-    decision = known.stack.call("POST", MESSAGES, 200, content=body, headers=JSON)
+    decision = known.stack.call("POST", MESSAGE_PARTS, 200, content=body, headers=JSON)
     assert decision["message"]["subject"] == "parcel \ufffd late"
 
 
