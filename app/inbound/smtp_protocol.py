@@ -43,7 +43,7 @@ BUFFER_BYTES = 65536
 MAX_COMMAND_BYTES = 4096
 """Maximum length of a command."""
 
-PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "ENHANCEDSTATUSCODES")
+PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN")
 """Extensions that are announced if the next hop has them: they only concern what is repeated to it."""
 
 _PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[^\s<>]+)(?:[ \t]+(\S.*))?')
@@ -194,7 +194,7 @@ class FilterProtocol(SMTP):
         elif (size := _SIZE.search(parsed[1])) and int(size[1]) > self._state.max_bytes:
             await self.push(_too_large(self._state.max_bytes))
         else:
-            reply = await self._begin(f"MAIL FROM:{parsed[0]} {parsed[1]}".rstrip())
+            reply = await self._begin(*parsed)
             self._has_sender = reply.accepts
             await self.push(reply.encode())
 
@@ -257,11 +257,14 @@ class FilterProtocol(SMTP):
             self._hop = await self._in_thread(partial(NextHop, self._state.next_hop))
         return self._hop
 
-    async def _begin(self, line: str) -> Reply:
+    async def _begin(self, sender: str, parameters: str) -> Reply:
         """Send MAIL, on a new connection if the one of earlier messages is closed."""
         for is_new in (self._hop is None, True):
             try:
                 hop = await self._connected()
+                if "SIZE" not in hop.extensions:  # the filter always announces it
+                    parameters = _SIZE.sub(" ", parameters).strip()
+                line = f"MAIL FROM:{sender} {parameters}".rstrip()
                 return await self._in_thread(partial(hop.command, line))
             except UnavailableError as error:
                 self._hop = None

@@ -16,11 +16,15 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import command_relay
+import dovecot
 import postfix
+import production
 import pytest
 from required import missing
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS
+
+from app.parent_death import end_with_parent
 
 pytestmark = pytest.mark.system
 
@@ -119,6 +123,76 @@ def test_postfix_delivers_to_the_departments(stack: Stack) -> None:
         (mail,) = server.delivered("billing")
         assert email.message_from_bytes(mail)["X-Covey-Destinations"] == "billing@example.org"
         assert server.delivered("office") == server.delivered("desk") == []
+
+
+@contextmanager
+def covey_smtp(stack: Stack, *options: str) -> Iterator[None]:
+    """Run ``covey smtp`` until the block ends; then it must end by itself after SIGTERM."""
+    command = [sys.executable, "-m", "app", "smtp", "--router", "frontdesk", "--url", stack.url, *options]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith("Covey filters mail at ")
+            yield
+        finally:
+            process.terminate()
+            assert process.wait(LIMIT_SECONDS) == 0
+
+
+def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and_start(stack: Stack) -> None:
+    port, next_port = production.free_port(), production.free_port()
+    master = recipe("postfix-smtp-filter").replace(":10025", f":{port}").replace(":10026", f":{next_port}")
+    content_filter = re.search(r"content_filter=(\S+)", master)
+    assert content_filter is not None
+    services = master[master.index("covey  ") :]
+    options = ["--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"]
+    with postfix.server(USERS, master=services, content_filter=content_filter[1]) as server:
+        with covey_smtp(stack, *options):
+            server.submit(message(10), ["billing@example.org", "sales@example.org"])
+            server.wait_until_empty()
+            stack.stop()
+            for number in (11, 12, 13):
+                server.submit(message(number), ["billing@example.org", "sales@example.org"])
+            server.wait_for_deferred(3)
+            assert "451 4.3.0" in str(server.queue())
+        server.submit(message(14), ["billing@example.org", "sales@example.org"])
+        server.wait_for_deferred(4)
+        assert len(server.delivered("billing")) == 1
+        stack.start()
+        with covey_smtp(stack, *options):
+            server.wait_until_empty()
+        for user in ("billing", "sales"):
+            mails = [email.message_from_bytes(mail) for mail in server.delivered(user)]
+            numbers = [f"<{i}@example.com>" for i in range(10, 15)]
+            assert sorted(str(mail["Message-ID"]) for mail in mails) == numbers
+            for mail in mails:
+                assert mail.get_all("X-Covey-Departments") == ["billing"]
+                assert str(mail["X-Covey-Decision"]).startswith("routed; id=dec_")
+                assert mail.get_payload() == email.message_from_bytes(message(0)).get_payload()
+
+
+def test_postfix_delivers_through_the_filter_to_dovecot(stack: Stack) -> None:
+    port = production.free_port()
+    lines = recipe("postfix-lmtp-filter-main").replace(":10025", f":{port}")
+    main = dict(re.findall(r"^(\w+) = (.*)$", lines, re.MULTILINE))
+    # Postfix knows more users than Dovecot: the refusal of one recipient must not affect the others.
+    with (
+        dovecot.server(["office", "desk"], sieve=recipe("sieve")) as mailboxes,
+        covey_smtp(stack, "--listen", f"127.0.0.1:{port}", "--lmtp", "--next-hop", f"lmtp:{mailboxes.lmtp}"),
+        postfix.server(USERS, main) as server,
+    ):
+        recipients = [f"{user}@example.org" for user in ("office", "sales", "desk")]
+        server.submit(message(20), recipients, sender="")
+        server.wait_until_empty()
+        for user in ("office", "desk"):
+            (mail,) = mailboxes.delivered(user, "Billing")
+            assert email.message_from_bytes(mail).get_all("X-Covey-Departments") == ["billing"]
+        assert "User doesn't exist: sales@example.org" in server.tail()
 
 
 def test_a_sieve_script_files_a_message_by_its_departments(stack: Stack) -> None:

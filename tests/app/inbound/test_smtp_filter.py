@@ -315,6 +315,13 @@ def test_the_filter_announces_what_the_next_hop_can_do(mail_filter: RunningFilte
         assert client.esmtp_features == {"pipelining": "", "size": str(32 * 2**20)}
 
 
+def test_the_size_is_passed_on_only_to_a_next_hop_that_knows_it(mail_filter: RunningFilter) -> None:
+    mail_filter.hop.extensions = ["8BITMIME"]
+    with mail_filter.client() as client:
+        assert client.docmd("MAIL FROM:<a@b> size=100 BODY=8BITMIME")[0] == 250
+    assert "MAIL FROM:<a@b> BODY=8BITMIME" in mail_filter.hop.commands
+
+
 def test_many_recipients_and_messages_in_one_session(mail_filter: RunningFilter) -> None:
     client = mail_filter.raw()
     recipients = [f"r{i}@example.org" for i in range(300)]
