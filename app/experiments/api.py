@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from app.experiments import errors, service
-from app.experiments.report import html
 from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport, ReportFormat
 from app.experiments.schemas import (
@@ -20,10 +19,11 @@ from app.experiments.schemas import (
     ExperimentPage,
 )
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
-from app.http.errors import NotAcceptable
 from app.http.idempotency import IdempotencyHeader
+from app.http.negotiation import negotiate
 from app.http.paging import PageQuery
 from app.http.storage_threads import run_in_storage_thread
+from app.pages.rendering import CONTENT_SECURITY_POLICY
 
 router = resource("experiments")
 
@@ -152,42 +152,10 @@ async def get_report(
 
     The report is JSON, Markdown, CSV, or one self-contained HTML page with charts.
     """
-    form = format or negotiate_format(request.headers.get("accept", ""))
+    form = format or negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
     if form == "json":
         return await run_in_storage_thread(reports.get, ctx, experiment_id)
-    headers = {"Content-Security-Policy": html.CONTENT_SECURITY_POLICY} if form == "html" else {}
+    headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY} if form == "html" else {}
     headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
     text = await run_in_storage_thread(reports.get_as, ctx, experiment_id, form)
     return Response(text, media_type=f"{MEDIA_TYPES[form]}; charset=utf-8", headers=headers)
-
-
-def negotiate_format(accept: str) -> ReportFormat:
-    """Return the format that an ``Accept`` header prefers; among equals, the first of ``MEDIA_TYPES``.
-
-    Raises:
-        NotAcceptable: the header accepts none of the formats.
-
-    >>> negotiate_format("text/html,application/xhtml+xml,*/*;q=0.8")
-    'html'
-    >>> negotiate_format("*/*"), negotiate_format("")
-    ('json', 'json')
-    """
-    accepted: dict[str, float] = {}
-    for part in accept.lower().split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        quality = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
-        try:
-            accepted[name] = float(quality)
-        except ValueError:
-            continue
-    if not accept.strip():
-        return "json"
-
-    def quality_of(media: str) -> float:
-        kind = media.split("/", maxsplit=1)[0] + "/*"
-        return next((accepted[name] for name in (media, kind, "*/*") if name in accepted), 0.0)
-
-    best = max(MEDIA_TYPES, key=lambda form: quality_of(MEDIA_TYPES[form]))
-    if quality_of(MEDIA_TYPES[best]) <= 0:
-        raise NotAcceptable(f"the formats of a report are {', '.join(MEDIA_TYPES.values())}")
-    return best

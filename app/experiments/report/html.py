@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from app.experiments.report.charts import color_of, curve_units, curves_chart, measures_chart
@@ -18,15 +18,10 @@ from app.experiments.report.formatting import (
     tested_comparisons,
 )
 from app.experiments.report.schemas import ExperimentReport, ReportRow
+from app.pages.rendering import environment
 
 ALPHA = 0.05
 """Level of significance: smaller p-values are highlighted."""
-
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Allows only inline styles, in case a user's text on the page is not escaped correctly."""
 
 
 def render(report: ExperimentReport) -> str:
@@ -46,16 +41,9 @@ def render(report: ExperimentReport) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("app.experiments.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"p_value": format_p_value, "configuration_json": _configuration_json}
-    environment.globals |= {
+    templates = environment("app.experiments.report")
+    templates.filters |= {"p_value": format_p_value, "configuration_json": _configuration_json}
+    templates.globals |= {
         "arrows": ARROWS,
         "color_of": color_of,
         "describe_split": describe_split,
@@ -63,7 +51,7 @@ def _template() -> Template:
         "find_test": find_test,
         "tested_comparisons": tested_comparisons,
     }
-    return environment.get_template("report.html")
+    return templates.get_template("report.html")
 
 
 def _configuration_json(row: ReportRow) -> str:

@@ -23,7 +23,7 @@ from stack import departments
 from app.context import AppContext
 from app.db import tables
 from app.experiments import service
-from app.experiments.api import negotiate_format
+from app.experiments.api import MEDIA_TYPES
 from app.experiments.report import csv as csv_report
 from app.experiments.report import html, markdown
 from app.experiments.report import service as reports
@@ -32,6 +32,7 @@ from app.experiments.report.formatting import find_test
 from app.experiments.report.schemas import ExperimentReport, FailedCell
 from app.experiments.schemas import ExperimentCreate
 from app.http.errors import FileDamaged, NotAcceptable
+from app.http.negotiation import negotiate
 from models.measures.significance import holm, paired_wald, wilcoxon_signed_rank
 
 MARKUP = """<script>alert('1')</script> & "$x_1$" | *b* =1"""
@@ -340,13 +341,13 @@ def test_curves_are_means_over_folds(report: ExperimentReport) -> None:
     ],
 )
 def test_the_format_is_the_one_that_the_client_prefers(accept: str, form: str) -> None:
-    assert negotiate_format(accept) == form
+    assert negotiate(accept, MEDIA_TYPES) == form
 
 
 @pytest.mark.parametrize("accept", ["image/png", "text/html;q=0", "application/json;q=x"])
 def test_an_unknown_format_is_rejected(accept: str) -> None:
     with pytest.raises(NotAcceptable):
-        negotiate_format(accept)
+        negotiate(accept, MEDIA_TYPES)
 
 
 def test_a_damaged_file_of_held_out_examples_is_reported_as_damaged(ctx: AppContext) -> None:
