@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import escape
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -40,13 +42,16 @@ _matplotlib_lock = threading.Lock()  # the settings of matplotlib are global to 
 
 
 @contextmanager
-def svg_figure(width: float, height: float, salt: str) -> Iterator[tuple[Figure, io.StringIO]]:
+def svg_figure(
+    width: float, height: float, salt: str, *, label: str = ""
+) -> Iterator[tuple[Figure, io.StringIO]]:
     """Yield a figure and a buffer; write the figure's SVG to the buffer when the block ends.
 
     Args:
         width: width in inches.
         height: height in inches.
         salt: makes the ids of SVG elements reproducible, and unique on a page with several charts.
+        label: describes the chart for readers who do not see it.
     """
     # Imported here because it takes a second, and most processes of the API never draw a chart.
     import matplotlib as mpl  # noqa: PLC0415
@@ -61,7 +66,10 @@ def svg_figure(width: float, height: float, salt: str) -> Iterator[tuple[Figure,
         raw = io.StringIO()
         figure.savefig(raw, format="svg", metadata={"Date": None, "Creator": None})
     text = raw.getvalue()
-    out.write(text[text.index("<svg") :])
+    text = text[text.index("<svg") :]
+    if label:
+        text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    out.write(text)
 
 
 def shorten(name: str, max_length: int = 34) -> str:

@@ -14,6 +14,9 @@ from models.decisions import HeldOut, LabelSetRule
 SHARE_BINS = 100
 """Number of bins of equal width between 0 and 1 in which shares and probabilities are counted."""
 
+ROUNDING = 1e-9
+"""What is added to the number of a bin before it is rounded down."""
+
 _BLOCK_SCORES = 2**18
 """Scores that are converted at once, which limits the memory."""
 
@@ -50,8 +53,8 @@ def bins_of(shares: Floats) -> Ints:
     >>> bins_of(np.array([0.0, 0.005, 0.29, 1.0])).tolist()
     [0, 0, 29, 99]
     """
-    # Rounding keeps a multiple of the width, such as 0.29, from falling below the bound of its own bin.
-    bins: Ints = np.floor(np.round(shares * SHARE_BINS, 9)).astype(np.int64)
+    # A multiple of the width, such as 0.29, must not fall below the bound of its own bin by rounding.
+    bins: Ints = np.floor(shares * SHARE_BINS + ROUNDING).astype(np.int64)
     return np.minimum(bins, SHARE_BINS - 1)
 
 

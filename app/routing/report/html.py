@@ -1,0 +1,79 @@
+"""Renders the report of a router as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Template
+from markupsafe import Markup
+
+from app.pages.rendering import environment
+from app.routing.report import charts
+from app.routing.report.schemas import DriftValue, Estimate, RouterReport, Share
+
+MAX_ROWS = 100
+"""Maximum number of rows of a table; the JSON report has all."""
+
+
+def render(report: RouterReport) -> str:
+    """Render the page."""
+    total = report.total
+    drifts: list[tuple[str, str, DriftValue]] = []
+    if total.drift is not None:
+        named: list[tuple[str, str, DriftValue | None]] = [
+            ("labels", "Shares of departments", total.drift.labels),
+            ("set_probability", "Set probability", total.drift.set_probability),
+            ("unknown_words", "Unknown words of a message", total.drift.unknown_words),
+        ]
+        drifts = [(key, title, value) for key, title, value in named if value is not None]
+    return _template().render(
+        report=report,
+        total=total,
+        groups=report.groups[:MAX_ROWS],
+        max_rows=MAX_ROWS,
+        drifts=drifts,
+        drift_charts={
+            key: _safe(charts.shares_chart(value.bins, title, key))
+            for key, title, value in drifts
+            if value.bins
+        },
+        volume_chart=_safe(charts.volume_chart(report)),
+        quality_chart=_safe(charts.quality_chart(report)),
+        calibration_chart=(
+            None if total.calibration is None else _safe(charts.calibration_chart(total.calibration))
+        ),
+        drift_chart=_safe(charts.drift_chart(report)),
+        shadows_chart=_safe(charts.shadows_chart(total.shadows)),
+    )
+
+
+def _safe(chart: str | None) -> Markup | None:
+    # The charts are safe: matplotlib escapes text, and colors and sizes do not come from users.
+    return None if chart is None else Markup(chart)  # noqa: S704
+
+
+@cache
+def _template() -> Template:
+    templates = environment("app.routing.report")
+    templates.filters |= {"share": _share, "percent": _percent}
+    templates.globals |= {"shadow_name": charts.shadow_name}
+    return templates.get_template("report.html")
+
+
+def _percent(value: float | None) -> str:
+    """Format a share.
+
+    >>> _percent(0.1234), _percent(None)
+    ('12.3%', '')
+    """
+    return "" if value is None else f"{value:.1%}"
+
+
+def _share(value: Share | Estimate | None) -> Markup:
+    """Format a share with its interval."""
+    if value is None:
+        return Markup()
+    point = value.share if isinstance(value, Share) else value.value
+    return Markup('{} <span class="spread">{} to {}</span>').format(
+        f"{point:.1%}", f"{value.low:.1%}", f"{value.high:.1%}"
+    )
