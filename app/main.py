@@ -40,6 +40,7 @@ from app.limits.rates import RateLimiter
 from app.registry import api as registry
 from app.routing import api as routing
 from app.routing.message_router import MessageRouter
+from app.routing.report import api as routing_report
 from app.routing.schemas import MessageParts
 from app.routing.shadows import ShadowRecorder
 from app.serving import api as predictions
@@ -144,6 +145,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         evaluations.router,
         batch_predictions.router,
         routing.router,
+        routing_report.router,
         routing.decisions,
         inbound.router,
         learners.router,

@@ -425,6 +425,12 @@ class Decision(Base):
     """Key of the file with the message; None if the message is not kept."""
     kept_until: Mapped[datetime | None]
     """Time after which the kept message is deleted."""
+    unknown_words: Mapped[float | None] = mapped_column(Float)
+    """Share of the words of the message that the version does not know, from ``response``."""
+    shadow_version: Mapped[int | None] = mapped_column(Integer)
+    """The version in ``shadow``."""
+    shadow_agrees: Mapped[bool | None]
+    """Whether ``shadow`` has exactly the predicted labels; None without a shadow."""
 
 
 class DecisionLabel(Base):

@@ -131,6 +131,7 @@ def decision_row(router_id: str, message_key: str, content: Content, response: s
         None if message_id is None else searchable_message_id(message_id),
         content.get("set_probability"),
         tuple(predicted_labels_of(content)),
+        unknown_words=content["message"].get("unknown_words"),
     )
 
 

@@ -217,7 +217,8 @@ class MessageRouter:
         if earlier is not None:
             return _stored_to_json(earlier)
         if is_new and config.shadow is not None:
-            self._shadows.add(ShadowMessage(id_, config.model, config.shadow, mail))
+            labels = frozenset([department["label"] for department in content["departments"]])
+            self._shadows.add(ShadowMessage(id_, config.model, config.shadow, labels, mail))
         return body
 
 

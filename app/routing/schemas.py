@@ -192,6 +192,8 @@ class ShadowDecision(ResponseModel):
     """Number of the shadow version."""
     labels: list[str]
     """The predicted label set, in label order."""
+    agrees: bool | None = None
+    """Whether this is exactly the label set of the departments. Absent for older decisions."""
     ranking: list[RankedLabel]
     """The labels with the highest scores, at most 10."""
     set_probability: float | None = None

@@ -119,7 +119,11 @@ def record_shadows(db: Database, shadows: Mapping[str, dict[str, Any]]) -> None:
             tx.session.execute(
                 update(tables.Decision)
                 .where(tables.Decision.id == decision_id)
-                .values(shadow=shadows[decision_id])
+                .values(
+                    shadow=shadows[decision_id],
+                    shadow_version=shadows[decision_id]["version"],
+                    shadow_agrees=shadows[decision_id]["agrees"],
+                )
             )
 
 

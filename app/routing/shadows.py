@@ -59,12 +59,14 @@ class ShadowMessage:
         decision_id: id of the decision.
         model: the model of the router.
         shadow: number or alias of the shadow version.
+        labels: the labels of the departments.
         mail: the message.
     """
 
     decision_id: str
     model: str
     shadow: int | str
+    labels: frozenset[str]
     mail: MailDocument
 
     @property
@@ -166,9 +168,11 @@ def _score(pipeline: Pipeline, version: int, group: Sequence[ShadowMessage]) -> 
     labels = pipeline.labels_
     shadows: dict[str, Content] = {}
     for i, message in enumerate(group):
+        predicted = [labels[number] for number in ranking.label_sets[i]]
         shadows[message.decision_id] = content = {
             "version": version,
-            "labels": [labels[number] for number in ranking.label_sets[i]],
+            "labels": predicted,
+            "agrees": message.labels == frozenset(predicted),
             "ranking": ranking_content(best_labels(labels, ranking, SHADOW_RANKING, i)),
         }
         if (probability := set_probability(ranking, i)) is not None:

@@ -78,6 +78,7 @@ class DecisionRow:
         labels: the predicted labels, each once.
         kept_message: key of the file with the message; None if the message is not kept.
         kept_until: when the file is deleted; None if the message is not kept.
+        unknown_words: share of words that the version does not know; None if it is not known.
     """
 
     id: str
@@ -93,6 +94,7 @@ class DecisionRow:
     labels: tuple[str, ...] = ()
     kept_message: str | None = None
     kept_until: datetime | None = None
+    unknown_words: float | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -349,7 +351,7 @@ def _fail(group: Sequence[_Waiting], error: Exception) -> None:
 
 _COLUMNS = (
     "id, router_id, router, message_key, response, disposition, model, version, message_id, set_probability, "
-    "kept_message, kept_until, created_at"
+    "kept_message, kept_until, unknown_words, created_at"
 )
 """Columns of a new decision. The database's clock gives the time of the decision."""
 
@@ -370,10 +372,11 @@ def _values(row: DecisionRow) -> tuple[Any, ...]:
         row.set_probability,
         row.kept_message,
         None if until is None else until.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
+        row.unknown_words,
     )
 
 
-N_VALUES = 12
+N_VALUES = 13
 """Number of these values."""
 
 
@@ -414,12 +417,12 @@ WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS record (
         id text, router_id text, router text, message_key text, response text, disposition text, model text,
         version integer, message_id text, set_probability double precision, labels json, kept_message text,
-        kept_until timestamptz
+        kept_until timestamptz, unknown_words double precision
     )
 ), new AS (
     INSERT INTO decisions ({_COLUMNS})
     SELECT id, router_id, router, message_key, response::json, disposition, model, version, message_id,
-        set_probability, kept_message, kept_until, clock_timestamp()
+        set_probability, kept_message, kept_until, unknown_words, clock_timestamp()
     FROM given
     ON CONFLICT DO NOTHING
     RETURNING id, router_id

@@ -329,3 +329,31 @@ def test_old_decisions_can_be_found(engine: Engine, monkeypatch: pytest.MonkeyPa
         ("billing", "dec_3"),
         ("legal", "dec_3"),
     ]
+
+
+def test_old_shadows_have_their_agreement(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    migration = ScriptDirectory.from_config(schema.config()).get_revision("0009").module
+    monkeypatch.setattr(migration, "BATCH_SIZE", 2)
+    departments = [{"label": "billing", "destination": "b", "score": 1.0}]
+    shadows = [["billing"], ["billing", "legal"], [], None]
+    schema.migrate(engine, "0008")
+    with engine.begin() as connection:
+        for number, labels in enumerate(shadows):
+            shadow = None if labels is None else json.dumps({"version": 2, "labels": labels, "ranking": []})
+            connection.execute(
+                text(
+                    "INSERT INTO decisions "
+                    "(id, router_id, router, message_key, response, shadow, created_at) "
+                    "VALUES (:id, 'rtr_1', 'desk', :id, :response, :shadow, '2026-01-01')"
+                ),
+                {
+                    "id": f"dec_{number}",
+                    "response": json.dumps({"departments": departments}),
+                    "shadow": shadow,
+                },
+            )
+    schema.migrate(engine)
+    of = tables.Decision
+    with engine.connect() as connection:
+        rows = connection.execute(select(of.shadow_version, of.shadow_agrees).order_by(of.id)).all()
+    assert [tuple(row) for row in rows] == [(2, True), (2, False), (2, False), (None, None)]

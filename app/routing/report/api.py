@@ -1,0 +1,56 @@
+"""HTTP route of the report of a router."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+
+from anyio import to_thread
+from fastapi import Query, Request, Response
+
+from app.http.base_route import Context, ReadScope, resource, responses
+from app.http.negotiation import negotiate
+from app.http.schemas import RouterName
+from app.pages.rendering import CONTENT_SECURITY_POLICY
+from app.routing.report import service
+from app.routing.report.schemas import ReportBy, RouterReport
+
+router = resource("routers")
+
+MEDIA_TYPES: Mapping[Literal["json", "html"], str] = {"json": "application/json", "html": "text/html"}
+
+From = Annotated[
+    datetime | None,
+    Query(alias="from", description="Begin of the window. By default, 90 days before its end."),
+]
+To = Annotated[
+    datetime | None, Query(description="End of the window, which does not belong to it. By default, now.")
+]
+
+
+@router.get(
+    "/routers/{name}/report",
+    dependencies=[ReadScope],
+    response_model=RouterReport,
+    responses={**responses(404, 406), 200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+    response_description="The report.",
+)
+async def get_report(
+    ctx: Context,
+    request: Request,
+    name: RouterName,
+    by: ReportBy = "department",
+    begin: From = None,
+    to: To = None,
+) -> RouterReport | Response:
+    """Get the report of a router: volume, quality, calibration, drift, and agreement of shadow versions.
+
+    Quality and calibration are measured on messages with feedback. The report is JSON, or one self-contained
+    HTML page with charts if `Accept` prefers `text/html`. A window has at most 400 days.
+    """
+    if negotiate(request.headers.get("accept", ""), MEDIA_TYPES) == "json":
+        return await to_thread.run_sync(service.get, ctx.db, name, by, begin, to)
+    page = await to_thread.run_sync(service.get_html, ctx.db, name, by, begin, to)
+    headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Vary": "Accept"}
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
