@@ -164,6 +164,8 @@ def _routers(fuzz: Fuzz) -> None:
     names = {"decision_id": decision["decision_id"]}
     fuzz.send("decisions_get", 200, **names)
     fuzz.send("decisions_give_feedback", 200, {"labels": ["billing"]}, **names)
+    for by in ("department", "week", "version"):
+        fuzz.send("routers_get_report", 200, query={"by": by}, name="fuzz")
     fuzz.send("decisions_delete", 204, decision_id=other["decision_id"])
     fuzz.pool.protect("/v1/routers/{name}", name="fuzz")
     fuzz.pool.protect("/v1/decisions/{decision_id}", **names)

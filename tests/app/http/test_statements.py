@@ -29,7 +29,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MOST_STATEMENTS = 5
 """Largest number of statements of an operation, without those that find the API key."""
 
-MORE_STATEMENTS = {"experiments_get_report": 8}
+MORE_STATEMENTS = {"experiments_get_report": 8, "routers_get_report": 6}
 
 WITHOUT_STATEMENTS = {"learners_list", "health_live"}
 
@@ -171,6 +171,12 @@ def insert(db: Database, n: int, first: int = 0) -> dict[str, str]:
                 message_key=f"key{number}",
                 response=DECISION,
                 created_at=NOW,
+                disposition="routed",
+                model="m",
+                version=1,
+                feedback=["a"],
+                feedback_state="corrected",
+                unknown_words=0.5,
             )
             tx.session.add_all([router, decision])
             ids.setdefault("decision_id", decision.id)

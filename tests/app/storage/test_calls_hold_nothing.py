@@ -92,6 +92,8 @@ def use_everything(service: InProcessApi) -> None:
     for read in ("/v1/routers", "/v1/routers/r", "/v1/routers/r/decisions", f"/v1/decisions/{decision}"):
         call("GET", read, 200)
     call("POST", f"/v1/decisions/{decision}/feedback", 200, json={"labels": ["billing"]})
+    for by in ("department", "week", "version"):
+        call("GET", f"/v1/routers/r/report?by={by}", 200)
     call("DELETE", f"/v1/decisions/{decision}", 204)
     call("DELETE", "/v1/routers/r", 204)
 
