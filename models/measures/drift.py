@@ -116,4 +116,6 @@ def quantile_bins(expected: Floats) -> Ints:
 
 def merge(values: Floats | Ints, categories: Ints) -> Floats:
     """Add up the values of merged categories."""
-    return np.bincount(categories, weights=values, minlength=int(categories.max(initial=-1)) + 1)
+    n = int(categories.max(initial=-1)) + 1
+    sums = np.bincount(categories, weights=values, minlength=n).astype(np.float64)
+    return sums
