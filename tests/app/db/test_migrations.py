@@ -332,11 +332,11 @@ def test_old_decisions_can_be_found(engine: Engine, monkeypatch: pytest.MonkeyPa
 
 
 def test_old_shadows_have_their_agreement(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    migration = ScriptDirectory.from_config(schema.config()).get_revision("0010").module
+    migration = ScriptDirectory.from_config(schema.config()).get_revision("0011").module
     monkeypatch.setattr(migration, "BATCH_SIZE", 2)
     departments = [{"label": "billing", "destination": "b", "score": 1.0}]
     shadows = [["billing"], ["billing", "legal"], [], None]
-    schema.migrate(engine, "0009")
+    schema.migrate(engine, "0010")
     with engine.begin() as connection:
         for number, labels in enumerate(shadows):
             shadow = None if labels is None else json.dumps({"version": 2, "labels": labels, "ranking": []})
