@@ -117,5 +117,4 @@ def quantile_bins(expected: Floats) -> Ints:
 def merge(values: Floats | Ints, categories: Ints) -> Floats:
     """Add up the values of merged categories."""
     n = int(categories.max(initial=-1)) + 1
-    sums = np.bincount(categories, weights=values, minlength=n).astype(np.float64)
-    return sums
+    return np.bincount(categories, weights=values, minlength=n).astype(np.float64)
