@@ -11,14 +11,18 @@ from models.arrays import Floats, Ints, Labels
 TRAINING = 0
 """The number of the training part in the result of :func:`stratified_split`."""
 
+SPLIT_REVISION = 2
+"""Incremented if :func:`stratified_split` draws other parts than before from the same seed."""
+
 
 def stratified_split(Y: Labels, fractions: Sequence[float], *, seed: int) -> Ints:
     """Draw held-out parts in which every label is about as frequent as in the whole set.
 
-    Iterative stratification as in :func:`stratified_folds`, with parts of different sizes. It keeps the
-    frequencies of labels, but not the sizes of the parts. So examples are then moved between the parts, those
-    with the most frequent labels first, until each part has its size. Every label keeps an example in the
-    training part, even if a held-out part is then too small, unless the part would be empty.
+    Iterative stratification as in :func:`stratified_folds`, with parts of different sizes, of the examples in
+    a random order. It keeps the frequencies of labels, but not the sizes of the parts. So examples are then
+    moved between the parts, those with the most frequent labels first, until each part has its size. Every
+    label keeps an example in the training part, even if a held-out part is then too small, unless the part
+    would be empty.
 
     Args:
         Y: (g, k) label sets, g at least the number of parts.
@@ -39,9 +43,13 @@ def stratified_split(Y: Labels, fractions: Sequence[float], *, seed: int) -> Int
     sizes = part_sizes(Y.shape[0], fractions)
     wanted = np.array([1.0 - sum(fractions), *fractions])
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    part_of = _stratify(Y, Y.shape[0] * wanted, counts[:, np.newaxis] * wanted, rng)
-    _give_training_examples(Y, part_of)
-    _move_to_sizes(Y, part_of, sizes, rng)
+    order = rng.permutation(Y.shape[0])  # stratification alone uses the seed only for ties
+    Y = Y[order]
+    shuffled = _stratify(Y, Y.shape[0] * wanted, counts[:, np.newaxis] * wanted, rng)
+    _give_training_examples(Y, shuffled)
+    _move_to_sizes(Y, shuffled, sizes, rng)
+    part_of = np.empty_like(shuffled)
+    part_of[order] = shuffled
     return part_of
 
 

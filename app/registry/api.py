@@ -34,6 +34,8 @@ from models.artifact.manifest import MAX_NAME_LENGTH
 router = resource("models")
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version, from 1.")]
 AliasName = Annotated[Name, Path(description="Name of the alias.")]
+PREVIOUS = AliasRollback()
+"""The body of a rollback that has none."""
 IfMatch = Annotated[
     str | None,
     Header(
@@ -296,7 +298,7 @@ def roll_back_alias(
     response: Response,
     name: ModelName,
     alias: AliasName,
-    body: AliasRollback | None = None,
+    body: AliasRollback = PREVIOUS,
     if_match: IfMatch = None,
 ) -> Alias:
     """Set an alias back to an earlier version.
@@ -306,8 +308,7 @@ def roll_back_alias(
     loaded and verified first, as for `PUT`. If a request may have been sent twice, send `If-Match`, so that
     it goes back only once.
     """
-    to_version = body.to_version if body is not None else None
-    result = promotion.roll_back(ctx.db, loaded, name, alias, to_version, if_match, key_id_of(request))
+    result = promotion.roll_back(ctx.db, loaded, name, alias, body.to_version, if_match, key_id_of(request))
     return _with_etag(response, result)
 
 

@@ -120,6 +120,13 @@ def test_a_split_depends_only_on_the_seed() -> None:
     assert (stratified_split(Y, [0.3], seed=1) != stratified_split(Y, [0.3], seed=2)).any()
 
 
+def test_splits_of_different_seeds_share_no_more_than_chance() -> None:
+    Y = as_label_matrix((np.random.default_rng(3).random((600, 5)) < 0.3).astype(int))
+    tests = [set(np.flatnonzero(stratified_split(Y, [0.3], seed=seed)).tolist()) for seed in range(6)]
+    shared = [len(tests[i] & tests[j]) / len(tests[i]) for i in range(6) for j in range(i)]
+    assert max(shared) < 0.45, "independent test parts share 30 % of their examples"
+
+
 def test_a_split_without_any_label_is_random() -> None:
     Y = as_label_matrix(np.zeros((100, 1), dtype=int))
     first, second = (stratified_split(Y, [0.3], seed=seed) for seed in (0, 1))

@@ -21,7 +21,7 @@ from app.experiments.schemas import ExperimentCreate
 from app.http.openapi import HEADERS, TAGS, to_json
 from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
-from app.registry.schemas import AliasPut
+from app.registry.schemas import AliasPut, AliasRollback
 from app.routing.schemas import Feedback, MessageParts, RouterPut
 from app.serving.schemas import PredictRequest
 from app.settings import Settings
@@ -102,6 +102,7 @@ OPERATIONS = {
 
 REQUESTS: list[type[BaseModel]] = [
     AliasPut,
+    AliasRollback,
     ApiKeyCreate,
     ApiKeyRotate,
     BatchPredictionCreate,
