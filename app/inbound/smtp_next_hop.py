@@ -20,6 +20,9 @@ CONNECT_SECONDS = 30.0
 REPLY_SECONDS = 300.0
 """How long to wait for a reply. A client waits ten minutes for the last one (RFC 5321, 4.5.3.2.6)."""
 
+QUIT_SECONDS = 5.0
+"""How long to wait for the reply to QUIT, which changes nothing."""
+
 CHUNK_BYTES = 65536
 """Minimum size of the pieces in which a message is sent."""
 
@@ -175,6 +178,8 @@ class NextHop:
     def close(self) -> None:
         """End the session in order, and close the connection."""
         with suppress(OSError, smtplib.SMTPException):
+            if self._client.sock is not None:
+                self._client.sock.settimeout(QUIT_SECONDS)
             self._client.quit()
         self._client.close()
 

@@ -43,7 +43,7 @@ BUFFER_BYTES = 65536
 MAX_COMMAND_BYTES = 4096
 """Maximum length of a command."""
 
-PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN")
+PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "XFORWARD")
 """Extensions that are announced if the next hop has them: they only concern what is repeated to it."""
 
 _PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[^\s<>]+)(?:[ \t]+(\S.*))?')
@@ -168,7 +168,10 @@ class FilterProtocol(SMTP):
         session = cast("Session", self.session)
         session.host_name, session.extended_smtp = hostname, True
         size = min(self._state.max_bytes, hop.max_bytes or self._state.max_bytes)
-        extensions = ["PIPELINING", f"SIZE {size}", *(name for name in PASSED_ON if name in hop.extensions)]
+        passed_on = [
+            f"{name} {hop.extensions[name]}".rstrip() for name in PASSED_ON if name in hop.extensions
+        ]
+        extensions = ["PIPELINING", f"SIZE {size}", *passed_on]
         await self.push(
             "\r\n".join(
                 [f"250-{line}" for line in (self.hostname, *extensions[:-1])] + [f"250 {extensions[-1]}"]
@@ -243,6 +246,12 @@ class FilterProtocol(SMTP):
         self._reset_timeout()
         if self._state.stopping:
             self.stop()
+
+    async def smtp_XFORWARD(self, arg: str | None) -> None:  # noqa: N802 - as aiosmtpd names commands
+        """Pass on where the message comes from, which Postfix logs."""
+        if await self.check_helo_needed():
+            return
+        await self.push((await self._command(f"XFORWARD {arg or ''}")).encode())
 
     @override
     async def smtp_RSET(self, arg: str) -> None:

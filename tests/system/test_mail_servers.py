@@ -7,6 +7,7 @@ import os
 import pwd
 import re
 import shutil
+import smtplib
 import subprocess
 import sys
 import tempfile
@@ -144,14 +145,19 @@ def covey_smtp(stack: Stack, *options: str) -> Iterator[None]:
             assert process.wait(LIMIT_SECONDS) == 0
 
 
-def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and_start(stack: Stack) -> None:
-    port, next_port = production.free_port(), production.free_port()
+def smtp_recipe(port: int, next_port: int) -> tuple[str, str]:
+    """Return the content filter and the services of the recipe for ``covey smtp`` with other ports."""
     master = recipe("postfix-smtp-filter").replace(":10025", f":{port}").replace(":10026", f":{next_port}")
     content_filter = re.search(r"content_filter=(\S+)", master)
     assert content_filter is not None
-    services = master[master.index("covey  ") :]
+    return content_filter[1], master[master.index("covey  ") :]
+
+
+def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and_start(stack: Stack) -> None:
+    port, next_port = production.free_port(), production.free_port()
+    content_filter, services = smtp_recipe(port, next_port)
     options = ["--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"]
-    with postfix.server(USERS, master=services, content_filter=content_filter[1]) as server:
+    with postfix.server(USERS, master=services, content_filter=content_filter) as server:
         with covey_smtp(stack, *options):
             server.submit(message(10), ["billing@example.org", "sales@example.org"])
             server.wait_until_empty()
@@ -174,6 +180,22 @@ def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and
                 assert mail.get_all("X-Covey-Departments") == ["billing"]
                 assert str(mail["X-Covey-Decision"]).startswith("routed; id=dec_")
                 assert mail.get_payload() == email.message_from_bytes(message(0)).get_payload()
+
+
+def test_postfix_filters_messages_before_it_accepts_them(stack: Stack) -> None:
+    port, next_port = production.free_port(), production.free_port()
+    # Without notify_classes, Postfix would also write to its administrator.
+    main = {"smtpd_proxy_filter": f"127.0.0.1:{port}", "notify_classes": ""}
+    with postfix.server(USERS, main, master=smtp_recipe(port, next_port)[1]) as server:
+        with pytest.raises(smtplib.SMTPRecipientsRefused, match="451"):
+            server.submit(message(30), ["billing@example.org"])
+        assert server.queue() == []
+        with covey_smtp(stack, "--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"):
+            server.submit(message(30), ["billing@example.org", "sales@example.org"])
+            server.wait_until_empty()
+        for user in ("billing", "sales"):
+            (mail,) = server.delivered(user)
+            assert email.message_from_bytes(mail).get_all("X-Covey-Departments") == ["billing"]
 
 
 def test_postfix_delivers_through_the_filter_to_dovecot(stack: Stack) -> None:

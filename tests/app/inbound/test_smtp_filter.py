@@ -18,8 +18,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_mail_server import RecordingMailServer, mail_server
+from typer.testing import CliRunner
 from waiting import LIMIT_SECONDS, wait_for
 
+from app.cli.main import cli
 from app.inbound import smtp_protocol, smtp_server
 from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
 from app.inbound.routed_message import RoutedMessage
@@ -310,9 +312,15 @@ def test_the_filter_announces_what_the_next_hop_can_do(mail_filter: RunningFilte
             "smtputf8": "",
             "dsn": "",
         }
-    mail_filter.hop.extensions = ["XFORWARD NAME", "SIZE 0"]
+    mail_filter.hop.extensions = ["XFORWARD NAME ADDR", "SIZE 0", "CHUNKING"]
     with mail_filter.client() as client:
-        assert client.esmtp_features == {"pipelining": "", "size": str(32 * 2**20)}
+        assert client.esmtp_features == {
+            "pipelining": "",
+            "size": str(32 * 2**20),
+            "xforward": "NAME ADDR",
+        }
+        assert client.docmd("XFORWARD NAME=mail.example.com")[0] == 250
+    assert "XFORWARD NAME=mail.example.com" in mail_filter.hop.commands
 
 
 def test_the_size_is_passed_on_only_to_a_next_hop_that_knows_it(mail_filter: RunningFilter) -> None:
@@ -688,3 +696,19 @@ def test_addresses_are_read(text: str, address: Address) -> None:
 def test_malformed_addresses_are_refused(text: str) -> None:
     with pytest.raises(AddressError, match="not an address"):
         Address.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--next-hop", "mail"], "'mail' is not an address"),
+        (["--next-hop", "mail:25", "--allow-client", "10.0.0.1/8"], "has host bits set"),
+        (["--next-hop", "mail:25", "--listen", "0.0.0.0:0"], "--allow-client"),
+        (["--next-hop", "mail:25", "--listen", "/does/not/exist"], "cannot listen on /does/not/exist"),
+        (["--next-hop", "mail:25", "--key-file", "/does/not/exist"], "API key cannot be read"),
+    ],
+)
+def test_a_wrong_option_ends_the_command_with_the_reason(words: list[str], reason: str) -> None:
+    result = CliRunner().invoke(cli, ["smtp", "--router", "frontdesk", *words])
+    assert result.exit_code == 1
+    assert reason in result.stderr
