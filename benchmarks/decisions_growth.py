@@ -41,6 +41,7 @@ from app.jobs.notifier import Notifier
 from app.maintenance import expired_rows
 from app.maintenance.storage_setup import prepare_storage
 from app.routing import decisions, service
+from app.routing.decision_search import DecisionFilter
 from app.routing.schemas import RouterPut
 from app.settings import Settings
 from app.storage import LocalStorage
@@ -192,12 +193,19 @@ def operations(ctx: AppContext, routing: InProcessRouting, size: int) -> dict[st
     def route(mail: MailDocument) -> None:
         routing.route(ROUTER, mail)
 
+    def page(limit: int) -> None:
+        decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(limit, None))
+
     return {
         "route a new message": timed(mails, route),
         "route it again": timed(mails, route),
         "read a decision": timed(ids, lambda id_: decisions.get(ctx.db, id_)),
-        "page of the newest 50": timed(range(30), lambda _: decisions.page(ctx.db, ROUTER, Page(50, None))),
-        "page of the newest 500": timed(range(10), lambda _: decisions.page(ctx.db, ROUTER, Page(500, None))),
+        "page of the newest 50": timed(
+            range(30), lambda _: decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(50, None))
+        ),
+        "page of the newest 500": timed(
+            range(10), lambda _: decisions.page(ctx.db, ROUTER, DecisionFilter(), Page(500, None))
+        ),
         f"expire {expired_rows.BATCH_SIZE} decisions": expire(ctx),
     }
 

@@ -41,6 +41,7 @@ MORE_SQL_FILES = {
     "app/maintenance/unused_files.py",
     "app/registry/alias_changes.py",
     "app/registry/aliases.py",
+    "app/routing/decision_search.py",
     "app/routing/decisions.py",
     "app/routing/report/service.py",
     "app/serving/decision_writer.py",

@@ -17,7 +17,7 @@ router = APIRouter(
     tags=["health"],
     route_class=StrictJSONRoute,
     generate_unique_id_function=lambda route: f"health_{route.name}",
-    responses=responses(403),
+    responses=responses(403, 422),
 )
 
 

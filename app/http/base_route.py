@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
@@ -13,6 +15,7 @@ from app.context import AppContext
 from app.http.errors import ERRORS, PROBLEM_JSON, Problem
 from app.http.guards import Scope, authorize, require
 from app.http.json_body import check_text, escape
+from app.http.query_parameters import QueryParameters
 from app.http.request_head import check_media_type, head_of, refuse_encoding
 from app.http.validation import BodyValidator
 
@@ -57,7 +60,7 @@ class _ValidatedRequest(Request):
 
 
 class StrictJSONRoute(APIRoute):
-    """A route that reads JSON bodies strictly and leaves out response fields without a value."""
+    """A route that reads queries and JSON bodies strictly, and leaves out response fields without a value."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         options["response_model_exclude_none"] = True
@@ -69,14 +72,19 @@ class StrictJSONRoute(APIRoute):
         changes_state = not _SAFE_METHODS.issuperset(self.methods or ())
         media_types = self._media_types()
 
+        parameters = get_flat_params(self.dependant)
+        query = QueryParameters([item.alias for item in parameters if isinstance(item.field_info, Query)])
+
         async def handle(request: Request) -> Response:
-            _check_parameters(request)
+            # An unauthorized request fails before the service checks its parameters and reads its body.
+            for dependency in self.dependencies:
+                guard = dependency.dependency
+                if guard is not None and guard in SCOPES:
+                    await authorize(request.scope, head_of(request).bearer, SCOPES[guard])
+            for name, value in request.path_params.items():
+                check_text(str(value), f"/path/{escape(name)}")  # it can be percent-encoded
+            query.check(request.query_params.multi_items())
             if changes_state:
-                # An unauthorized request fails before the service reads its body.
-                for dependency in self.dependencies:
-                    guard = dependency.dependency
-                    if guard is not None and guard in SCOPES:
-                        await authorize(request.scope, head_of(request).bearer, SCOPES[guard])
                 check_media_type(head_of(request), media_types)
             return await handler(request)
 
@@ -101,18 +109,6 @@ class StrictJSONRoute(APIRoute):
         """Return the documented media types of the body; empty if the operation reads no body."""
         documented = (self.openapi_extra or {}).get("requestBody", {}).get("content", ())
         return frozenset(documented or (["application/json"] if self.body_field is not None else []))
-
-
-def _check_parameters(request: Request) -> None:
-    """Reject control characters in the path and the query. They arrive percent-encoded.
-
-    Raises:
-        Invalid: a parameter contains a control character.
-    """
-    for name, value in request.path_params.items():
-        check_text(str(value), f"/path/{escape(name)}")
-    for name, value in request.query_params.multi_items():
-        check_text(name + value, f"/query/{escape(name)}")
 
 
 def resource(tag: str) -> APIRouter:

@@ -293,11 +293,7 @@ def _responses(method: str, operation: dict[str, Any], shared: dict[str, Any]) -
     responses: dict[str, Any] = {}
     body = "requestBody" in operation
     for status, response in sorted(operation["responses"].items()):
-        if (
-            (status in {"400", "408", "413"} and not body)
-            or (status == "415" and method == "get")
-            or (status == "422" and not body and not operation.get("parameters"))
-        ):
+        if (status in {"400", "408", "413"} and not body) or (status == "415" and method == "get"):
             continue  # this operation cannot return it
         if status < "400":
             names = ["X-Request-ID", *response.get("headers", {})]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -100,45 +99,6 @@ def newest_first(
         statement = statement.where(column < page.after)
     rows = session.scalars(statement.order_by(column.desc()).limit(page.limit + 1)).all()
     return cut(rows, page, lambda row: _value(row, column))
-
-
-def newest_first_up_to(
-    session: Session,
-    statement: Select[Row],
-    column: InstrumentedAttribute[str],
-    page: Page,
-    to_item: Callable[[Row], Item],
-    max_bytes: int,
-) -> tuple[list[Item], str | None]:
-    """Return a page as ``newest_first`` does, which ends early if its items become too large together.
-
-    Args:
-        session: session to read with.
-        statement: selects the rows of the list.
-        column: the id.
-        page: the requested page.
-        to_item: converts a row to an item of the response.
-        max_bytes: maximum size of the items as JSON. The first item can exceed it.
-
-    Returns:
-        the items, and the cursor of the next page, if there is one.
-    """
-    if page.after is not None:
-        statement = statement.where(column < page.after)
-    rows = session.scalars(
-        statement.order_by(column.desc()).limit(page.limit + 1), execution_options={"yield_per": 50}
-    )
-    items: list[Item] = []
-    size, last = 0, ""
-    with closing(rows):
-        for row in rows:
-            item = to_item(row)
-            size += len(item.model_dump_json(exclude_none=True))
-            if items and (size > max_bytes or len(items) == page.limit):
-                return items, encode_cursor(last)
-            items.append(item)
-            last = _value(row, column)
-    return items, None
 
 
 def by_name(

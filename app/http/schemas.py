@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
 from typing_extensions import TypeAliasType
 
 from app.http.json_body import describe
@@ -46,6 +56,32 @@ def _rfc3339(moment: datetime) -> str:
 
 Timestamp: TypeAlias = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
 """A time in UTC: RFC 3339 with milliseconds."""
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("must be between the years 1 and 9999 in UTC") from error
+
+
+UtcDatetime: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+"""A time in a request."""
+
+
+def _check_rfc3339(text: Any) -> Any:
+    if isinstance(text, str) and not _RFC3339.fullmatch(text):
+        raise ValueError(
+            "must be a time with a time zone (RFC 3339), such as 2026-01-31T09:00:00Z; "
+            "in a URL, write + as %2B"
+        )
+    return text
+
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+TimeParameter: TypeAlias = Annotated[UtcDatetime, BeforeValidator(_check_rfc3339)]
+"""A time in a query. Without the check, the number of seconds since 1970 would be a time, too."""
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 """Name of a model, an alias or a router."""

@@ -1,4 +1,4 @@
-"""Tells which fields a request body can have where it has an unknown one."""
+"""Describes unknown fields of bodies and unknown parameters, with the names that are known there."""
 
 from __future__ import annotations
 
@@ -37,14 +37,7 @@ class UnknownFields:
             body: the body.
         """
         *parents, name = path
-        fields = self._fields(parents, body)
-        if close := get_close_matches(str(name), fields, n=1, cutoff=0.75):
-            return f"is unknown; did you mean {close[0]!r}?"
-        if len(fields) == 1:
-            return f"is unknown; the only field here is {fields[0]}"
-        if not fields or len(fields) > _MAX_LISTED:
-            return "is unknown; remove it or correct its name"
-        return f"is unknown; the fields here are {', '.join(fields)}"
+        return describe_unknown(str(name), self._fields(parents, body), "field")
 
     def _fields(self, path: Sequence[Any], body: Any) -> list[str]:
         schemas = [*self._branches(self._schema, body)]
@@ -75,6 +68,28 @@ class UnknownFields:
     @cached_property
     def _schema(self) -> _Schema:
         return self._adapter.json_schema()
+
+
+def describe_unknown(name: str, known: Sequence[str], kind: str) -> str:
+    """Return the message for an unknown name.
+
+    >>> describe_unknown("limits", ["cursor", "limit"], "parameter")
+    "is unknown; did you mean 'limit'?"
+    >>> describe_unknown("page", ["cursor", "limit"], "parameter")
+    'is unknown; the parameters here are cursor, limit'
+
+    Args:
+        name: the unknown name.
+        known: the known names.
+        kind: what they are names of.
+    """
+    if close := get_close_matches(name, known, n=1, cutoff=0.75):
+        return f"is unknown; did you mean {close[0]!r}?"
+    if len(known) == 1:
+        return f"is unknown; the only {kind} here is {known[0]}"
+    if not known or len(known) > _MAX_LISTED:
+        return "is unknown; remove it or correct its name"
+    return f"is unknown; the {kind}s here are {', '.join(known)}"
 
 
 def _properties(schema: _Schema) -> Iterator[tuple[str, _Schema]]:

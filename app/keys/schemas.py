@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated, TypeAlias
-
-from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from app.http.guards import Scope
-from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp, Title
-
-
-def _in_utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError("must be between the years 1 and 9999 in UTC") from error
-
-
-UtcDatetime: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+from app.http.schemas import NextCursor, RequestModel, ResponseModel, Timestamp, Title, UtcDatetime
 
 
 class ApiKeyCreate(RequestModel):

@@ -16,6 +16,7 @@ from app.http.schemas import DecisionId, RouterName
 from app.http.validation import BodyValidator
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
+from app.routing.decision_query import DecisionQuery
 from app.routing.message_router import MessageRouter
 from app.routing.raw_messages import read_raw
 from app.routing.schemas import (
@@ -177,9 +178,15 @@ DIRECT_PARTS = DirectRoute(
     responses=responses(404),
     response_description="A page of decisions.",
 )
-def list_decisions(ctx: Context, name: RouterName, page: PageQuery) -> DecisionPage:
-    """List the decisions of a router, newest first."""
-    return recorded.page(ctx.db, name, page)
+def list_decisions(
+    ctx: Context, name: RouterName, conditions: DecisionQuery, page: PageQuery
+) -> DecisionPage:
+    """List the decisions of a router that meet all given conditions, newest first.
+
+    For example, `?disposition=review&feedback=none` lists the messages that wait for a person. A page can
+    have fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
+    """
+    return recorded.page(ctx.db, name, conditions, page)
 
 
 @decisions.get(

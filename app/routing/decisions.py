@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import bindparam, delete, select
@@ -11,24 +12,40 @@ from sqlalchemy.orm import Session
 from app.db import tables
 from app.db.session import Database, Transaction
 from app.http.errors import NotFound
-from app.http.paging import Page, newest_first_up_to
+from app.http.paging import Page, encode_cursor
 from app.routing import service
 from app.routing.decision_content import predicted_labels_of
+from app.routing.decision_search import DecisionFilter, find_ids
 from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of decisions. A decision for thousands of departments is large."""
 
 
-def page(db: Database, router_name: str, page: Page) -> DecisionPage:
-    """Return a page of the decisions of a router, newest first. It can have fewer items than requested."""
+def page(db: Database, router_name: str, conditions: DecisionFilter, page: Page) -> DecisionPage:
+    """Return a page of the decisions of a router. It can have fewer items than requested, or none."""
     with db.read() as session:
         router = service.get_or_404(session, router_name)
-        statement = select(tables.Decision).where(tables.Decision.router_id == router.id)
-        items, cursor = newest_first_up_to(
-            session, statement, tables.Decision.id, page, _to_response, MAX_PAGE_BYTES
+        ids, position = find_ids(session, router.id, conditions, page)
+        column = tables.Decision.id
+        rows = session.scalars(
+            select(tables.Decision)
+            .where(column.in_(ids))
+            .order_by(column.asc() if conditions.oldest_first else column.desc()),
+            execution_options={"yield_per": 50},
         )
-        return DecisionPage(items=items, next_cursor=cursor)
+        items: list[RecordedDecision] = []
+        size = 0
+        with closing(rows):
+            for row in rows:
+                item = _to_response(row)
+                size += len(item.model_dump_json(exclude_none=True))
+                if items and size > MAX_PAGE_BYTES:
+                    position = items[-1].decision_id
+                    break
+                items.append(item)
+        next_cursor = None if position is None else encode_cursor(position)
+        return DecisionPage(items=items, next_cursor=next_cursor)
 
 
 def get(db: Database, decision_id: str) -> RecordedDecision:

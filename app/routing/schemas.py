@@ -32,6 +32,14 @@ Disposition = TypeAliasType(
     ],
 )
 
+FeedbackState = TypeAliasType(
+    "FeedbackState",
+    Annotated[
+        Literal["none", "agreed", "corrected"],
+        Field(description="Whether a decision has feedback, and whether that has the predicted labels."),
+    ],
+)
+
 
 class RouterPut(RequestModel):
     """The configuration of a router."""
@@ -252,10 +260,11 @@ class RecordedDecision(Decision):
 
 
 class DecisionPage(ResponseModel):
-    """A page of decisions, newest first."""
+    """A page of decisions."""
 
     items: list[RecordedDecision]
-    """Decisions of this page. If decisions are large, a page has fewer than `limit`: follow `next_cursor`."""
+    """Decisions of this page. If decisions are large, or few of them meet all conditions, a page has fewer
+    than `limit`, or even none: follow `next_cursor`."""
     next_cursor: NextCursor = None
 
 

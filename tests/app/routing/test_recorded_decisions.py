@@ -17,6 +17,7 @@ from app.db import tables
 from app.http.paging import Page
 from app.ids import new_id
 from app.routing import decisions, service, shadows
+from app.routing.decision_search import DecisionFilter
 from app.routing.schemas import Decision, RouterPut, ShadowDecision
 from app.training import service as training
 from app.training.schemas import TrainingJobCreate
@@ -205,7 +206,7 @@ def pages(ctx: AppContext, limit: int) -> Iterator[list[str]]:
     """Yield the ids of each page of the router's decisions."""
     after: str | None = None
     while True:
-        page = decisions.page(ctx.db, "desk", Page(limit, after))
+        page = decisions.page(ctx.db, "desk", DecisionFilter(), Page(limit, after))
         yield [item.decision_id for item in page.items]
         if page.next_cursor is None:
             return

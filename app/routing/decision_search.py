@@ -1,0 +1,157 @@
+"""Finds the decisions of a router that meet several conditions at once, with bounded work for each page.
+
+One condition chooses an index. The database reads the decisions that meet it in order of their ids, and tests
+the other conditions on each. It reads a limited number of them for a page, so that a condition which nothing
+meets cannot make a request read millions of rows. Such a page has few items, or none, and a cursor that
+continues after the last decision that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, select, true
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.db.tables import Decision, DecisionLabel
+from app.http.paging import Page
+from app.ids import first_id
+from app.routing.decision_content import searchable_message_id
+from app.routing.schemas import Disposition, FeedbackState
+
+MAX_READ = 5_000
+"""Maximum number of decisions that are read for one page."""
+
+CLOCK_DIFFERENCE = timedelta(minutes=1)
+"""Maximum difference between the time in the id of a decision, by the clock of a process, and the time at
+which it was recorded, by the clock of the database."""
+
+_FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+"""Times of ids."""
+
+
+@dataclass(frozen=True)
+class DecisionFilter:
+    """Conditions that decisions must meet. A condition that is None is always met.
+
+    Attributes:
+        disposition: what became of the message.
+        label: a predicted label.
+        version: number of the version that decided.
+        from_: the earliest time of the decision.
+        to: the time before which the decision was recorded.
+        message_id: Message-ID without angle brackets.
+        feedback: whether there is feedback, and whether it agrees.
+        oldest_first: whether the oldest decisions come first.
+    """
+
+    disposition: Disposition | None = None
+    label: str | None = None
+    version: int | None = None
+    from_: datetime | None = None
+    to: datetime | None = None
+    message_id: str | None = None
+    feedback: FeedbackState | None = None
+    oldest_first: bool = False
+
+
+def find_ids(
+    session: Session, router_id: str, conditions: DecisionFilter, page: Page
+) -> tuple[list[str], str | None]:
+    """Return the ids of a page of decisions, in order, and the position of the next page, if there is one."""
+    indexed, others = _choose_index(conditions, _tests(router_id, conditions))
+    if "label" in indexed:
+        id_: InstrumentedAttribute[str] = DecisionLabel.decision_id
+        statement = select(id_, and_(true(), *others.values())).where(
+            DecisionLabel.router_id == router_id, DecisionLabel.label == conditions.label
+        )
+        if others:
+            statement = statement.join(Decision, Decision.id == id_)
+    else:
+        id_ = Decision.id
+        statement = select(id_, and_(true(), *others.values())).where(
+            Decision.router_id == router_id, *indexed.values()
+        )
+    limit = MAX_READ if others else page.limit + 1
+    # PostgreSQL takes rows in the order of the index of the review queue only if the order names this column,
+    # which is NULL in all of them.
+    by = (Decision.feedback_state, id_) if "no feedback" in indexed else (id_,)
+    statement = (
+        statement.where(*_range(id_, conditions, page.after))
+        .order_by(*(column.asc() if conditions.oldest_first else column.desc() for column in by))
+        .limit(limit)
+    )
+    ids: list[str] = []
+    n_read, last = 0, ""
+    with closing(session.execute(statement, execution_options={"yield_per": 500} if others else {})) as rows:
+        for last, meets_others in rows:
+            n_read += 1
+            if meets_others:
+                if len(ids) == page.limit:
+                    return ids, ids[-1]
+                ids.append(last)
+    return ids, last if n_read == limit else None
+
+
+_Tests: TypeAlias = dict[str, ColumnElement[bool]]
+
+
+def _tests(router_id: str, conditions: DecisionFilter) -> _Tests:
+    """Return the conditions that are not None, by name."""
+    tests: _Tests = {}
+    if conditions.message_id is not None:
+        tests["message_id"] = Decision.message_id == searchable_message_id(conditions.message_id)
+    if conditions.feedback in ("agreed", "corrected"):
+        tests["feedback"] = Decision.feedback_state == conditions.feedback
+    if conditions.label is not None:
+        tests["label"] = exists().where(
+            DecisionLabel.router_id == router_id,
+            DecisionLabel.label == conditions.label,
+            DecisionLabel.decision_id == Decision.id,
+        )
+    if conditions.disposition is not None:
+        # A partial index serves a statement only if both have the same constant.
+        value: BindParameter[str] = bindparam("disposition", conditions.disposition, literal_execute=True)
+        tests["disposition"] = Decision.disposition == value
+    if conditions.version is not None:
+        tests["version"] = Decision.version == conditions.version
+    if conditions.feedback == "none":
+        tests["no feedback"] = Decision.feedback_state.is_(None)
+    if conditions.from_ is not None:
+        tests["from"] = Decision.created_at >= conditions.from_
+    if conditions.to is not None:
+        tests["to"] = Decision.created_at < conditions.to
+    return tests
+
+
+def _choose_index(conditions: DecisionFilter, tests: _Tests) -> tuple[_Tests, _Tests]:
+    """Return the conditions that an index serves, and the other ones."""
+    names: Sequence[str]
+    if conditions.disposition == "review" and conditions.feedback == "none":
+        names = ["disposition", "no feedback"]  # the review queue has an index of its own
+    else:
+        names = [name for name in ("feedback", "label", "disposition", "version") if name in tests][:1]
+    if "message_id" in tests:
+        names = ["message_id"]
+    return (
+        {name: test for name, test in tests.items() if name in names},
+        {name: test for name, test in tests.items() if name not in names},
+    )
+
+
+def _range(
+    id_: InstrumentedAttribute[str], conditions: DecisionFilter, after: str | None
+) -> list[ColumnElement[bool]]:
+    """Return the range of ids that a page can have."""
+    bounds: list[ColumnElement[bool]] = []
+    if conditions.from_ is not None:
+        bounds.append(id_ >= first_id("dec", max(conditions.from_, _FIRST) - CLOCK_DIFFERENCE))
+    if conditions.to is not None:
+        bounds.append(id_ < first_id("dec", min(max(conditions.to, _FIRST), _LAST) + CLOCK_DIFFERENCE))
+    if after is not None:
+        bounds.append(id_ > after if conditions.oldest_first else id_ < after)
+    return bounds
