@@ -50,7 +50,6 @@ def configure(settings: Settings) -> None:
         "amqp",
         "celery.redirected",
         "alembic",
-        "mail.log",  # aiosmtpd
     ):
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(

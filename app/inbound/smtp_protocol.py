@@ -47,6 +47,7 @@ PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "XFORWARD")
 """Extensions that are announced if the next hop has them: they only concern what is repeated to it."""
 
 _PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[^\s<>]+)(?:[ \t]+(\S.*))?')
+_NOT_REPEATABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SIZE = re.compile(r"(?:^| )SIZE=(\d+)(?: |$)", re.IGNORECASE)
 _NO_TRANSACTION = Reply.of("503 5.5.1 send MAIL first")
 
@@ -251,7 +252,15 @@ class FilterProtocol(SMTP):
         """Pass on where the message comes from, which Postfix logs."""
         if await self.check_helo_needed():
             return
-        await self.push((await self._command(f"XFORWARD {arg or ''}")).encode())
+        if arg is None or not _is_repeatable(arg):
+            await self.push("501 5.5.4 syntax: XFORWARD NAME=value")
+            return
+        await self.push((await self._command(f"XFORWARD {arg}")).encode())
+
+    @override
+    async def smtp_VRFY(self, arg: str | None) -> None:
+        """Say that only a message shows whether a recipient exists."""
+        await self.push("252 2.5.0 send a message to find out")
 
     @override
     async def smtp_RSET(self, arg: str) -> None:
@@ -405,14 +414,15 @@ def _parse(keyword: str, arg: str | None) -> tuple[str, str] | None:
     if arg is None or arg[: len(keyword)].upper() != keyword:
         return None
     match = _PATH.fullmatch(arg[len(keyword) :].strip())
-    if match is None:
+    if match is None or not _is_repeatable(arg):
         return None
     path, parameters = match[1], match[2] or ""
-    try:
-        (path + parameters).encode()
-    except UnicodeEncodeError:  # bytes that are not UTF-8
-        return None
     return path if path.startswith("<") else f"<{path}>", parameters
+
+
+def _is_repeatable(text: str) -> bool:
+    """Return whether the next hop can get a text: UTF-8, where other bytes are surrogates, on one line."""
+    return not _NOT_REPEATABLE.search(text)
 
 
 def _too_large(limit: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -140,6 +141,8 @@ def serve(
     Raises:
         ListenError: the filter cannot or must not listen on the address.
     """
+    # The warnings of aiosmtpd contain what clients send.
+    logging.getLogger("mail.log").setLevel(logging.ERROR)
     asyncio.run(_serve(options, url, router, key, timeout, on_ready))
 
 

@@ -8,13 +8,15 @@ import smtplib
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from captured_logs import captured_logs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_mail_server import RecordingMailServer, mail_server
@@ -281,7 +283,16 @@ def test_addresses_and_parameters_are_passed_on_unchanged(
 
 @pytest.mark.parametrize(
     "command",
-    ["MAIL", "MAIL FROM", "MAIL FROM:", "MAIL TO:<a@b>", "MAIL FROM:<a", "MAIL FROM:<a@b>c", b"\xff"],
+    [
+        "MAIL",
+        "MAIL FROM",
+        "MAIL FROM:",
+        "MAIL TO:<a@b>",
+        "MAIL FROM:<a",
+        "MAIL FROM:<a@b>c",
+        "MAIL FROM:<a\r@b>",
+        b"\xff",
+    ],
 )
 def test_malformed_commands_are_refused(mail_filter: RunningFilter, command: str | bytes) -> None:
     client = mail_filter.raw()
@@ -301,6 +312,48 @@ def test_commands_in_the_wrong_order_are_refused(mail_filter: RunningFilter) -> 
     assert [client.reply()[:3] for _ in range(11)] == expected
     client.close()
     assert mail_filter.hop.messages == []
+
+
+LINES = [
+    *(
+        b"EHLO a",
+        b"LHLO a",
+        b"HELO a",
+        b"MAIL FROM:<a@b>",
+        b"MAIL FROM:<>",
+        b"RCPT TO:<c@d>",
+        b"DATA",
+        b"RSET",
+    ),
+    *(b"NOOP", b".", b"AUTH PLAIN AAAA", b"STARTTLS", b"HELP", b"HELP MAIL", b"VRFY <", b"EXPN", b"BDAT 3"),
+    *(
+        b"XFORWARD",
+        b"XFORWARD A=\r",
+        b"",
+        b"\x00\x01",
+        b"x" * 5000,
+        b"RCPT TO:" + b"<" * 300,
+        b"\xff",
+        b"QUIT x",
+    ),
+]
+
+
+@pytest.mark.parametrize("lmtp", [False, True])
+def test_arbitrary_sessions_end_and_break_nothing(hop: RecordingMailServer, lmtp: bool) -> None:
+    random = Random(0)  # noqa: S311 - the same sessions in every run
+    with captured_logs(smtp_protocol) as events, running(hop, lmtp=lmtp) as mail_filter:
+        for _ in range(40):
+            lines = random.choices(LINES, k=random.randint(1, 40))
+            ends = random.choices([b"\r\n"] * 6 + [b"\n", b"\r"], k=len(lines))
+            client = mail_filter.raw()
+            client.send(b"LHLO a\r\n" if lmtp else b"EHLO a\r\n")
+            client.send(b"".join(map(bytes.__add__, lines, ends)) + b"\r\n.\r\nQUIT\r\n")
+            with suppress(ConnectionError):  # a session with many unknown commands is broken off
+                client.file.read()
+            client.close()
+        assert mail_filter.send() == ["250 2.0.0 kept"]
+    assert {event["event"] for event in events} == {"smtp.message_handed_on"}
 
 
 def test_the_filter_announces_what_the_next_hop_can_do(mail_filter: RunningFilter) -> None:
