@@ -39,6 +39,7 @@ To = Annotated[
 async def get_report(
     ctx: Context,
     request: Request,
+    response: Response,
     name: RouterName,
     by: ReportBy = "department",
     begin: From = None,
@@ -49,6 +50,7 @@ async def get_report(
     Quality and calibration are measured on messages with feedback. The report is JSON, or one self-contained
     HTML page with charts if `Accept` prefers `text/html`. A window has at most 400 days.
     """
+    response.headers["Vary"] = "Accept"  # a cache must not return one format to a client that prefers another
     if negotiate(request.headers.get("accept", ""), MEDIA_TYPES) == "json":
         return await to_thread.run_sync(service.get, ctx.db, name, by, begin, to)
     page = await to_thread.run_sync(service.get_html, ctx.db, name, by, begin, to)

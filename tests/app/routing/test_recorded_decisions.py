@@ -120,6 +120,10 @@ def test_a_decision_has_the_share_of_words_that_the_version_does_not_know(
         half = routing.decide("desk", read_message(b"Subject: word7\r\n\r\nunheard"))
         nothing = routing.decide("desk", read_message(b"\r\n"))
     assert half.message.unknown_words == 0.5
+    with ctx_with_router.db.read() as session:
+        row = session.get_one(tables.Decision, half.decision_id)
+        assert row.unknown_words == 0.5
+        assert session.get_one(tables.Decision, nothing.decision_id).unknown_words is None
     assert nothing.message.unknown_words is None
 
 
@@ -149,6 +153,11 @@ def test_the_shadow_version_predicts_for_each_new_message(ctx_with_router: AppCo
         assert [item.label for item in shadow.ranking[:TOP]] == [item.label for item in decision.ranking]
         assert set(shadow.labels) >= {department.label for department in decision.departments}
         assert shadow.labels == sorted(shadow.labels)
+        same = set(shadow.labels) == {department.label for department in decision.departments}
+        assert shadow.agrees == same
+        with ctx.db.read() as session:
+            row = session.get_one(tables.Decision, decision.decision_id)
+        assert (row.shadow_version, row.shadow_agrees) == (1, same)
 
 
 def test_a_message_is_routed_without_a_shadow_if_too_many_wait_for_it(

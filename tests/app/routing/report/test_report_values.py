@@ -40,7 +40,7 @@ def of_week(number: int) -> Test:
 
 @pytest.fixture
 def messages(database: Database) -> list[RoutedMessage]:
-    found = random_messages(400)
+    found = random_messages(250)
     insert_router(database, {1: REFERENCE, 2: None})
     insert_decisions(database, found)
     outside = [RoutedMessage(at=START - timedelta(seconds=1)), RoutedMessage(at=END)]
@@ -230,7 +230,7 @@ def test_the_quality_is_honest_about_who_got_feedback(
     found = report(database, "week")
     (coverage,) = [note for note in found.notes if "messages have feedback" in note]
     n = sum(m.feedback is not None for m in messages)
-    assert coverage.startswith(f"{n} of 400 messages have feedback (routed: ")
+    assert coverage.startswith(f"{n} of 250 messages have feedback (routed: ")
     assert "not a random sample" in coverage
     strata = []
     for disposition in ("routed", "review", "fallback"):
