@@ -38,7 +38,7 @@ class Work(Protocol):
 
 
 KINDS: dict[str, Work] = {
-    "ingest": Ingestion(),
+    "ingest": Ingestion(lambda _ctx, _decision: None),
     "train": TrainModel(),
     "evaluate": EvaluateVersion(),
     "batch_prediction": PredictBatch(),

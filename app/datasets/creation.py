@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.context import AppContext
-from app.datasets import derivation, service
+from app.datasets import derivation, feedback, service
 from app.datasets.schemas import Dataset, DatasetCreate, Example
 from app.db import tables
 from app.db.session import Transaction
@@ -27,8 +27,8 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
     Raises:
         Invalid: the label tree has a cycle or too many levels, the changes of labels are contradictory, or
             the other data sets do not fit together.
-        NotFound: a data set to derive from does not exist.
-        Conflict: a data set to derive from is not ready, or the idempotency key was used with another
+        NotFound: a data set or the router to make it from does not exist.
+        Conflict: a data set to make it from is not ready, or the idempotency key was used with another
             request.
     """
     if (first := idempotency.first_response(ctx.db, Dataset)) is not None:
@@ -49,6 +49,7 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
 
     def work(tx: Transaction) -> Dataset:
         derivation.lock(tx, sources)
+        selection = feedback.selection(tx, body)
         row = tables.Dataset(
             id=dataset_id,
             name=body.name,
@@ -61,14 +62,16 @@ def create(ctx: AppContext, body: DatasetCreate, idempotency: Idempotency) -> Da
                 "format": body.options.model_dump(mode="json", by_alias=True) if body.options else None,
                 "label_changes": label_changes,
                 "derive": body.derive.model_dump(mode="json", exclude_none=True) if body.derive else None,
+                "from_feedback": selection,
+                "and_dataset": body.and_dataset,
             },
-            lineage=derivation.lineage(body, sources),
+            lineage=derivation.lineage(body, sources, selection),
             created_at=tx.now,
         )
         tx.session.add(row)
         tx.session.flush()
-        service.lock_sources(tx, dataset_id, [source.id for source in sources])
-        if key is not None or body.derive is not None:
+        if key is not None or not service.awaits_upload(row):
+            service.lock_sources(tx, dataset_id, [source.id for source in sources])
             service.enqueue_ingestion(tx, row, key, encoding=None, key_id=idempotency.key_id)
         return service.to_response(row)
 

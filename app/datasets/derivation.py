@@ -22,6 +22,12 @@ def sources(ctx: AppContext, body: DatasetCreate) -> list[tables.Dataset]:
         Conflict: one of them is not ready.
         Invalid: they are of different kinds, or of another kind than the examples of the request.
     """
+    if body.and_dataset is not None:
+        row = service.get_ready(ctx, body.and_dataset, pointer="/and_dataset")
+        if _kind(row) != "email":
+            message = f"data set {row.id} is of kind {_kind(row)}, but messages with feedback are e-mails"
+            raise _other_kind(message, "/and_dataset")
+        return [row]
     if body.derive is None:
         return []
     rows = [
@@ -91,11 +97,20 @@ def lock(tx: Transaction, rows: Sequence[tables.Dataset]) -> None:
         service.lock_ready(tx, dataset_id)
 
 
-def lineage(body: DatasetCreate, rows: Sequence[tables.Dataset]) -> dict[str, Any] | None:
-    """Return what a data set is made from, as the API returns it; None if its content is uploaded."""
-    if body.derive is None:
+def lineage(
+    body: DatasetCreate, rows: Sequence[tables.Dataset], selection: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """Return what a data set is made from, as the API returns it; None if it is made from an upload only.
+
+    Args:
+        body: the request.
+        rows: the other data sets.
+        selection: the decisions with feedback; None if there are none.
+    """
+    if body.derive is None and selection is None:
         return None
     return {
+        **(body.derive.model_dump(mode="json", exclude_none=True) if body.derive else {}),
         "datasets": [
             {
                 "dataset_id": row.id,
@@ -106,7 +121,7 @@ def lineage(body: DatasetCreate, rows: Sequence[tables.Dataset]) -> dict[str, An
             for row in rows
         ],
         **({"n_appended": len(body.examples)} if body.examples else {}),
-        **body.derive.model_dump(mode="json", exclude_none=True, exclude={"datasets"}),
+        **({"feedback": selection} if selection else {}),
         **body.model_dump(
             mode="json", exclude_none=True, include={"merge_labels", "rename_labels", "remove_labels"}
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -19,6 +20,7 @@ from models.data.ingestion.label_changes import LabelChanges
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.registry import FormatOptions
+from models.data.record import Items
 from models.errors import BadDataError
 from models.labels import LabelTree
 
@@ -56,12 +58,40 @@ def read_upload(
     Raises:
         BadDataError: the content cannot be read; the error has the bad records.
     """
-    assert row.upload_key is not None, "the content is attached before the job is enqueued"  # noqa: S101
-    content = ctx.storage.local(row.upload_key)
+    content = _content(ctx, row)
     size = content.stat().st_size
+    # Some formats read parts of the file twice.
+    ingested = ingest_upload(
+        ctx, row, target, progress=lambda done: report("reading", min(done, size), size, "bytes")
+    )
     with content.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return DatasetContent(ingested, sha256, size)
+
+
+def ingest_upload(
+    ctx: AppContext,
+    row: tables.Dataset,
+    target: Path,
+    *,
+    progress: Callable[[int], None] | None = None,
+    transform: Callable[[Items], Items] | None = None,
+) -> DatasetReport:
+    """Ingest the uploaded file of a data set with its options.
+
+    Args:
+        ctx: the application context.
+        row: the data set.
+        target: the Parquet file to create.
+        progress: receives the number of bytes so far.
+        transform: changes, adds and omits records.
+
+    Raises:
+        BadDataError: the content cannot be read; the error has the bad records.
+    """
+    with _content(ctx, row).open("rb") as stream:
         _check_compression(stream, row.upload_encoding)
-        ingested = ingest(
+        return ingest(
             stream,
             row.format,
             target,
@@ -70,12 +100,14 @@ def read_upload(
             limits=ingest_limits(ctx.settings),
             max_bad_records=int(row.options.get("max_bad_records", 0)),
             changes=label_changes(row),
-            # Some formats read parts of the file twice.
-            progress=lambda done: report("reading", min(done, size), size, "bytes"),
+            progress=progress,
+            transform=transform,
         )
-    with content.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    return DatasetContent(ingested, sha256, size)
+
+
+def _content(ctx: AppContext, row: tables.Dataset) -> Path:
+    assert row.upload_key is not None, "the content is attached before the job is enqueued"  # noqa: S101
+    return ctx.storage.local(row.upload_key)
 
 
 def label_tree(row: tables.Dataset) -> LabelTree | None:

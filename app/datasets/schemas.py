@@ -11,12 +11,14 @@ from app.http.errors import Problem
 from app.http.schemas import (
     Description,
     MaxItems,
+    Name,
     NextCursor,
     RequestModel,
     ResponseModel,
     Timestamp,
     Title,
 )
+from app.keys.schemas import UtcDatetime
 from models.data.readers.registry import FormatOptions
 from models.data.readers.values import MAX_FOLD
 from models.data.record import MAX_WEIGHT, MIN_WEIGHT
@@ -186,6 +188,26 @@ class Derivation(RequestModel):
         return self
 
 
+class FeedbackSelection(RequestModel):
+    """Decisions of a router with feedback."""
+
+    router: Name
+    """Name of the router."""
+    from_: UtcDatetime | None = Field(default=None, alias="from")
+    """Only feedback that was submitted at this time or later (RFC 3339). By default all."""
+    to: UtcDatetime | None = None
+    """Only feedback that was submitted before this time (RFC 3339). By default, the time of the request."""
+    feedback: Literal["agreed", "corrected"] | None = None
+    """Only decisions whose feedback has exactly the predicted labels (`agreed`), or other labels
+    (`corrected`). By default both."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.from_ is not None and self.to is not None and self.from_ >= self.to:
+            raise ValueError("to must be later than from")
+        return self
+
+
 class DatasetCreate(RequestModel):
     """A new data set. Upload its content afterwards, include its ``examples``, or derive it from others."""
 
@@ -207,6 +229,11 @@ class DatasetCreate(RequestModel):
                         "filter": {"without_labels": ["spam"]},
                     },
                     "rename_labels": {"Hilfe": "help desk"},
+                },
+                {
+                    "name": "helpdesk-2026-q3",
+                    "from_feedback": {"router": "frontdesk", "from": "2026-07-01T00:00:00Z"},
+                    "and_dataset": "ds_01k5a2b3c4d5e6f7g8h9jkmnpq",
                 },
             ]
         }
@@ -247,14 +274,41 @@ class DatasetCreate(RequestModel):
     appended to the examples of the other data sets; those without an id get a new one."""
     derive: Derivation | None = None
     """Makes the data set from other data sets, instead of an upload."""
+    from_feedback: FeedbackSelection | None = None
+    """Makes the data set from the messages of decisions with feedback, with the labels of the feedback. The
+    messages are those that the router has kept, and those of `and_dataset`. If you also set `format` to
+    `mbox`, `eml_zip` or `jsonl`, the data set awaits an upload of messages, of which it uses those with
+    feedback."""
+    and_dataset: str | None = None
+    """With `from_feedback`: a ready data set of e-mails, whose examples come first. Its messages with
+    feedback get the labels of the feedback, and keep their split. If it has a split, other messages belong to
+    `train`."""
 
     @model_validator(mode="after")
-    def _no_content_if_derived(self) -> Self:
+    def _one_origin(self) -> Self:
+        origins = {"examples or derive": self.examples or self.derive, "from_feedback": self.from_feedback}
+        if all(origins.values()):
+            raise ValueError(f"set only one of {' and '.join(origins)}")
+        if self.and_dataset is not None and self.from_feedback is None:
+            raise ValueError("and_dataset needs from_feedback; to combine data sets, set derive")
         if self.derive is not None and (self.format or self.options or self.max_bad_records):
             raise ValueError(
                 "a data set that is derived from others has no content to upload; omit format, options and "
                 "max_bad_records"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _messages_of_the_feedback(self) -> Self:
+        if self.from_feedback is not None:
+            format_ = self.options.format if self.options is not None else self.format
+            if format_ not in (None, "mbox", "eml_zip", "jsonl"):
+                raise ValueError(
+                    f"the format {format_} has no raw messages to join with feedback; set mbox, eml_zip or "
+                    "jsonl, or omit format to use the messages that the router has kept"
+                )
+            if format_ is None and self.max_bad_records:
+                raise ValueError("max_bad_records needs an upload; set format, or omit max_bad_records")
         return self
 
     @model_validator(mode="after")
@@ -319,11 +373,40 @@ class LineageDataset(ResponseModel):
     """Number of its examples in the new data set. Absent until the new data set is ready."""
 
 
+class LineageFeedback(ResponseModel):
+    """The decisions with feedback from which a data set was made. The counts are absent until it is ready."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    router: str
+    """Name of the router."""
+    from_: Timestamp | None = Field(default=None, alias="from")
+    """Time of the first feedback. Absent if there was no limit."""
+    to: Timestamp
+    """Time before which the feedback was submitted."""
+    feedback: str | None = None
+    """`agreed` or `corrected` if only such decisions were used. Absent if both were."""
+    n_decisions: int | None = None
+    """Number of decisions with feedback."""
+    n_relabelled: int | None = None
+    """Number of examples of `and_dataset` that got the labels of the feedback."""
+    n_new: int | None = None
+    """Number of messages that were added, from the messages that the router has kept or from the upload."""
+    n_without_message: int | None = None
+    """Number of decisions whose message was not available."""
+    n_unlabelled: int | None = None
+    """Number of uploaded messages without feedback, which were omitted."""
+    n_repeated: int | None = None
+    """Number of uploaded messages that occurred more than once, or are in `and_dataset`."""
+
+
 class Lineage(ResponseModel):
     """What a data set was made from, and how."""
 
     datasets: list[LineageDataset]
     """The other data sets, in the order of the request."""
+    feedback: LineageFeedback | None = None
+    """The feedback. Absent if there was none."""
     n_appended: int | None = None
     """Number of examples of the request that were appended. Absent if there were none."""
     filter: ExampleFilter | None = None
@@ -360,8 +443,8 @@ class Dataset(ResponseModel):
     kind: ExampleKind | None = None
     """Kind of all examples."""
     sha256: str | None = None
-    """SHA-256 of the uploaded content, in hexadecimal. If the data set was made from other data sets, it is
-    the digest of its examples as JSON Lines, so that equal examples have an equal digest."""
+    """SHA-256 of the uploaded content, in hexadecimal. If the data set has a `lineage`, it is the digest of
+    its examples as JSON Lines, so that equal examples have an equal digest."""
     size_bytes: int | None = None
     """Size in bytes of the same content."""
     n_examples: int | None = None
@@ -389,7 +472,7 @@ class Dataset(ResponseModel):
     error: Problem | None = None
     """Reason of the failure, with the first bad records. Absent unless the data set has failed."""
     lineage: Lineage | None = None
-    """What the data set was made from. Absent in lists, and if its content was uploaded."""
+    """What the data set was made from. Absent in lists, and if it was made from an upload only."""
 
 
 class DatasetPage(ResponseModel):

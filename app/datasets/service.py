@@ -46,13 +46,15 @@ def attach_content(
 
     Raises:
         NotFound: there is no such data set.
-        Conflict: the data set already has content.
+        Conflict: the data set already has content, or the data set from which it is also made was deleted.
     """
     try:
         with ctx.db.write() as tx:
+            other = _lock_other(tx, dataset_id)
             row = get_or_404(tx.session, dataset_id, lock=True)
             _check_accepts_content(row)
             replaced_key = row.upload_key
+            lock_sources(tx, dataset_id, [other] if other is not None else [])
             enqueue_ingestion(tx, row, key, encoding, key_id)
             dataset = to_response(row)
     except ApiError:
@@ -61,6 +63,22 @@ def attach_content(
     if replaced_key is not None:  # content that could not be read
         ctx.deletion.delete([replaced_key])
     return dataset
+
+
+def _lock_other(tx: Transaction, dataset_id: str) -> str | None:
+    """Lock the data set to which an upload is added, and return its id; None if there is none."""
+    options = tx.session.scalar(select(tables.Dataset.options).where(tables.Dataset.id == dataset_id))
+    other: str | None = (options or {}).get("and_dataset")
+    if other is not None:
+        try:
+            lock_ready(tx, other)
+        except NotFound as error:
+            raise Conflict(
+                f"data set {dataset_id} is also made from data set {other}, which was deleted; create "
+                "another data set",
+                code="conflict",
+            ) from error
+    return other
 
 
 def enqueue_ingestion(
@@ -97,10 +115,18 @@ def unlock_sources(tx: Transaction, dataset_id: str) -> None:
     tx.session.execute(delete_rows(tables.DatasetSource).where(tables.DatasetSource.dataset_id == dataset_id))
 
 
+def awaits_upload(row: tables.Dataset) -> bool:
+    """Return whether the content of a data set is uploaded, perhaps beside other sources."""
+    options = row.options
+    if options.get("from_feedback") is not None:
+        return row.format is not None
+    return options.get("derive") is None
+
+
 def _check_accepts_content(row: tables.Dataset) -> None:
-    if row.options.get("derive") is not None:
+    if not awaits_upload(row):
         raise Conflict(
-            f"data set {row.id} is made from other data sets and accepts no content; create another data set",
+            f"data set {row.id} is not made from an upload and accepts no content; create another data set",
             code="dataset_has_content",
         )
     if row.state not in ("awaiting_content", "failed"):

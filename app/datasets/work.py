@@ -8,6 +8,7 @@ from sqlalchemy import insert
 
 from app.context import AppContext
 from app.datasets import service
+from app.datasets.reading_feedback import ReadKeptMessage, read_feedback
 from app.datasets.reading_sources import read_sources
 from app.datasets.reading_uploads import read_upload
 from app.db import tables
@@ -20,7 +21,14 @@ from app.jobs.retry import write_with_retry
 
 
 class Ingestion:
-    """The job kind ``ingest``."""
+    """The job kind ``ingest``.
+
+    Args:
+        read_kept: reads the message of a decision; None if the message is not kept.
+    """
+
+    def __init__(self, read_kept: ReadKeptMessage) -> None:
+        self._read_kept = read_kept
 
     def run(self, ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
         """Read the content, or what the data set is made from, and set the data set to ready.
@@ -33,8 +41,11 @@ class Ingestion:
             row = session.get_one(tables.Dataset, claim.dataset_id)
         key = f"datasets/{row.id}.{claim.fence}.parquet"
         with ctx.storage.temporary_file(".parquet") as target:
-            read = read_upload if row.lineage is None else read_sources
-            content = read(ctx, row, target, report)
+            if row.options.get("from_feedback") is not None:
+                content = read_feedback(ctx, row, target, report, self._read_kept)
+            else:
+                read = read_upload if row.lineage is None else read_sources
+                content = read(ctx, row, target, report)
             ctx.storage.put(key, target)
         summary = content.report.to_json()
         counts = summary.pop("label_counts")

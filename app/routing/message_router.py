@@ -7,7 +7,6 @@ that the repetition of a message does not wait for the version.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -37,7 +36,7 @@ from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, Version
 from app.serving.loaded_version import LoadedVersion
 from app.serving.version_loading import load_version
 from models.errors import CoveyError
-from models.mail import MailDocument
+from models.mail import MailDocument, reader
 
 log = structlog.get_logger()
 
@@ -224,7 +223,7 @@ class MessageRouter:
 
 def message_key(mail: MailDocument) -> str:
     """Return a key that is equal for equal messages: a digest of the Message-ID and the body."""
-    return hashlib.sha256(f"{mail.message_id or ''}\n{mail.body_digest}".encode()).hexdigest()
+    return reader.message_key(mail.message_id, mail.body_digest)
 
 
 @lru_cache(maxsize=1000)

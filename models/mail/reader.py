@@ -112,6 +112,11 @@ def message_identity(raw: bytes) -> tuple[str | None, str]:
     return part.headers.message_id, _digest(part.headers, data, part.start, raw[MAX_BYTES:])
 
 
+def message_key(message_id: str | None, body_digest: str) -> str:
+    """Return a key that is equal for equal messages: a digest of the Message-ID and the body digest."""
+    return hashlib.sha256(f"{message_id or ''}\n{body_digest}".encode()).hexdigest()
+
+
 def _digest(headers: Headers, data: bytes, body: int, rest: bytes) -> str:
     """Return a digest that is equal for all copies of a message.
 

@@ -16,7 +16,7 @@ from models.data.readers.input_file import InputFile, open_input_file
 from models.data.readers.options import FormatOptionsBase
 from models.data.readers.reading import read_file, with_random_access
 from models.data.readers.registry import FORMATS
-from models.data.record import Declarations, Item, Record, RecordError, quoted
+from models.data.record import Declarations, Item, Items, Record, RecordError, quoted
 from models.data.store import DatasetWriter
 from models.errors import BadDataError, BadRecord, ParameterError
 from models.labels import LabelTree
@@ -48,6 +48,7 @@ def ingest(
     max_bad_records: int = 0,
     changes: LabelChanges | None = None,
     progress: Callable[[int], None] | None = None,
+    transform: Callable[[Items], Items] | None = None,
 ) -> DatasetReport:
     """Read a file into a stored data set.
 
@@ -65,6 +66,7 @@ def ingest(
         changes: labels to rename, remove or merge; None keeps them as they are.
         progress: receives the number of bytes read so far, after every few hundred kilobytes; an exception
             that it raises stops the ingestion.
+        transform: changes, adds and omits records before they are checked; None keeps them as they are.
 
     Returns:
         The counts and warnings of the data set.
@@ -79,7 +81,9 @@ def ingest(
     with DatasetWriter(target, features) as writer:
         return _commit(
             writer,
-            process_file(file, format, writer, features, tree, options, limits, max_bad_records, changes),
+            process_file(
+                file, format, writer, features, tree, options, limits, max_bad_records, changes, transform
+            ),
         )
 
 
@@ -145,6 +149,7 @@ def process_file(
     limits: IngestLimits,
     max_bad_records: int,
     changes: LabelChanges | None,
+    transform: Callable[[Items], Items] | None = None,
 ) -> ProcessedFile:
     """Read and check a file, and pass its examples to a sink.
 
@@ -158,6 +163,7 @@ def process_file(
         limits: limits on the content.
         max_bad_records: number of bad records to skip; one more rejects the file.
         changes: labels to rename, remove or merge; None keeps them as they are.
+        transform: changes, adds and omits records before they are checked; None keeps them as they are.
 
     Raises:
         BadDataError: the file cannot be used.
@@ -176,7 +182,8 @@ def process_file(
         start = opened.peek_start()
         processor = RecordProcessor(sink, features, tree, limits, max_bad_records, changes)
         try:
-            processor.process(read_file(opened, name, options, limits))
+            items = read_file(opened, name, options, limits)
+            processor.process(items if transform is None else transform(items))
         except BadDataError as error:
             records = [*processor.bad_records, *error.records][:MAX_REPORTED_RECORDS]
             other = other_format_of(start, name) if processor.most_records_are_bad else None

@@ -1,0 +1,118 @@
+"""Makes a data set from the messages of decisions with feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from app.context import AppContext
+from app.datasets import feedback
+from app.datasets.reading_sources import digest, with_counts
+from app.datasets.reading_uploads import (
+    DatasetContent,
+    ingest_limits,
+    ingest_upload,
+    label_changes,
+    label_tree,
+)
+from app.db import tables
+from app.jobs.progress import ProgressReporter
+from models.data.examples import Split
+from models.data.ingestion.derive import SourceCounts
+from models.data.ingestion.feedback_records import FeedbackCounts, FeedbackRecords
+from models.data.ingestion.ingest import store_items
+from models.data.ingestion.message_labels import MessageLabels
+from models.data.store import StoredExamples
+
+ReadKeptMessage: TypeAlias = Callable[[AppContext, tables.Decision], bytes | None]
+"""Reads the message of a decision; None if it is not kept."""
+
+
+def read_feedback(
+    ctx: AppContext,
+    row: tables.Dataset,
+    target: Path,
+    report: ProgressReporter,
+    read_kept: ReadKeptMessage,
+) -> DatasetContent:
+    """Make a data set from messages with feedback, and from another data set if one is named.
+
+    Args:
+        ctx: the application context.
+        row: the data set to make.
+        target: the Parquet file to create.
+        report: receives the progress.
+        read_kept: reads the message of a decision.
+
+    Raises:
+        BadDataError: no message is available, or the upload cannot be read.
+    """
+    labels = _labels(ctx, row, report)
+    other, split = _other(ctx, row)
+
+    def kept(ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for decision in feedback.rows(ctx.db, ids):
+            raw = read_kept(ctx, decision)
+            if raw is not None:
+                yield decision.id, raw
+
+    def progress() -> None:
+        used = int(labels.is_used.sum())
+        report("reading", used, len(labels), "messages")
+
+    records = FeedbackRecords(labels, other, kept, split=split, progress=progress)
+    if row.upload_key is not None:
+        content = ingest_upload(ctx, row, target, transform=records.records)
+    else:
+        content = store_items(
+            records.records(),
+            target,
+            tree=label_tree(row),
+            limits=ingest_limits(ctx.settings),
+            changes=label_changes(row),
+        )
+    sha256, size = digest(target)
+    return DatasetContent(content, sha256, size, _lineage(row, len(labels), other, records.counts))
+
+
+def _labels(ctx: AppContext, row: tables.Dataset, report: ProgressReporter) -> MessageLabels:
+    """Return the labels of the feedback."""
+    labels = MessageLabels(max_id_chars=tables.MAX_MESSAGE_ID)
+    for page in feedback.find(ctx.db, row.options["from_feedback"]):
+        for decision in page:
+            labels.add(
+                decision.id,
+                decision.message_id,
+                decision.message_key,
+                decision.feedback,
+                time=decision.feedback_at.timestamp(),
+            )
+        report("reading feedback", len(labels), None, "decisions")
+    labels.sort()
+    return labels
+
+
+def _other(ctx: AppContext, row: tables.Dataset) -> tuple[StoredExamples | None, Split | None]:
+    """Return the other data set, and the split of the messages that are added to it."""
+    if row.options["and_dataset"] is None:
+        return None, None
+    with ctx.db.read() as session:
+        other = session.get_one(tables.Dataset, row.options["and_dataset"])
+    assert other.storage_key is not None, "a ready data set has a file"  # noqa: S101
+    splits: dict[str, int] = (other.report or {})["splits"]
+    has_split = any(count for name, count in splits.items() if name != "none")
+    return StoredExamples(ctx.storage.local(other.storage_key)), "train" if has_split else None
+
+
+def _lineage(
+    row: tables.Dataset, n_decisions: int, other: StoredExamples | None, counts: FeedbackCounts
+) -> dict[str, Any]:
+    whole = [] if other is None else [SourceCounts(other.n_examples, 0, 0)]
+    lineage = with_counts(row.lineage or {}, whole)
+    uploaded = ("n_unlabelled", "n_repeated")
+    numbers = {
+        name: n for name, n in asdict(counts).items() if row.upload_key is not None or name not in uploaded
+    }
+    return {**lineage, "feedback": {**lineage["feedback"], "n_decisions": n_decisions, **numbers}}
