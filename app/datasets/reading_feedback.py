@@ -58,9 +58,8 @@ def read_feedback(
             if raw is not None:
                 yield decision.id, raw
 
-    def progress() -> None:
-        used = int(labels.is_used.sum())
-        report("reading", used, len(labels), "messages")
+    def progress(counts: FeedbackCounts) -> None:
+        report("reading", counts.n_relabelled + counts.n_new, None, "messages")
 
     records = FeedbackRecords(labels, other, kept, split=split, progress=progress)
     if row.upload_key is not None:

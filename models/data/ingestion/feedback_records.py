@@ -58,7 +58,8 @@ class FeedbackRecords:
         other: the other data set, of e-mails; None if there is none.
         stored: reads messages from the store.
         split: the split of messages that are added.
-        progress: called after each message or batch of messages. An exception that it raises stops the work.
+        progress: receives the counts after each message or batch of messages. An exception that it raises
+            stops the work.
 
     Attributes:
         counts: the counts so far.
@@ -71,7 +72,7 @@ class FeedbackRecords:
         stored: StoredMessages,
         *,
         split: Split | None,
-        progress: Callable[[], None] = lambda: None,
+        progress: Callable[[FeedbackCounts], None] = lambda _counts: None,
     ) -> None:
         self.counts = FeedbackCounts()
         self._labels = labels
@@ -97,7 +98,7 @@ class FeedbackRecords:
         for item in uploaded:
             if not isinstance(item, Record) or self._join(item):
                 yield item
-            self._progress()
+            self._progress(self.counts)
         yield from self._from_store()
         if not self.counts.n_relabelled + self.counts.n_new:
             raise BadDataError(
@@ -119,7 +120,7 @@ class FeedbackRecords:
                 self._ids.add(record.id or "")
                 yield record
             line += batch.n_examples
-            self._progress()
+            self._progress(self.counts)
 
     def _join(self, record: Record) -> bool:
         """Set the labels of an uploaded message. Return whether it belongs to the data set."""
@@ -148,9 +149,9 @@ class FeedbackRecords:
                 message_id, _ = identity(email)
                 self._add(record, positions.pop(id_), [message_id])
                 yield record
-                self._progress()
+                self._progress(self.counts)
             self.counts.n_without_message += len(positions)
-            self._progress()
+            self._progress(self.counts)
 
     def _add(self, record: Record, position: int, ids: Sequence[str | None]) -> None:
         """Make an example of a message. Its id is the first one that is valid and that no other has."""

@@ -7,7 +7,6 @@ import io
 from typing import Any
 
 import in_process
-import pytest
 from contract import problem_of
 from in_process_api import InProcessApi
 
@@ -162,36 +161,27 @@ def test_the_label_tree_is_inherited_or_replaced(service: InProcessApi) -> None:
     assert [item["labels"] for item in examples_of(service, moved)] == [["c", "top"]]
 
 
-@pytest.mark.parametrize(
-    ("derive", "status", "code", "pointer"),
-    [
+def test_a_wrong_request_is_rejected_at_its_place(service: InProcessApi) -> None:
+    texts = service.dataset([text("1", "x")])
+    numbers = service.dataset([{"features": {"f": 1.0}, "labels": ["x"]}])
+    waiting = service.call("POST", "/v1/datasets", 201, json={"name": "waiting"})["id"]
+    cases: list[tuple[dict[str, Any], int, str, str]] = [
         ({"datasets": []}, 422, "invalid_request", "/derive/datasets"),
         ({"datasets": ["ds_missing"]}, 404, "not_found", "/derive/datasets/0"),
-        ({"datasets": ["TEXT", "WAITING"]}, 409, "dataset_not_ready", "/derive/datasets/1"),
-        ({"datasets": ["TEXT", "NUMBERS"]}, 422, "invalid_parameters", "/derive/datasets/1"),
-        ({"datasets": ["TEXT", "TEXT"]}, 422, "invalid_request", "/derive"),
-        ({"datasets": ["TEXT"], "filter": {}}, 422, "invalid_request", "/derive/filter"),
+        ({"datasets": [texts, waiting]}, 409, "dataset_not_ready", "/derive/datasets/1"),
+        ({"datasets": [texts, numbers]}, 422, "invalid_parameters", "/derive/datasets/1"),
+        ({"datasets": [texts, texts]}, 422, "invalid_request", "/derive"),
+        ({"datasets": [texts], "filter": {}}, 422, "invalid_request", "/derive/filter"),
         (
-            {"datasets": ["TEXT"], "filter": {"splits": ["dev"]}},
-            422,
-            "invalid_request",
-            "/derive/filter/splits/0",
+            {"datasets": [texts], "filter": {"splits": ["dev"]}},
+            *(422, "invalid_request", "/derive/filter/splits/0"),
         ),
-        ({"datasets": ["TEXT"], "repeated_ids": "first"}, 422, "invalid_request", "/derive/repeated_ids"),
-        ({"datasets": ["NUMBERS"]}, 422, "invalid_parameters", "/examples/0"),
-    ],
-)
-def test_a_wrong_request_is_rejected_at_its_place(
-    derive: dict[str, Any], status: int, code: str, pointer: str, service: InProcessApi
-) -> None:
-    ids = {
-        "TEXT": service.dataset([text("1", "x")]),
-        "NUMBERS": service.dataset([{"features": {"f": 1.0}, "labels": ["x"]}]),
-        "WAITING": service.call("POST", "/v1/datasets", 201, json={"name": "waiting"})["id"],
-    }
-    derive = {**derive, "datasets": [ids.get(name, name) for name in derive["datasets"]]}
-    body = {"name": "x", "derive": derive, "examples": [text(None, "x")]}
-    problem_of(service.send("POST", "/v1/datasets", json=body), status, code, pointer)
+        ({"datasets": [texts], "repeated_ids": "first"}, 422, "invalid_request", "/derive/repeated_ids"),
+        ({"datasets": [numbers]}, 422, "invalid_parameters", "/examples/0"),
+    ]
+    for derive, status, code, pointer in cases:
+        body = {"name": "x", "derive": derive, "examples": [text(None, "x")]}
+        problem_of(service.send("POST", "/v1/datasets", json=body), status, code, pointer)
 
 
 def test_a_derived_data_set_has_no_format(service: InProcessApi) -> None:

@@ -1,0 +1,243 @@
+"""Data sets that are made from the feedback on decisions, over HTTP."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+import in_process
+import pytest
+from contract import problem_of
+from in_process_api import InProcessApi
+
+from app.context import AppContext
+from app.datasets.work import Ingestion
+from app.db import tables
+from workers import job_kinds
+
+OCTETS = {"Content-Type": "application/octet-stream"}
+MAIL = {"Content-Type": "message/rfc822"}
+
+
+def raw(number: int, text: str = "my invoice is wrong") -> bytes:
+    """Return a message."""
+    return f"Message-ID: <{number}@example.org>\r\nSubject: mail {number}\r\n\r\n{text}\r\n".encode()
+
+
+def mail(number: int, *labels: str, **fields: Any) -> dict[str, Any]:
+    """Return a message as an example."""
+    return {"raw_email": base64.b64encode(raw(number)).decode(), "labels": list(labels), **fields}
+
+
+class Desk:
+    """A router, and the messages that it keeps.
+
+    Args:
+        service: the API.
+    """
+
+    def __init__(self, service: InProcessApi) -> None:
+        self.service = service
+        self.kept: dict[str, bytes] = {}
+        service.train(service.dataset())
+        service.call("PUT", "/v1/routers/desk", 200, json={"model": "m", "fallback": "desk@example.org"})
+
+    def read(self, _ctx: AppContext, row: tables.Decision) -> bytes | None:
+        """Return the kept message of a decision."""
+        return self.kept.get(row.id)
+
+    def route(self, number: int, *labels: str, keep: bool = True) -> dict[str, Any]:
+        """Route a message, and submit the correct labels."""
+        decision: dict[str, Any] = self.service.call(
+            "POST", "/v1/routers/desk/messages", 200, content=raw(number), headers=MAIL
+        )
+        if keep:
+            self.kept[decision["decision_id"]] = raw(number)
+        path = f"/v1/decisions/{decision['decision_id']}/feedback"
+        feedback: dict[str, Any] = self.service.call("POST", path, 200, json={"labels": list(labels)})
+        return feedback
+
+    def create(self, **body: Any) -> dict[str, Any]:
+        """Create a data set from the feedback, let a worker make it, and return it."""
+        selection = {"router": "desk", **body.pop("from_feedback", {})}
+        body = {"name": "next", "from_feedback": selection, **body}
+        created = self.service.call("POST", "/v1/datasets", 201, json=body)
+        in_process.work(self.service.ctx)
+        return self.get(created["id"])
+
+    def get(self, dataset_id: str) -> dict[str, Any]:
+        """Return a data set."""
+        dataset: dict[str, Any] = self.service.call("GET", f"/v1/datasets/{dataset_id}", 200)
+        return dataset
+
+    def examples(self, dataset: dict[str, Any]) -> list[tuple[str, list[str], str | None]]:
+        """Return the id, labels and split of the examples."""
+        assert dataset["state"] == "ready", dataset["error"]
+        items = self.service.call("GET", f"/v1/datasets/{dataset['id']}/examples", 200)["items"]
+        assert all("raw_email" in item for item in items)
+        return [(item["id"], item["labels"], item.get("split")) for item in items]
+
+
+@pytest.fixture
+def desk(service: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    desk = Desk(service)
+    monkeypatch.setitem(job_kinds.KINDS, "ingest", Ingestion(desk.read))
+    return desk
+
+
+def test_corrections_and_the_old_data_set_become_the_next_one(desk: Desk) -> None:
+    old = desk.service.dataset(
+        [
+            mail(1, "billing", id="a", split="train"),
+            mail(2, "billing", id="b", split="test"),
+            mail(3, "shipping", id="c", split="test"),
+        ]
+    )
+    desk.route(2, "returns")
+    desk.route(4, "shipping")
+    desk.route(5, "billing", keep=False)
+    dataset = desk.create(and_dataset=old)
+    assert desk.examples(dataset) == [
+        ("a", ["billing"], "train"),
+        ("b", ["returns"], "test"),
+        ("c", ["shipping"], "test"),
+        ("4@example.org", ["shipping"], "train"),
+    ]
+    lineage = dataset["lineage"]
+    assert [(entry["dataset_id"], entry["n_used"]) for entry in lineage["datasets"]] == [(old, 3)]
+    feedback = lineage["feedback"]
+    assert feedback.pop("to")
+    assert feedback == {
+        "router": "desk",
+        "n_decisions": 3,
+        "n_relabelled": 1,
+        "n_new": 1,
+        "n_without_message": 1,
+    }
+    assert any("not available: 1 of 3" in warning for warning in dataset["warnings"])
+    job = desk.service.train(dataset["id"], model="next")
+    assert desk.service.call("GET", f"/v1/training-jobs/{job['id']}", 200)["state"] == "succeeded"
+
+
+def test_only_corrections_or_only_confirmations(desk: Desk) -> None:
+    for number in (1, 2):
+        decision = desk.route(number)
+        labels = [department["label"] for department in decision["departments"]]
+        desk.route(number, *labels if number == 1 else ["other"])
+    assert [id_ for id_, *_ in desk.examples(desk.create(from_feedback={"feedback": "agreed"}))] == [
+        "1@example.org"
+    ]
+    corrected = desk.create(from_feedback={"feedback": "corrected"})
+    assert [id_ for id_, *_ in desk.examples(corrected)] == ["2@example.org"]
+    assert corrected["lineage"]["feedback"]["feedback"] == "corrected"
+    assert len(desk.examples(desk.create())) == 2
+
+
+def test_the_time_of_the_feedback_selects_decisions(desk: Desk) -> None:
+    days = {desk.route(day, "a")["decision_id"]: datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)}
+    with desk.service.ctx.db.write() as tx:
+        for decision_id, time in days.items():
+            tx.session.get_one(tables.Decision, decision_id).feedback_at = time
+    window = {"from": "2026-01-02T00:00:00Z", "to": "2026-01-03T01:00:00+01:00"}
+    dataset = desk.create(from_feedback=window)
+    assert [id_ for id_, *_ in desk.examples(dataset)] == ["2@example.org"]
+    feedback = dataset["lineage"]["feedback"]
+    assert (feedback["from"], feedback["to"]) == ("2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
+    failed = desk.create(from_feedback={"to": "2020-01-01T00:00:00Z"})
+    assert failed["state"] == "failed"
+    assert "no decision has feedback in this time" in failed["error"]["detail"]
+
+
+def test_feedback_that_arrives_later_belongs_to_the_next_data_set(desk: Desk) -> None:
+    desk.route(1, "a")
+    body = {"name": "next", "from_feedback": {"router": "desk"}}
+    created = desk.service.call("POST", "/v1/datasets", 201, json=body)
+    desk.route(2, "b")
+    in_process.work(desk.service.ctx)
+    assert [id_ for id_, *_ in desk.examples(desk.get(created["id"]))] == ["1@example.org"]
+
+
+def test_labels_of_the_feedback_are_renamed_and_closed_under_the_tree(desk: Desk) -> None:
+    desk.route(1, "Hilfe")
+    dataset = desk.create(rename_labels={"Hilfe": "help"}, label_tree={"help": "service"})
+    assert desk.examples(dataset) == [("1@example.org", ["help", "service"], None)]
+    assert dataset["lineage"]["rename_labels"] == {"Hilfe": "help"}
+
+
+def test_without_a_message_the_data_set_fails_and_releases_the_other_one(desk: Desk) -> None:
+    desk.route(1, "a", keep=False)
+    other = desk.service.dataset([mail(9, "b")])
+    dataset = desk.create(and_dataset=other)
+    assert dataset["state"] == "failed"
+    assert "no message of the 1 decisions with feedback is available" in dataset["error"]["detail"]
+    path = f"/v1/datasets/{dataset['id']}/content"
+    problem_of(desk.service.send("PUT", path, content=b"x", headers=OCTETS), 409, "dataset_has_content")
+    desk.service.call("DELETE", f"/v1/datasets/{other}", 204)
+
+
+def test_uploaded_messages_are_joined_by_their_message_id(desk: Desk) -> None:
+    desk.route(1, "a", keep=False)
+    desk.route(2, "b", keep=False)
+    desk.route(3, "c")
+    other = desk.service.dataset([mail(9, "z", split="train"), mail(8, "z", split="test")])
+    created = desk.create(format="mbox", and_dataset=other)
+    assert created["state"] == "awaiting_content"
+    mailbox = b"".join(b"From a\n" + raw(number).replace(b"\r", b"") + b"\n" for number in (2, 7))
+    path = f"/v1/datasets/{created['id']}/content"
+    desk.service.call("PUT", path, 202, content=mailbox, headers=OCTETS)
+    problem_of(desk.service.send("DELETE", f"/v1/datasets/{other}"), 409, "dataset_in_use")
+    in_process.work(desk.service.ctx)
+    dataset = desk.get(created["id"])
+    assert desk.examples(dataset) == [
+        ("1", ["z"], "train"),
+        ("2", ["z"], "test"),
+        ("2@example.org", ["b"], "train"),
+        ("3@example.org", ["c"], "train"),
+    ]
+    feedback = dataset["lineage"]["feedback"]
+    assert (feedback["n_new"], feedback["n_without_message"], feedback["n_unlabelled"]) == (2, 1, 1)
+    desk.service.call("DELETE", f"/v1/datasets/{other}", 204)
+
+
+def test_a_failed_upload_accepts_other_content_unless_the_other_data_set_was_deleted(desk: Desk) -> None:
+    desk.route(1, "a", keep=False)
+    other = desk.service.dataset([mail(9, "z")])
+    created = desk.create(format="jsonl", and_dataset=other)
+    path = f"/v1/datasets/{created['id']}/content"
+    desk.service.call("PUT", path, 202, content=b"{}", headers=OCTETS)
+    in_process.work(desk.service.ctx)
+    assert desk.get(created["id"])["state"] == "failed"
+    desk.service.call("DELETE", f"/v1/datasets/{other}", 204)
+    response = desk.service.send("PUT", path, content=b"{}", headers=OCTETS)
+    assert other in problem_of(response, 409, "conflict")["detail"]
+
+
+def test_a_wrong_request_is_rejected_at_its_place(desk: Desk) -> None:
+    text = desk.service.dataset()
+    of = {"router": "desk"}
+    backwards = {**of, "from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
+    cases: list[tuple[dict[str, Any], int, str, str]] = [
+        ({"from_feedback": {"router": "none"}}, 404, "not_found", "/from_feedback/router"),
+        ({"from_feedback": {}}, 422, "invalid_request", "/from_feedback/router"),
+        ({"from_feedback": backwards}, 422, "invalid_request", "/from_feedback"),
+        ({"from_feedback": of, "and_dataset": text}, 422, "invalid_parameters", "/and_dataset"),
+        ({"from_feedback": of, "and_dataset": "ds_no"}, 404, "not_found", "/and_dataset"),
+        ({"from_feedback": of, "format": "csv"}, 422, "invalid_request", ""),
+        ({"from_feedback": of, "max_bad_records": 1}, 422, "invalid_request", ""),
+        ({"from_feedback": of, "derive": {"datasets": [text]}}, 422, "invalid_request", ""),
+        ({"and_dataset": text}, 422, "invalid_request", ""),
+    ]
+    for body, status, code, pointer in cases:
+        response = desk.service.send("POST", "/v1/datasets", json={"name": "x", **body})
+        problem_of(response, status, code, pointer)
+
+
+def test_a_repeated_request_gets_the_same_lineage(desk: Desk) -> None:
+    body = {"name": "x", "from_feedback": {"router": "desk", "from": "2026-01-01T00:00:00Z"}}
+    headers = {"Idempotency-Key": "once"}
+    first, second = (
+        desk.service.call("POST", "/v1/datasets", 201, json=body, headers=headers) for _ in range(2)
+    )
+    assert first == second
+    assert first["lineage"]["feedback"]["from"] == "2026-01-01T00:00:00.000Z"
