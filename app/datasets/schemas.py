@@ -17,8 +17,8 @@ from app.http.schemas import (
     ResponseModel,
     Timestamp,
     Title,
+    UtcDatetime,
 )
-from app.keys.schemas import UtcDatetime
 from models.data.readers.registry import FormatOptions
 from models.data.readers.values import MAX_FOLD
 from models.data.record import MAX_WEIGHT, MIN_WEIGHT
