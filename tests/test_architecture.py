@@ -44,6 +44,7 @@ MORE_SQL_FILES = {
     "app/registry/aliases.py",
     "app/routing/decision_search.py",
     "app/routing/decisions.py",
+    "app/routing/feedback_labels.py",
     "app/routing/report/service.py",
     "app/serving/decision_writer.py",
     "app/serving/catalog_reading.py",

@@ -16,6 +16,7 @@ from app.http.paging import Page, encode_cursor
 from app.routing import service
 from app.routing.decision_content import predicted_labels_of
 from app.routing.decision_search import DecisionFilter, find_ids
+from app.routing.feedback_labels import check_labels
 from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
@@ -81,7 +82,15 @@ def delete_rows(tx: Transaction, rows: Sequence[tables.Decision]) -> None:
 
 
 def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDecision:
-    """Record the correct labels of a message; they replace earlier feedback."""
+    """Record the correct labels of a message; they replace earlier feedback.
+
+    Raises:
+        NotFound: there is no such decision.
+        Invalid: a label is unknown, and new ones are not allowed.
+    """
+    if not body.allow_new_labels:
+        with db.read() as session:
+            check_labels(session, _get_or_404(session, decision_id), body.labels)
     with db.write() as tx:
         row = _get_or_404(tx.session, decision_id, lock=True)
         row.feedback = sorted(set(body.labels))

@@ -283,3 +283,6 @@ class Feedback(RequestModel):
 
     labels: list[Label]
     """The correct labels. An empty list states that no department is correct."""
+    allow_new_labels: bool = False
+    """Whether a label can be one that no version and no data set of the model has. By default such a label
+    is an error, because it is probably misspelt."""
