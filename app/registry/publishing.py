@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import select
@@ -13,11 +13,11 @@ from app.db.upsert import upsert
 from app.ids import new_id
 from app.registry import alias_changes
 from app.registry.alias_changes import Cause, Reason
-from app.registry.schemas import PromoteIfBetter, PromotionRule
+from app.registry.schemas import PromotionOutcome, PromotionRule
 from app.storage import StoredFile
 from app.version import software
-from models.measures.directions import is_better
 from models.pipeline import Pipeline
+from models.splits import SPLIT_REVISION
 
 LIVE = "live"
 
@@ -37,6 +37,7 @@ class NewVersion:
         training_job_id: the training job; None for an import.
         key_id: the API key of the request that created the version; None if the service requires no key.
         timings: seconds by phase of the training.
+        reason: what created the version, for the history of its alias.
         evaluation: the evaluation by part, see ``app.evaluations.evaluate``; None for an import.
     """
 
@@ -51,15 +52,58 @@ class NewVersion:
     timings: dict[str, float]
     evaluation: dict[str, Any] | None = None
     key_id: str | None = None
+    reason: Reason = "training"
 
 
-def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIfBetter) -> int:
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a new version should be promoted, after a comparison with the live one.
+
+    Attributes:
+        live_version: number of the live version of the comparison; None if there was none.
+        promote: whether the new version should be promoted.
+        reason: why.
+        comparison: the fields of a ``VersionComparison``; None if the versions could not be compared.
+    """
+
+    live_version: int | None
+    promote: bool
+    reason: str
+    comparison: dict[str, Any] | None = None
+
+
+class LiveChangedError(Exception):
+    """The live version is not the one that the new version was compared with."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A version that was inserted.
+
+    Attributes:
+        version: its number.
+        promotion: whether it was promoted, and why.
+    """
+
+    version: int
+    promotion: PromotionOutcome
+
+
+def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) -> Published:
     """Insert a version under the next number of its model, and move ``live`` to it if the rule says so.
 
-    Returns:
-        The number of the version.
+    Raises:
+        LiveChangedError: the live version is not the one of the verdict; the transaction must not commit.
     """
     number = _next_number(tx, new.model)
+    live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
+    live_before = live.version if live is not None else None
+    if isinstance(promote, Verdict):
+        if promote.live_version != live_before:
+            raise LiveChangedError
+        verdict = promote
+    else:
+        verdict = _apply(promote, live_before)
     row = tables.ModelVersion(
         model=new.model,
         version=number,
@@ -71,6 +115,13 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
         description=_description(new),
         created_at=tx.now,
     )
+    if verdict.promote and not is_calibrated(row):
+        router = find_reviewing_router(tx, new.model, LIVE)
+        if router is not None:
+            verdict = replace(verdict, promote=False, reason=not_calibrated(row, router))
+            _add_warning(row, f"not promoted: {verdict.reason}")
+    elif isinstance(promote, Verdict) and not verdict.promote and verdict.comparison is None:
+        _add_warning(row, f"not promoted: {verdict.reason}")
     tx.session.add(row)
     tx.session.flush()
     if new.evaluation is not None:
@@ -88,19 +139,34 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | PromoteIf
             )
         )
         tx.session.flush()
-    live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
-    if _should_promote(tx, promote, new, live):
-        router = None if is_calibrated(row) else find_reviewing_router(tx, new.model, LIVE)
-        if router is None:
-            reason: Reason = "import" if new.training_job_id is None else "training"
-            set_alias(tx, new.model, LIVE, number, Cause(reason, new.key_id, new.training_job_id))
-        else:
-            row.description = {
-                **row.description,
-                "warnings": [*row.description["warnings"], f"not promoted: {not_calibrated(row, router)}"],
+    if verdict.promote:
+        set_alias(tx, new.model, LIVE, number, Cause(new.reason, new.key_id, new.training_job_id))
+    return Published(
+        number,
+        PromotionOutcome.model_validate(
+            {
+                "promoted": verdict.promote,
+                "reason": verdict.reason,
+                "live_before": live_before,
+                "comparison": verdict.comparison,
             }
-            tx.session.flush()
-    return number
+        ),
+    )
+
+
+def _apply(rule: PromotionRule, live: int | None) -> Verdict:
+    """Return what a rule says that does not compare versions."""
+    if rule == "always":
+        return Verdict(live, True, "the rule always promotes every version")
+    if rule == "if_first" and live is None:
+        return Verdict(live, True, "the model had no live version")
+    if rule == "if_first":
+        return Verdict(live, False, f"the rule if_first keeps version {live}, which is live")
+    return Verdict(live, False, "the rule never promotes no version")
+
+
+def _add_warning(row: tables.ModelVersion, warning: str) -> None:
+    row.description = {**row.description, "warnings": [*row.description["warnings"], warning]}
 
 
 def is_calibrated(version: tables.ModelVersion) -> bool:
@@ -160,26 +226,6 @@ def _next_number(tx: Transaction, name: str) -> int:
     return number
 
 
-def _should_promote(
-    tx: Transaction,
-    promote: PromotionRule | PromoteIfBetter,
-    new: NewVersion,
-    live: tables.ModelAlias | None,
-) -> bool:
-    if isinstance(promote, PromoteIfBetter):
-        if live is None:
-            return True
-        metric = promote.if_better.metric
-        old = tx.session.get_one(tables.ModelVersion, (new.model, live.version))
-        before = (old.description.get("metrics") or {}).get("test", {}).get(metric)
-        after = new.metrics.get("test", {}).get(metric)
-        if before is None or after is None:
-            new.warnings.append(f"not promoted: {metric} was not measured on a test part for both versions")
-            return False
-        return is_better(metric, after, before)
-    return promote == "always" or (promote == "if_first" and live is None)
-
-
 def _description(new: NewVersion) -> dict[str, Any]:
     pipeline = new.pipeline
     return {
@@ -197,6 +243,7 @@ def _description(new: NewVersion) -> dict[str, Any]:
         if pipeline.reference_ is None
         else pipeline.reference_.model_dump(mode="json", exclude_none=True),
         "seed": pipeline.seed,
+        "split_revision": SPLIT_REVISION,
         "metrics": new.metrics or None,
         "facts": pipeline.summary_.facts,
         "warnings": new.warnings,

@@ -21,11 +21,20 @@ PromotionRule = TypeAliasType(
 
 
 class IfBetter(RequestModel):
-    """The measure that decides whether a version is promoted."""
+    """The measure that decides whether a version is promoted, and its test.
+
+    Both versions predict for the held-out examples of the training. Examples that the `live` version was
+    trained on are left out if they are known. The new version is promoted if its value is better, and if a
+    paired randomization test finds the difference significant.
+    """
 
     metric: str = Field(examples=["f1_micro"])
-    """Name of a measure on the test part, as in `metrics` of a version. The new version is promoted if its
-    value is better than that of the current `live` version."""
+    """Name of a measure, as in `metrics` of a version. Measures of probabilities cannot be compared."""
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    """Largest p-value (two-sided) of a significant difference. `1 - alpha` is the confidence of the interval
+    of the difference."""
+    at_least: float = Field(default=0.0, ge=0)
+    """Smallest difference of the values that counts, in units of the measure."""
 
 
 class PromoteIfBetter(RequestModel):
@@ -33,6 +42,56 @@ class PromoteIfBetter(RequestModel):
 
     if_better: IfBetter
     """The measure to compare."""
+
+
+class VersionComparison(ResponseModel):
+    """The comparison of a new version with the version that was live, on the same held-out examples."""
+
+    metric: str
+    """Name of the measure."""
+    live_version: int
+    """Number of the version that was live."""
+    examples: int
+    """Number of examples for which both versions predicted."""
+    left_out: int
+    """Number of held-out examples that were left out, because the live version was trained on their
+    documents."""
+    live_training_examples: Literal["known", "partly_known", "unknown"]
+    """Whether it is known which examples the live version was trained on. `partly_known`: all but those of
+    partial fits. `unknown`: its data set or its training job was deleted, it was imported, or an earlier
+    release drew its random split. The live version may then seem better than it is."""
+    alpha: float
+    """Largest p-value of a significant difference."""
+    at_least: float
+    """Smallest difference that counts."""
+    new_value: float | None = None
+    """Value of the new version. Like the next fields, absent if there were too few examples."""
+    live_value: float | None = None
+    """Value of the live version. A label that a version does not know is never predicted."""
+    difference: float | None = None
+    """`new_value - live_value`."""
+    interval: list[float] | None = None
+    """Lower and upper end of the interval of the difference, with the confidence `1 - alpha`: percentiles of
+    2,000 resamples of the examples."""
+    p_value: float | None = None
+    """Two-sided p-value of the paired randomization test with 10,000 permutations."""
+    labels_only_in_new: int | None = None
+    """Number of labels that the live version does not know."""
+    labels_only_in_live: int | None = None
+    """Number of labels that the new version does not know."""
+
+
+class PromotionOutcome(ResponseModel):
+    """Whether a new version was promoted, and why."""
+
+    promoted: bool
+    """Whether the alias `live` moved to the new version."""
+    reason: str
+    """Why, as a sentence for people."""
+    live_before: int | None = None
+    """Number of the version that was live before. Absent if the model had no live version."""
+    comparison: VersionComparison | None = None
+    """The comparison of `if_better`. Absent for other rules, and if the versions could not be compared."""
 
 
 class PartMetrics(ResponseModel):

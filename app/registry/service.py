@@ -175,12 +175,13 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
         training_job_id=None,
         timings={},
         key_id=idempotency.key_id,
+        reason="import",
     )
     published = False
 
     def work(tx: Transaction) -> ModelVersion:
         nonlocal published
-        number = publishing.publish(tx, new, "if_first")
+        number = publishing.publish(tx, new, "if_first").version
         published = True
         version = _version_to_response(
             get_version_or_404(tx.session, name, number), read_alias_numbers(tx.session, name)

@@ -11,6 +11,7 @@ from app.training.schemas import TrainingJobCreate
 from models.decisions import DecisionRule, needs_held_out
 from models.measures.covering import COVERING_MEASURES
 from models.measures.directions import DIRECTIONS
+from models.measures.paired_measures import PAIRED_MEASURES
 from models.measures.probabilities import PROBABILITY_MEASURES
 from models.measures.tree import TREE_LOSSES
 
@@ -38,16 +39,16 @@ def check_promotion(body: TrainingJobCreate, dataset: tables.Dataset) -> None:
         dataset: a ready data set.
 
     Raises:
-        Invalid: the measure is unknown, or the version will not have it.
+        Invalid: the measure is unknown, the version will not have it, or no paired test can compare it.
     """
     if not isinstance(body.promote, PromoteIfBetter):
         return
     metric = body.promote.if_better.metric
-    fitting = measures_of_dataset(dataset, [body.decision])
+    fitting = [name for name in measures_of_dataset(dataset, [body.decision]) if name in PAIRED_MEASURES]
     if body.covering is not None or body.learner.training_covering() is not None:
         fitting += COVERING_MEASURES
     if metric not in fitting:
         message = (
-            f"the version will have no measure {metric!r}; the measures are {', '.join(sorted(fitting))}"
+            f"the versions cannot be compared by {metric!r}; the measures are {', '.join(sorted(fitting))}"
         )
         raise Invalid(message, errors=[("/promote/if_better/metric", message)])

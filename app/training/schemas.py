@@ -10,7 +10,7 @@ from typing_extensions import TypeAliasType
 from app.http.errors import Problem
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState, Progress
-from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionRule
+from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionOutcome, PromotionRule
 from models.catalog import FeaturesConfig, LearnerConfig
 from models.covering import Covering
 from models.decisions import DecisionRule
@@ -144,6 +144,8 @@ class TrainingResult(ResponseModel):
     """Number of the new version."""
     metrics: PartMetrics
     """Measures of the new version."""
+    promotion: PromotionOutcome | None = None
+    """Whether the version was promoted, and why. Absent for trainings of earlier releases."""
 
 
 class TrainingJob(ResponseModel):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sqlalchemy import select
 
 from app.context import AppContext
@@ -21,15 +20,16 @@ from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.registry import publishing
-from app.registry.publishing import NewVersion
-from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
-from app.training.splitting import TEST, VALIDATION, draw_parts
+from app.registry.publishing import LiveChangedError, NewVersion, Verdict
+from app.registry.schemas import PromoteIfBetter, PromotionRule
+from app.training.comparison import compare_with_live
+from app.training.schemas import TrainingJobCreate
+from app.training.splitting import Parts, split_examples
 from models import artifact
 from models.data.store import StoredExamples
 from models.errors import SnapshotError
 from models.labels import LabelTree
 from models.pipeline import Pipeline, Progress
-from models.splits import TRAINING
 
 
 class TrainModel:
@@ -89,30 +89,31 @@ class TrainModel:
             timings={**timings, "evaluation_seconds": evaluated - fitted},
         )
 
-        def finish(tx: Transaction) -> None:
-            number = publishing.publish(tx, replace(version, warnings=list(warnings)), request.promote)
-            result = {"model": request.model, "version": number, "metrics": metrics}
+        def finish(tx: Transaction, promote: PromotionRule | Verdict) -> None:
+            published = publishing.publish(tx, replace(version, warnings=list(warnings)), promote)
+            result = {
+                "model": request.model,
+                "version": published.version,
+                "metrics": metrics,
+                "promotion": published.promotion.model_dump(mode="json", exclude_none=True),
+            }
             queue.finish(tx, claim, "succeeded", result=result, curve=report.unwritten_curve)
 
-        write_with_retry(ctx.db, finish)
+        while True:
+            promote: PromotionRule | Verdict
+            if isinstance(request.promote, PromoteIfBetter):
+                report("comparing", 0, 1, "versions")
+                promote = compare_with_live(ctx, request, request.promote.if_better, pipeline, parts.test)
+            else:
+                promote = request.promote
+            try:
+                write_with_retry(ctx.db, partial(finish, promote=promote))
+            except LiveChangedError:
+                continue  # compare with the version that is live now
+            return
 
     def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:
         """Change nothing: the job has created no version, and has not changed the data set."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of a data set that a training uses.
-
-    Attributes:
-        training: the examples that the version is trained on.
-        validation: the examples for early stopping and ``tuned_threshold``; None if there are none.
-        test: the examples that the version is evaluated on; None if there are none.
-    """
-
-    training: StoredExamples
-    validation: StoredExamples | None = None
-    test: StoredExamples | None = None
 
 
 def fit(
@@ -179,31 +180,3 @@ def fit(
         f"{phase}_seconds": taken + earlier.get(phase, 0.0) for phase, taken in pipeline.timings_.items()
     }
     return pipeline, {**timings, "fit_seconds": time.perf_counter() - clock + sum(earlier.values())}
-
-
-def split_examples(stored: StoredExamples, request: TrainingJobCreate, tree: LabelTree | None) -> Parts:
-    """Return the parts of a data set.
-
-    Args:
-        stored: the data set.
-        request: a request with its defaults filled in.
-        tree: the label tree, if the data set has one.
-
-    Raises:
-        UnsuitableDataError: there are too few examples for a random split.
-    """
-    split = request.split
-    if isinstance(split, GivenSplit):
-        # An example without a split belongs to no part.
-        names = np.array([name or "" for name in stored.splits()])
-        training, validation, test = (names == part for part in ("train", "validation", "test"))
-    elif isinstance(split, RandomSplit):
-        numbers = draw_parts(stored, tree, split, request.seed)
-        training, validation, test = (numbers == part for part in (TRAINING, VALIDATION, TEST))
-    else:
-        return Parts(stored)
-    return Parts(
-        stored.where(training),
-        stored.where(validation) if validation.any() else None,
-        stored.where(test) if test.any() else None,
-    )

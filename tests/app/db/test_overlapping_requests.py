@@ -94,7 +94,7 @@ def publish(pipeline: Pipeline, promote: Any) -> Request:
 
     def request(ctx: AppContext) -> int:
         with ctx.db.write() as tx:
-            return publishing.publish(tx, new, promote)
+            return publishing.publish(tx, new, promote).version
 
     return request
 

@@ -55,7 +55,7 @@ def publish(ctx: AppContext, pipeline: Pipeline) -> Callable[[Any], int]:
             timings={},
         )
         with ctx.db.write() as tx:
-            return publishing.publish(tx, new, promote)
+            return publishing.publish(tx, new, promote).version
 
     return publish
 

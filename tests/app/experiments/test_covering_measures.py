@@ -203,7 +203,7 @@ def test_a_promotion_needs_a_measure_that_the_version_has(service: InProcessApi)
         else:
             (error,) = errors_of(service, "/v1/training-jobs", body)
             assert error["pointer"] == "/promote/if_better/metric"
-            expected = f"the version will have no measure {metric!r}; the measures are "
+            expected = f"the versions cannot be compared by {metric!r}; the measures are "
             assert error["message"].startswith(expected)
 
 
@@ -222,6 +222,4 @@ def test_measures_of_probabilities_need_decisions_that_hold_examples_out(service
     report = service.call("GET", f"/v1/experiments/{created['id']}/report", 200)
     assert set(report["rows"][0]["test"]) == {*measures}
     promote = {"promote": {"if_better": {"metric": "brier_score"}}}
-    training = {"model": "m", "dataset_id": dataset, **svm}
-    errors_of(service, "/v1/training-jobs", {**training, "decision": {"kind": "sign"}, **promote})
-    service.call("POST", "/v1/training-jobs", 202, json={**training, **promote})
+    errors_of(service, "/v1/training-jobs", {"model": "m", "dataset_id": dataset, **svm, **promote})

@@ -21,8 +21,8 @@ from app.jobs.queue import LostClaimError
 from app.registry import aliases, publishing
 from app.registry import service as registry
 from app.registry.alias_changes import Cause
-from app.registry.publishing import NewVersion
-from app.registry.schemas import AliasPut, ModelVersion, PromoteIfBetter
+from app.registry.publishing import LiveChangedError, NewVersion, Verdict
+from app.registry.schemas import AliasPut, ModelVersion
 from app.storage import StoredFile
 from models import artifact
 from models.data.examples import Examples
@@ -54,7 +54,7 @@ def new_version(pipeline: Pipeline, model: str = "m", test: dict[str, float] | N
 
 def publish(database: Database, version: NewVersion, promote: Any = "never") -> int:
     with database.write() as tx:
-        return publishing.publish(tx, version, promote)
+        return publishing.publish(tx, version, promote).version
 
 
 def live(database: Database, model: str = "m") -> tuple[int, int] | None:
@@ -126,7 +126,7 @@ def test_a_job_that_lost_its_claim_publishes_nothing(database: Database, pipelin
 
     def publish_and_finish() -> None:
         with database.write() as tx:
-            number = publishing.publish(tx, new_version(pipeline), "always")
+            number = publishing.publish(tx, new_version(pipeline), "always").version
             queue.finish(tx, claim, "succeeded", result={"version": number})
 
     before = rows.all_rows(database)
@@ -148,36 +148,30 @@ def test_the_promotion_rule_decides_whether_a_version_goes_live(
     assert live(database) == (4, 2)
 
 
-@pytest.mark.parametrize(
-    ("metric", "before", "after", "goes_live"),
-    [
-        ("f1_micro", 0.5, 0.6, True),
-        ("f1_micro", 0.6, 0.5, False),
-        ("f1_micro", 0.5, 0.5, False),
-        ("hamming_loss", 0.5, 0.4, True),
-        ("hamming_loss", 0.4, 0.5, False),
-        ("one_error", 0.2, 0.1, True),
-    ],
-)
-def test_only_a_better_version_goes_live(
-    database: Database, pipeline: Pipeline, metric: str, before: float, after: float, goes_live: bool
-) -> None:
-    promote = PromoteIfBetter.model_validate({"if_better": {"metric": metric}})
-    publish(database, new_version(pipeline, test={metric: before}), promote)
-    assert live(database) == (1, 1), "the first version is always promoted"
-    publish(database, new_version(pipeline, test={metric: after}), promote)
-    assert live(database) == ((2, 2) if goes_live else (1, 1))
-
-
-def test_a_version_without_the_measure_is_not_promoted_and_has_a_warning(
-    database: Database, pipeline: Pipeline
-) -> None:
-    promote = PromoteIfBetter.model_validate({"if_better": {"metric": "f1_micro"}})
-    publish(database, new_version(pipeline, test={"f1_micro": 0.1}), promote)
-    unmeasured = new_version(pipeline)
-    publish(database, unmeasured, promote)
+@pytest.mark.parametrize("promote", [True, False])
+def test_a_verdict_decides_about_the_promotion(database: Database, pipeline: Pipeline, promote: bool) -> None:
+    publish(database, new_version(pipeline), Verdict(None, True, "the first one"))
     assert live(database) == (1, 1)
-    assert any("f1_micro was not measured" in warning for warning in unmeasured.warnings)
+    with database.write() as tx:
+        published = publishing.publish(tx, new_version(pipeline), Verdict(1, promote, "because"))
+    assert live(database) == ((2, 2) if promote else (1, 1))
+    outcome = published.promotion
+    assert (outcome.promoted, outcome.reason, outcome.live_before) == (promote, "because", 1)
+    with database.read() as session:
+        row = session.get_one(tables.ModelVersion, ("m", 2))
+        assert row.description["warnings"] == ([] if promote else ["not promoted: because"])
+
+
+@pytest.mark.parametrize("compared_with", [None, 1])
+def test_a_verdict_about_another_live_version_is_refused(
+    database: Database, pipeline: Pipeline, compared_with: int | None
+) -> None:
+    publish(database, new_version(pipeline), "always")
+    publish(database, new_version(pipeline), "always")
+    before = rows.all_rows(database)
+    with pytest.raises(LiveChangedError):
+        publish(database, new_version(pipeline), Verdict(compared_with, True, "better"))
+    assert rows.all_rows(database) == before
 
 
 def test_only_one_of_several_moves_from_the_same_revision_succeeds(

@@ -1,0 +1,221 @@
+"""Compares a new version with the live one on the held-out examples of its training.
+
+Both versions predict for the same examples. Examples that the live version was trained on are left out, as
+far as they are known, because it would seem better than it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from app.context import AppContext
+from app.db import tables
+from app.db.rows import snapshot
+from app.registry.publishing import LIVE, Verdict
+from app.registry.schemas import IfBetter
+from app.storage import MissingFileError
+from app.training.schemas import RandomSplit, TrainingJobCreate
+from app.training.splitting import split_examples
+from models import artifact
+from models.arrays import Bools, Labels
+from models.data.digests import document_digests
+from models.data.store import StoredExamples
+from models.errors import ArtifactError, BadDataError, CoveyError
+from models.labels import LabelTree
+from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
+from models.measures.directions import is_better
+from models.measures.paired import PairedComparison, compare
+from models.measures.paired_measures import Outcomes, paired_sums
+from models.pipeline import Pipeline
+from models.splits import SPLIT_REVISION
+
+MIN_EXAMPLES = 20
+"""Fewest examples that can decide about a promotion."""
+
+Knowledge: TypeAlias = Literal["known", "partly_known", "unknown"]
+"""Whether it is known which examples a version was trained on."""
+
+
+@dataclass(frozen=True)
+class _Live:
+    """The live version, with what is stored about its training.
+
+    Attributes:
+        version: the version.
+        root: the version that was trained on a data set, from which partial fits have made ``version``; None
+            if it was deleted.
+        job: the training job of ``root``; None if it was deleted, or if ``root`` was imported.
+        dataset: the data set of ``root``; None if it was deleted or is unknown.
+    """
+
+    version: tables.ModelVersion
+    root: tables.ModelVersion | None
+    job: tables.Job | None
+    dataset: tables.Dataset | None
+
+
+def compare_with_live(
+    ctx: AppContext,
+    request: TrainingJobCreate,
+    rule: IfBetter,
+    pipeline: Pipeline,
+    test: StoredExamples | None,
+) -> Verdict:
+    """Decide whether a new version is promoted, by a paired test against the version that is live now.
+
+    Args:
+        ctx: the application context.
+        request: the request of the training, with its defaults filled in.
+        rule: the measure and its test.
+        pipeline: the new version.
+        test: the held-out examples of the training; None if there are none.
+
+    Raises:
+        StorageUnavailableError: the storage is unavailable.
+    """
+    live = _read_live(ctx, request.model)
+    if live is None:
+        return Verdict(None, True, "the model had no live version to compare with")
+    number = live.version.version
+
+    def refuse(reason: str) -> Verdict:
+        return Verdict(number, False, reason)
+
+    if test is None:
+        return refuse("no examples were held out, so the versions could not be compared")
+    try:
+        other = artifact.load(ctx.storage.local(live.version.artifact_key))
+    except (MissingFileError, ArtifactError) as error:
+        return refuse(f"version {number} could not be loaded for the comparison: {error}")
+    keep, knowledge = _without_training_examples(ctx, live, test)
+    left_out = int((~keep).sum())
+    examples = test.where(keep)
+    facts: dict[str, Any] = {
+        "metric": rule.metric,
+        "live_version": number,
+        "examples": examples.n_examples,
+        "left_out": left_out,
+        "live_training_examples": knowledge,
+        "alpha": rule.alpha,
+        "at_least": rule.at_least,
+    }
+    if examples.n_examples < MIN_EXAMPLES:
+        n = examples.n_examples
+        reason = f"{n} held-out examples are too few for a comparison, which needs {MIN_EXAMPLES}"
+        if left_out:
+            reason += f"; {left_out} were left out because version {number} was trained on them"
+        return Verdict(number, False, reason, facts)
+    try:
+        result, only_new, only_live = _compare(request, rule, pipeline, other, examples)
+    except CoveyError as error:
+        return refuse(f"the versions could not be compared: {error}")
+    except KeyError:
+        return refuse(f"{rule.metric} cannot be computed for both versions on these examples")
+    facts |= {
+        "new_value": result.first,
+        "live_value": result.second,
+        "difference": result.difference,
+        "interval": [*result.interval],
+        "p_value": result.p_value,
+        "labels_only_in_new": only_new,
+        "labels_only_in_live": only_live,
+    }
+    promote, reason = _decide(rule, number, result)
+    return Verdict(number, promote, reason, facts)
+
+
+def _decide(rule: IfBetter, live: int, result: PairedComparison) -> tuple[bool, str]:
+    values = f"{rule.metric} is {result.first:.4f}, and {result.second:.4f} for version {live}"
+    if not is_better(rule.metric, result.first, result.second):
+        return False, f"{values}: not better"
+    if abs(result.difference) < rule.at_least:
+        return False, f"{values}: better by less than at_least, {rule.at_least:g}"
+    if result.p_value > rule.alpha:
+        return False, f"{values}: not significant, p = {result.p_value:.4f} is above alpha, {rule.alpha:g}"
+    return True, f"{values}: better, with p = {result.p_value:.4f}"
+
+
+def _compare(
+    request: TrainingJobCreate, rule: IfBetter, new: Pipeline, live: Pipeline, examples: StoredExamples
+) -> tuple[PairedComparison, int, int]:
+    """Return the comparison, and how many labels only the new and only the live version knows."""
+    labels = sorted({*new.labels_, *live.labels_})
+    tree = new.tree_
+    Y = indicator_matrix(examples.label_sets(), labels, tree)
+    unknown = unknown_matrix(examples.unknown_sets(), Y, labels, tree)
+    covering = request.covering or request.learner.training_covering()
+    (first, statistic), (second, _) = (
+        paired_sums(
+            rule.metric,
+            Y,
+            _outcomes(pipeline, examples, labels),
+            labels,
+            tree=tree,
+            covering=covering,
+            unknown=unknown,
+        )
+        for pipeline in (new, live)
+    )
+    result = compare(first, second, statistic, confidence=1 - rule.alpha, seed=request.seed)
+    return result, len(labels) - len(live.labels_), len(labels) - len(new.labels_)
+
+
+def _outcomes(pipeline: Pipeline, examples: StoredExamples, labels: list[str]) -> Outcomes:
+    """Return what a version predicts, with a column for each label. It never predicts one that it lacks."""
+    own = pipeline.scores(examples)
+    columns = np.searchsorted(labels, pipeline.labels_)
+    scores = np.full((len(own), len(labels)), -np.inf)
+    scores[:, columns] = own
+    predicted = pipeline.decide(own)
+    wider: Labels = csr_array(
+        (predicted.data, columns[predicted.indices], predicted.indptr), shape=scores.shape
+    )
+    return Outcomes(wider, scores)
+
+
+def _read_live(ctx: AppContext, model: str) -> _Live | None:
+    with snapshot(ctx.db) as session:
+        alias = session.get(tables.ModelAlias, (model, LIVE))
+        if alias is None:
+            return None
+        version = session.get_one(tables.ModelVersion, (model, alias.version))
+        root: tables.ModelVersion | None = version
+        while root is not None and (lineage := root.description.get("lineage")) is not None:
+            root = session.get(tables.ModelVersion, (model, lineage["parent_version"]))
+        if root is None:
+            return _Live(version, None, None, None)
+        job = session.get(tables.Job, root.training_job_id) if root.training_job_id is not None else None
+        dataset = session.get(tables.Dataset, root.dataset_id) if root.dataset_id is not None else None
+        return _Live(version, root, job, dataset)
+
+
+def _without_training_examples(ctx: AppContext, live: _Live, test: StoredExamples) -> tuple[Bools, Knowledge]:
+    """Return which examples the live version was not trained on, (n,), and whether this is known.
+
+    The same document counts as the same example, also in another data set and with other labels.
+    """
+    unknown: tuple[Bools, Knowledge] = np.ones(test.n_examples, dtype=np.bool_), "unknown"
+    root, job, dataset = live.root, live.job, live.dataset
+    if root is None or job is None or dataset is None or dataset.storage_key is None:
+        return unknown
+    trained = TrainingJobCreate.model_validate(job.spec)
+    if isinstance(trained.split, RandomSplit) and root.description.get("split_revision") != SPLIT_REVISION:
+        return unknown  # an earlier release has drawn other parts from the same seed
+    try:
+        stored = StoredExamples(ctx.storage.local(dataset.storage_key))
+        tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
+        parts = split_examples(stored, trained, tree)
+        digests = [digest for batch in test.batches() for digest in document_digests(batch)]
+        seen: set[bytes] = set()
+        held_out = {*digests}
+        for part in (parts.training, parts.validation):
+            for batch in part.batches() if part is not None else ():
+                seen |= held_out.intersection(document_digests(batch))
+    except (MissingFileError, BadDataError):  # it was deleted in the meantime
+        return unknown
+    keep = np.array([digest not in seen for digest in digests], dtype=np.bool_)
+    return keep, "known" if root is live.version else "partly_known"
