@@ -122,7 +122,7 @@ def test_every_paired_measure_has_the_value_of_the_evaluation(with_unknown: bool
     model = outcomes(rng, 25, Y, 0.2)
     unknown: Labels | None = None
     if with_unknown:
-        unknown = as_label_matrix((rng.random(Y.shape) < 0.2) * (1 - Y))
+        unknown = as_label_matrix(np.where(Y, 0, rng.random(Y.shape) < 0.2))
     expected = evaluate(as_label_matrix(Y), model.predicted, model.scores, LABELS, unknown=unknown).measures
     checked = 0
     for measure in PAIRED_MEASURES:
