@@ -155,6 +155,8 @@ def smtp(
     filters mail at …`; it appears as soon as the filter accepts connections. SIGTERM stops the filter after
     the messages in progress.
     """
+    from httpx import InvalidURL
+
     from app import logs
     from app.inbound.smtp_next_hop import Address
     from app.inbound.smtp_server import FilterOptions, ListenError, serve
@@ -178,6 +180,11 @@ def smtp(
             timeout,
             lambda address: typer.echo(f"Covey filters mail at {address}"),
         )
-    except (ListenError, CommandError, ValueError) as error:  # of an address or a network: ValueError
+    except (
+        ListenError,
+        CommandError,
+        InvalidURL,
+        ValueError,
+    ) as error:  # of an address or network: ValueError
         typer.echo(f"covey: {error}", err=True)
         raise typer.Exit(1) from error

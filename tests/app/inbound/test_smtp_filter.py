@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from captured_logs import captured_logs
+from decision_service import decision_service
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_mail_server import RecordingMailServer, mail_server
@@ -27,7 +28,7 @@ from app.cli.main import cli
 from app.inbound import smtp_protocol, smtp_server
 from app.inbound.filtered_message import MAX_HOPS, IncomingMessage, MessageFilter
 from app.inbound.routed_message import RoutedMessage
-from app.inbound.service_client import NotRoutedError
+from app.inbound.service_client import AsyncRouterClient, NotRoutedError
 from app.inbound.smtp_next_hop import Address, AddressError, line_chunks
 from app.inbound.smtp_protocol import is_allowed
 from app.inbound.smtp_server import FilterOptions, FilterServer, ListenError
@@ -69,14 +70,17 @@ class FakeRouter:
 class RunningFilter:
     """A filter in a thread."""
 
-    def __init__(self, portal: BlockingPortal, hop: RecordingMailServer, options: FilterOptions) -> None:
+    def __init__(
+        self, portal: BlockingPortal, hop: RecordingMailServer, options: FilterOptions, url: str | None = None
+    ) -> None:
         self.portal = portal
         self.hop = hop
         self.router = FakeRouter()
         self._stopped = False
 
         async def start() -> None:
-            message_filter = MessageFilter(self.router, "frontdesk", options.when_unavailable)
+            router = AsyncRouterClient(url, "frontdesk", "cov_secret") if url else self.router
+            message_filter = MessageFilter(router, "frontdesk", options.when_unavailable)
             self._server = FilterServer(options, message_filter)
             self.address = await self._server.start()
 
@@ -151,10 +155,10 @@ def data(client: smtplib.SMTP, message: bytes, n_replies: int) -> list[str]:
 
 @contextmanager
 def running(hop: RecordingMailServer, **options: Any) -> Iterator[RunningFilter]:
-    lmtp = options.pop("lmtp", False)
+    lmtp, url = options.pop("lmtp", False), options.pop("url", None)
     listen = Address(lmtp, "127.0.0.1", 0)
     with start_blocking_portal() as portal:
-        server = RunningFilter(portal, hop, FilterOptions(listen, Address.parse(hop.address), **options))
+        server = RunningFilter(portal, hop, FilterOptions(listen, Address.parse(hop.address), **options), url)
         try:
             yield server
         finally:
@@ -539,6 +543,29 @@ def test_a_message_that_cannot_be_routed_can_be_handed_on_without_a_decision(
     )
 
 
+def test_the_filter_continues_when_the_service_is_available_again(hop: RecordingMailServer) -> None:
+    with decision_service() as service:
+        port = service.server_address[1]
+        with running(hop, url=service.url) as mail_filter:
+            assert mail_filter.send() == ["250 2.0.0 kept"]
+            service.broken_connections = 1  # a kept connection is closed
+            assert mail_filter.send() == ["250 2.0.0 kept"]
+            service.broken_connections = 2
+            assert mail_filter.send()[0].startswith("451")
+            for status in (401, 404, 429, 500, 503):
+                service.status = status
+                assert mail_filter.send()[0].startswith("451")
+            service.status = 200
+            assert mail_filter.send() == ["250 2.0.0 kept"]
+            assert service.received[0] == ("/v1/routers/frontdesk/messages", "Bearer cov_secret", MESSAGE)
+            service.shutdown()
+            service.server_close()
+            assert mail_filter.send()[0].startswith("451")
+            with decision_service(port):
+                assert mail_filter.send() == ["250 2.0.0 kept"]
+    assert len(hop.messages) == 4
+
+
 # Loops
 
 
@@ -758,6 +785,7 @@ def test_malformed_addresses_are_refused(text: str) -> None:
         (["--next-hop", "mail:25", "--allow-client", "10.0.0.1/8"], "has host bits set"),
         (["--next-hop", "mail:25", "--listen", "0.0.0.0:0"], "--allow-client"),
         (["--next-hop", "mail:25", "--listen", "/does/not/exist"], "cannot listen on /does/not/exist"),
+        (["--next-hop", "mail:25", "--url", "http://[a"], "Invalid"),
         (["--next-hop", "mail:25", "--key-file", "/does/not/exist"], "API key cannot be read"),
     ],
 )
