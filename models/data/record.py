@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from models.data.examples import Kind, Split
+from models.data.limits import IngestLimits
 from models.errors import BadRecord
 from models.mail.email import Email
 
@@ -114,6 +115,19 @@ def check_name(value: object, what: str, field: str, max_length: int) -> str:
     if not value.isprintable() and any(unicodedata.category(c) in {"Cc", "Cs"} for c in value):
         raise RecordError(f"{what} must not contain control characters or unpaired surrogates", field)
     return value
+
+
+def is_name(value: object) -> bool:
+    r"""Return whether a value is a valid label, feature name or id of at most 512 characters.
+
+    >>> is_name("help desk"), is_name(" "), is_name("a\nb")
+    (True, False, False)
+    """
+    try:
+        check_name(value, "a name", "", IngestLimits.name_length)
+    except RecordError:
+        return False
+    return True
 
 
 def check_number(value: object, what: str, field: str) -> float:

@@ -15,14 +15,15 @@ from models.data.examples import Split
 from models.data.ingestion.message_labels import MessageLabels, identity
 from models.data.ingestion.stored_records import stored_records
 from models.data.ingestion.string_set import CompactStringSet
-from models.data.limits import IngestLimits
-from models.data.record import Declarations, Item, Items, Record, RecordError, check_name
+from models.data.record import Declarations, Item, Items, Record, is_name, quoted
 from models.data.store import StoredExamples
 from models.errors import BadDataError
 from models.mail.email import Email
 
 PAGE_SIZE = 100
 """Number of messages that are looked up in the store at a time."""
+
+_MAX_LISTED = 5
 
 StoredMessages = Callable[[Sequence[str]], Iterator[tuple[str, bytes]]]
 """Yields the id and the bytes of each of these messages that the store has, one after the other."""
@@ -161,7 +162,7 @@ class FeedbackRecords:
         record.id = next(
             id_
             for id_ in (*ids, self._labels.ids[position])
-            if id_ is not None and _is_valid(id_) and not self._ids.add(id_)
+            if id_ is not None and is_name(id_) and not self._ids.add(id_)
         )
         self.counts.n_new += 1
 
@@ -171,6 +172,9 @@ class FeedbackRecords:
 
     def _warnings(self) -> Iterator[str]:
         counts = self.counts
+        if invalid := sorted(self._labels.invalid):
+            names = ", ".join(map(quoted, invalid[:_MAX_LISTED]))
+            yield f"labels of feedback that are blank or have control characters were omitted: {names}"
         if counts.n_without_message:
             yield (
                 f"decisions with feedback whose message is not available: {counts.n_without_message:,} of "
@@ -180,11 +184,3 @@ class FeedbackRecords:
             yield f"uploaded messages without feedback: {counts.n_unlabelled:,}; they are not in the data set"
         if counts.n_repeated:
             yield f"uploaded messages that occur more than once: {counts.n_repeated:,}; each is there once"
-
-
-def _is_valid(id_: str) -> bool:
-    try:
-        check_name(id_, "an id", "/id", IngestLimits.name_length)
-    except RecordError:
-        return False
-    return True

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from models.arrays import Bools, Ints
+from models.data.record import is_name
 from models.mail.email import Email
 from models.mail.reader import message_identity, message_key, read_email
 
@@ -18,13 +19,18 @@ _KEYS = 3
 
 
 class MessageLabels:
-    """Label sets of messages, in about 150 bytes for each message.
+    """Label sets of messages, in about 200 bytes for each message.
 
     Add all messages, then call :meth:`sort` once, and then look up examples. The keys are compared by 64-bit
     hashes, so that two different messages count as one with a probability of 1 in 2^64.
 
     Args:
         max_id_chars: number of characters of a Message-ID that count; the rest is unknown.
+
+    Attributes:
+        ids: the ids of the messages.
+        is_used: for each message, whether it has been joined; the caller sets it.
+        invalid: labels that no data set can have. They were omitted.
 
     >>> labels = MessageLabels(max_id_chars=500)
     >>> labels.add("dec_1", "a@b", "0f", ["billing"], time=2.0)
@@ -35,6 +41,8 @@ class MessageLabels:
 
     def __init__(self, *, max_id_chars: int) -> None:
         self.ids: list[str] = []
+        self.is_used: Bools = np.empty(0, dtype=np.bool_)
+        self.invalid: set[str] = set()
         self._max_id_chars = max_id_chars
         self._times = array("d")
         self._keys = array("q")
@@ -43,7 +51,6 @@ class MessageLabels:
         self._distinct: list[tuple[str, ...]] = []
         self._hashes: Ints = np.empty(0, dtype=np.int64)
         self._positions: Ints = np.empty(0, dtype=np.int64)
-        self.is_used: Bools = np.empty(0, dtype=np.bool_)
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -64,8 +71,10 @@ class MessageLabels:
         self._keys.extend((hash(id_), hash(message_id or id_), hash(key)))
         names = tuple(sorted(set(labels)))
         if names not in self._label_sets:
+            valid = tuple(filter(is_name, names))
+            self.invalid.update(set(names).difference(valid))
             self._label_sets[names] = len(self._distinct)
-            self._distinct.append(names)
+            self._distinct.append(valid)
         self._numbers.append(self._label_sets[names])
 
     def sort(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,28 @@ def test_no_feedback_and_no_message_are_errors(tmp_path: Path) -> None:
     with pytest.raises(BadDataError, match=r"no message of the 1 decisions .* set keep_messages"):
         store_items(records.records(), target)
     assert not target.exists()
+
+
+def test_a_label_that_no_data_set_can_have_is_omitted() -> None:
+    labels = decisions(("dec_1", raw(1), ["a", " ", "b\nc"]))
+    *records, last = FeedbackRecords(labels, None, Store({"dec_1": raw(1)}), split=None).records()
+    assert summary(iter(records)) == [("1@example.org", ("a",), None)]
+    assert isinstance(last, Declarations)
+    assert last.warnings == [
+        "labels of feedback that are blank or have control characters were omitted: ' ', 'b\\nc'"
+    ]
+
+
+def test_a_message_takes_few_bytes() -> None:
+    n = 20_000
+    tracemalloc.start()
+    labels = MessageLabels(max_id_chars=500)
+    for i in range(n):
+        labels.add(f"dec_{i:025}", f"{i}@example.org", f"{i:064}", [f"l{i % 10}"], time=i)
+    labels.sort()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / n < 250
 
 
 def test_messages_are_read_from_the_store_one_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
