@@ -164,6 +164,8 @@ def smtp(
 
     logs.configure(Settings())
     try:
+        if not url.startswith(("http://", "https://")):
+            raise CommandError(f"the URL {url!r} does not begin with http:// or https://")
         options = FilterOptions(
             replace(Address.parse(listen), lmtp=lmtp),
             Address.parse(next_hop),

@@ -785,11 +785,13 @@ def test_malformed_addresses_are_refused(text: str) -> None:
         (["--next-hop", "mail:25", "--allow-client", "10.0.0.1/8"], "has host bits set"),
         (["--next-hop", "mail:25", "--listen", "0.0.0.0:0"], "--allow-client"),
         (["--next-hop", "mail:25", "--listen", "/does/not/exist"], "cannot listen on /does/not/exist"),
-        (["--next-hop", "mail:25", "--url", "http://[a"], "Invalid"),
+        (["--next-hop", "mail:25", "--url", "127.0.0.1:8000"], "does not begin with http://"),
+        (["--next-hop", "mail:25", "--url", "http://127.0.0.1:x"], "Invalid port"),
         (["--next-hop", "mail:25", "--key-file", "/does/not/exist"], "API key cannot be read"),
     ],
 )
 def test_a_wrong_option_ends_the_command_with_the_reason(words: list[str], reason: str) -> None:
+    words = ["--listen", "127.0.0.1:0", *words]
     result = CliRunner().invoke(cli, ["smtp", "--router", "frontdesk", *words])
     assert result.exit_code == 1
     assert reason in result.stderr
