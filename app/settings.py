@@ -125,6 +125,10 @@ class Settings(BaseSettings):
     """Time in days after its last heartbeat at which the record of a dead worker is deleted. The default is
     long enough to look into its death. 0: never."""
 
+    keep_webhook_deliveries_days: NonNegativeFloat = 30.0
+    """Age in days at which a finished delivery of a webhook is deleted. The default leaves a month to find out
+    what a receiver got. 0: never."""
+
     decision_ranking: PositiveInt = 20
     """Number of labels in the ranking of a decision, in the response and in the database. Labels that were
     decided on are always included."""
@@ -298,6 +302,14 @@ class Settings(BaseSettings):
     allowed_hosts: str = ""
     """Names of hosts that requests can use before the first API key exists, separated by commas. Loopback
     addresses and ``localhost`` are always allowed. With API keys, every name is allowed."""
+
+    webhooks_allow_private: bool = False
+    """Whether webhooks can send to private, loopback and link-local addresses. Set it only if every holder of
+    a key with the scope ``admin`` may reach the network of the workers."""
+
+    webhook_disable_days: NonNegativeFloat = 5.0
+    """Time in days for which every attempt to send to a webhook fails before the webhook is disabled. 0:
+    never."""
 
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""

@@ -463,6 +463,61 @@ class ApiKey(Base):
     previous_secret_expires_at: Mapped[datetime | None]
 
 
+class Webhook(Base):
+    """A receiver of events: Covey sends it a signed request for each of them."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    url: Mapped[str] = mapped_column(Text)
+    events: Mapped[list[Any]]
+    router: Mapped[str | None] = mapped_column(String(64))
+    """The only router whose decisions are sent. None: all routers."""
+    model: Mapped[str | None] = mapped_column(String(64))
+    """The only model whose events are sent. None: all models."""
+    secret: Mapped[str] = mapped_column(String(100))
+    """The key of the signatures. It is stored as it is, because every signature needs it."""
+    previous_secret: Mapped[str | None] = mapped_column(String(100))
+    """The secret before the last rotation. It signs too until ``previous_secret_expires_at``."""
+    previous_secret_expires_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    decisions_read_to: Mapped[datetime]
+    """Decisions from before this time were considered, except for some that were committed late."""
+    last_success_at: Mapped[datetime | None]
+    failing_since: Mapped[datetime | None]
+    """Time of the first failed attempt since the last successful one. None if the last one was successful."""
+    disabled_at: Mapped[datetime | None]
+    disabled_reason: Mapped[str | None] = mapped_column(Text)
+
+
+class WebhookDelivery(Base):
+    """One event for one webhook. It is written in the transaction of the event, and sent afterwards."""
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (
+        UniqueConstraint("webhook_id", "decision_id"),
+        Index(None, "webhook_id", "id"),
+        Index(None, "state", "webhook_id", "due_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
+    event: Mapped[str] = mapped_column(String(40))
+    decision_id: Mapped[str | None] = mapped_column(String(40))
+    """The decision of the event. A webhook gets each decision once."""
+    data: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(String(20))
+    """``pending``, ``delivered`` or ``failed``."""
+    attempts: Mapped[int] = mapped_column(Integer, default=0)
+    due_at: Mapped[datetime]
+    """Time of the next attempt. An attempt moves it forward, so that no other process sends it meanwhile."""
+    created_at: Mapped[datetime]
+    last_attempt_at: Mapped[datetime | None]
+    response_status: Mapped[int | None] = mapped_column(Integer)
+    error: Mapped[str | None] = mapped_column(Text)
+    finished_at: Mapped[datetime | None]
+
+
 class AuthenticationState(Base):
     """Whether requests need an API key. The only row is written when the first key is created."""
 

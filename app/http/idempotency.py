@@ -115,7 +115,7 @@ class Idempotency:
         if one_time_field is not None:
             raise Conflict(
                 f"this request already created {first.response['id']}, and only the first response "
-                f"contains the {one_time_field}; rotate that key to get a new one",
+                f"contains the {one_time_field}; rotate it to get a new one",
                 code="secret_already_shown",
             )
         return response_type.model_validate(first.response)

@@ -95,6 +95,7 @@ VersionRef = TypeAliasType(
 DatasetId: TypeAlias = Annotated[str, Path(description="Id of the data set.")]
 JobId: TypeAlias = Annotated[str, Path(description="Id of the job.")]
 DecisionId: TypeAlias = Annotated[str, Path(description="Id of the decision.")]
+WebhookId: TypeAlias = Annotated[str, Path(description="Id of the webhook.")]
 KeyId: TypeAlias = Annotated[str, Path(description="Id of the API key.")]
 ModelName: TypeAlias = Annotated[Name, Path(description="Name of the model.")]
 RouterName: TypeAlias = Annotated[Name, Path(description="Name of the router.")]

@@ -88,7 +88,7 @@ def test_a_repeated_request_creates_no_second_key_and_returns_no_secret(database
         return service.create(database, body, Idempotency("key_admin", "k", fingerprint))
 
     key = send()
-    with pytest.raises(Conflict, match=f"created {key.id}.* rotate that key") as refused:
+    with pytest.raises(Conflict, match=f"created {key.id}.* rotate it") as refused:
         send()
     assert refused.value.code == "secret_already_shown"
     assert key.secret not in refused.value.detail

@@ -1,0 +1,1 @@
+"""Webhooks: tell other systems about events with signed requests."""
