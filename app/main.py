@@ -53,6 +53,7 @@ from app.settings import Settings, get_settings
 from app.training import api as training
 from app.training.event_streams import EventStreams
 from app.version import __version__
+from app.webhooks import api as webhooks
 
 
 def require_servable(settings: Settings, db: Database) -> None:
@@ -150,6 +151,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         inbound.router,
         learners.router,
         keys.router,
+        webhooks.router,
         health.router,
     ):
         app.include_router(router)

@@ -126,8 +126,8 @@ class Settings(BaseSettings):
     long enough to look into its death. 0: never."""
 
     keep_webhook_deliveries_days: NonNegativeFloat = 30.0
-    """Age in days at which a finished delivery of a webhook is deleted. The default leaves a month to find out
-    what a receiver got. 0: never."""
+    """Age in days, at least an hour, at which a finished delivery of a webhook is deleted. The default leaves
+    a month to find out what a receiver got. 0: never."""
 
     decision_ranking: PositiveInt = 20
     """Number of labels in the ranking of a decision, in the response and in the database. Labels that were

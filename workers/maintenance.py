@@ -1,10 +1,11 @@
-"""The maintenance process of a worker: its heartbeat, lost jobs, and retention, each in a thread of its own.
+"""The maintenance process of a worker: its heartbeat, lost jobs, retention and webhooks, each in a thread.
 
 Threads share no connection, so neither a slow storage nor a long transaction of one delays the others.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.context import AppContext
 from app.maintenance import retention
 from app.settings import Settings
+from app.webhooks.delivery import Deliverer
 from workers import stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
@@ -54,6 +56,7 @@ def run(
     beats, collects = settings.heartbeat_seconds, settings.collect_seconds
     _start_thread("lost jobs", _repeat, settings, wakeups, requeue, 0.0, beats)
     _start_thread("retention", _repeat, settings, wakeups, apply_retention, collects, collects)
+    _start_thread("webhooks", _send_events, settings, wakeups)
     if not stopping.requested():
         signal.sigwait({signal.SIGTERM})
     stopping.request()
@@ -82,6 +85,11 @@ def _repeat(
             name = threading.current_thread().name
             log.warning("maintenance.failed", task=name, reason=type(error).__name__)
         time.sleep(delay)
+
+
+def _send_events(settings: Settings, wakeups: Wakeups) -> None:
+    """Send the events of webhooks. The process ends without waiting for attempts: they are repeated."""
+    asyncio.run(Deliverer(AppContext.open(settings, wakeups)).run(stopping.requested))
 
 
 def _end_process(arguments: threading.ExceptHookArgs) -> None:

@@ -33,7 +33,7 @@ def subscribers(session: Session, event: Event, *, lock: bool = False) -> list[W
     return [row for row in session.scalars(statement) if event in row.events]
 
 
-def add_event(tx: Transaction, event: Event, data: dict[str, Any], *, model: str | None) -> None:
+def queue_event(tx: Transaction, event: Event, data: dict[str, Any], *, model: str | None) -> None:
     """Queue an event for each webhook that receives it.
 
     Args:

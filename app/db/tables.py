@@ -397,6 +397,7 @@ class Decision(Base):
             "feedback_state",
             "id",
         ),
+        _partial_index("disposition = 'review'", "disposition", "id"),  # for webhooks
         _partial_index("kept_message IS NOT NULL", "kept_message"),
         _partial_index("kept_until IS NOT NULL", "kept_until"),
     )

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db import tables
+from app.db.outbox import queue_event
 from app.db.session import Transaction
 from app.experiments import shared_files
 from app.jobs import queue
@@ -55,6 +56,8 @@ def finish_if_done(tx: Transaction, experiment_id: str) -> bool:
         row.error = plan.error or _first_error(tx.session, experiment_id)
     row.finished_at = tx.now
     tx.session.flush()
+    data = {"job_id": row.job_id, "kind": "experiment", "state": row.state, "experiment_id": row.id}
+    queue_event(tx, "job.ended", data, model=None)
     return True
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.db.outbox import queue_event
 from app.db.session import Database, Transaction, database_now
 from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
@@ -306,9 +307,10 @@ def finish(
     Raises:
         LostClaimError: the claim is no longer valid; the whole transaction is rolled back.
     """
-    _update_fenced(tx, claim, **_final_values(tx, state, result, error))
+    model = _update_fenced(tx, claim, **_final_values(tx, state, result, error))
     _write_curve(tx, claim.job_id, curve or {})
     append_event(tx, claim.job_id, state, **({"code": error["code"]} if error else {}))
+    _tell_webhooks(tx, claim.job_id, claim.kind, state, model, result, error)
 
 
 def release(tx: Transaction, claim: Claim, *, reason: str) -> None:
@@ -356,6 +358,7 @@ def finish_unclaimed(
     job.fence += 1
     tx.session.flush()
     append_event(tx, job.id, state, **({"code": error["code"]} if error else {}))
+    _tell_webhooks(tx, job.id, job.kind, state, job.model, None, error)
 
 
 def request_cancel(tx: Transaction, job: Job) -> None:
@@ -413,6 +416,28 @@ def _final_values(
     }
 
 
+def _tell_webhooks(
+    tx: Transaction,
+    job_id: str,
+    kind: str,
+    state: FinalState,
+    model: str | None,
+    result: dict[str, Any] | None,
+    error: dict[str, Any] | None,
+) -> None:
+    """Tell webhooks that a job has ended; ``app.experiments.completion`` does it for a whole experiment."""
+    if kind in {"experiment", "cell"}:
+        return
+    data: dict[str, Any] = {"job_id": job_id, "kind": kind, "state": state}
+    if model is not None:
+        data["model"] = model
+    if result is not None and "version" in result:
+        data["version"] = result["version"]
+    if error is not None:
+        data["code"] = error["code"]
+    queue_event(tx, "job.ended", data, model=model)
+
+
 def _write_curve(tx: Transaction, job_id: str, curve: Mapping[int, dict[str, float]]) -> None:
     """Write points of a curve. They replace the points from the first one on, of an earlier attempt."""
     if not curve:
@@ -423,15 +448,18 @@ def _write_curve(tx: Transaction, job_id: str, curve: Mapping[int, dict[str, flo
     )
 
 
-def _update_fenced(tx: Transaction, claim: Claim, **values: Any) -> None:
+def _update_fenced(tx: Transaction, claim: Claim, **values: Any) -> str | None:
+    """Change a claimed job, and return its model."""
     touched = tx.session.execute(
         update(Job)
         .where(Job.id == claim.job_id, Job.fence == claim.fence, Job.state == "running")
         .values(**values)
-        .returning(Job.id)
+        .returning(Job.model)
     ).one_or_none()
     if touched is None:
         raise LostClaimError(claim.job_id)
+    model: str | None = touched[0]
+    return model
 
 
 def _cancel_requested(session: Session, job_id: str) -> bool:

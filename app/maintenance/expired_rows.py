@@ -51,6 +51,9 @@ def delete_expired(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
         "idempotency_records": _delete_in_batches(
             ctx, stop, settings.keep_idempotency_days, _delete_idempotency_records
         ),
+        "webhook_deliveries": _delete_in_batches(
+            ctx, stop, settings.keep_webhook_deliveries_days, _delete_webhook_deliveries
+        ),
         "workers": _delete_in_batches(ctx, stop, settings.keep_workers_days, _delete_workers),
     }
 
@@ -186,6 +189,26 @@ def _delete_idempotency_records(tx: Transaction, before: datetime, after: str) -
         delete(records).where(tuple_(records.caller, records.key).in_([tuple(key) for key in keys]))
     )
     return len(keys), after if len(keys) == BATCH_SIZE else None
+
+
+def _delete_webhook_deliveries(tx: Transaction, before: datetime, after: str) -> Batch:
+    """Delete finished deliveries, but none that shows that a recent decision was sent already."""
+    before = min(before, tx.now - timedelta(hours=1))
+    deliveries = tables.WebhookDelivery
+    ids = tx.session.scalars(
+        select(deliveries.id)
+        .where(
+            deliveries.id > after,
+            deliveries.id < first_id("msg", before),
+            deliveries.state != "pending",
+            deliveries.finished_at < before,
+        )
+        .order_by(deliveries.id)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    tx.session.execute(delete(deliveries).where(deliveries.id.in_(ids)))
+    return len(ids), ids[-1] if len(ids) == BATCH_SIZE else None
 
 
 def _delete_workers(tx: Transaction, before: datetime, after: str) -> Batch:

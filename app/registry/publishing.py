@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from app.db import tables
+from app.db.outbox import queue_event
 from app.db.session import Transaction
 from app.db.upsert import upsert
 from app.ids import new_id
@@ -212,6 +213,11 @@ def set_alias(tx: Transaction, model: str, alias: str, version: int, cause: Caus
         row.updated_at = tx.now
     alias_changes.record(tx, row, before=before, after=version, cause=cause)
     tx.session.flush()
+    if version != before:
+        data = {"model": model, "alias": alias, "version": version, "reason": cause.reason}
+        if before is not None:
+            data["previous_version"] = before
+        queue_event(tx, "version.promoted", data, model=model)
     return row
 
 

@@ -149,8 +149,8 @@ class Deliverer:
             for address in found:
                 if not is_public(address):
                     raise RefusedAddressError(
-                        f"{url.host} has the address {address}, which does not belong to the public internet; "
-                        "COVEY_WEBHOOKS_ALLOW_PRIVATE allows it"
+                        f"{url.host} has the address {address}, which does not belong to the public "
+                        "internet; COVEY_WEBHOOKS_ALLOW_PRIVATE allows it"
                     )
         return found[:MAX_ADDRESSES]
 
@@ -169,6 +169,7 @@ def _client() -> httpx.AsyncClient:
     return httpx.AsyncClient(
         # A proxy from the environment would resolve names itself.
         trust_env=False,
+        verify=httpx.create_ssl_context(),  # SSL_CERT_FILE names other certificates of authorities
         follow_redirects=False,
         timeout=httpx.Timeout(ATTEMPT_SECONDS, connect=CONNECT_SECONDS),
         # A connection that is kept would not be checked again.
@@ -182,9 +183,7 @@ def _addresses(host: str) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def _post(
-    client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[str], attempt: Attempt
-) -> int:
+async def _post(client: httpx.AsyncClient, url: httpx.URL, addresses: Sequence[str], attempt: Attempt) -> int:
     """Send an event to the first address that accepts a connection. Return the status of the response.
 
     The request goes to the address that was checked. Its ``Host``, and the name in the certificate that the

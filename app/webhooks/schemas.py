@@ -24,7 +24,7 @@ def _receiver(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("must be a URL with the scheme https or http, and a host")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("must not contain a user name or password; the signature proves who has sent a request")
+        raise ValueError("must not contain a user name or password; requests are signed instead")
     if parts.fragment or port == 0:
         raise ValueError("must not contain a fragment or the port 0")
     return url
@@ -45,9 +45,7 @@ class WebhookCreate(RequestModel):
         }
     )
 
-    url: Annotated[
-        str, StringConstraints(min_length=1, max_length=2000), OneLine, AfterValidator(_receiver)
-    ]
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2000), OneLine, AfterValidator(_receiver)]
     """URL of the receiver. Use `https`, so that nobody else reads the events."""
     events: list[Event] = Field(min_length=1, max_length=20)
     """Events to send. `decision.review`: a router has decided that a person must look at a message.
@@ -92,7 +90,8 @@ class Webhook(ResponseModel):
     failing_since: Timestamp | None = None
     """Time since which every attempt has failed. Absent if the last attempt was successful."""
     disabled_at: Timestamp | None = None
-    """Time when the webhook was disabled. It gets no events until a test succeeds. Absent if it is enabled."""
+    """Time when the webhook was disabled. It gets no events until a test succeeds. Absent if it is
+    enabled."""
     disabled_reason: str | None = None
     """Why the webhook was disabled. Absent if it is enabled."""
 

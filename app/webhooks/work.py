@@ -10,10 +10,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
-from sqlalchemy import exists, func, select, update
+from sqlalchemy import exists, func, literal, select, update
+from sqlalchemy.orm import Session
 
 from app.db import tables
 from app.db.outbox import subscribers
@@ -87,6 +88,14 @@ class Outcome:
         return self.status == 410
 
 
+class _Review(NamedTuple):
+    """A decision that needs a review."""
+
+    decision_id: str
+    response: dict[str, Any]
+    created_at: datetime
+
+
 def queue_reviews(db: Database) -> int:
     """Queue an event for each new decision that needs a review. Return their number.
 
@@ -100,24 +109,31 @@ def queue_reviews(db: Database) -> int:
     queued = 0
     for webhook in webhooks:
         reviews = found[webhook.id]
+        if reviews is None:
+            continue
         if reviews or now - webhook.decisions_read_to > READ_AGAIN:
             with db.write() as tx:
                 queued += _queue_reviews(tx, webhook.id, reviews, now)
     return queued
 
 
-def _new_reviews(session: Any, webhook: tables.Webhook) -> list[tuple[str, dict[str, Any], datetime]]:
-    """Return decisions that need a review and were not queued yet, the oldest first."""
+def _new_reviews(session: Session, webhook: tables.Webhook) -> list[_Review] | None:
+    """Return decisions that need a review and were not queued yet, the oldest first.
+
+    Returns:
+        the decisions; None if so many events of the webhook are pending that the decisions have to wait.
+    """
     decision, delivery = tables.Decision, tables.WebhookDelivery
     pending = session.scalar(
         select(func.count()).where(delivery.webhook_id == webhook.id, delivery.state == "pending")
     )
-    if pending >= MAX_PENDING:
-        return []
+    if (pending or 0) >= MAX_PENDING:
+        return None
     since = max(webhook.created_at, webhook.decisions_read_to - LATE)
     was_queued = exists().where(delivery.webhook_id == webhook.id, delivery.decision_id == decision.id)
     statement = select(decision.id, decision.response, decision.created_at).where(
-        decision.disposition == "review",
+        # A literal, so that the database sees that it can use the index of reviews.
+        decision.disposition == literal("review", literal_execute=True),
         decision.id >= first_id("dec", since),
         decision.created_at >= webhook.created_at,
         ~was_queued,
@@ -127,12 +143,10 @@ def _new_reviews(session: Any, webhook: tables.Webhook) -> list[tuple[str, dict[
     if webhook.model is not None:
         statement = statement.where(decision.model == webhook.model)
     rows = session.execute(statement.order_by(decision.id).limit(MAX_REVIEWS))
-    return [(row.id, row.response, row.created_at) for row in rows]
+    return [_Review(row.id, row.response, row.created_at) for row in rows]
 
 
-def _queue_reviews(
-    tx: Transaction, webhook_id: str, reviews: list[tuple[str, dict[str, Any], datetime]], read_at: datetime
-) -> int:
+def _queue_reviews(tx: Transaction, webhook_id: str, reviews: list[_Review], read_at: datetime) -> int:
     webhook = tx.session.get(tables.Webhook, webhook_id, with_for_update={"read": True, "key_share": True})
     if webhook is None or webhook.disabled_at is not None:
         return 0
@@ -143,23 +157,22 @@ def _queue_reviews(
             id=new_id("msg"),
             webhook_id=webhook_id,
             event="decision.review",
-            decision_id=decision_id,
-            data=_review(response),
+            decision_id=review.decision_id,
+            data=_review_data(review.response),
             state="pending",
             attempts=0,
             due_at=tx.now,
-            created_at=created_at,
+            created_at=review.created_at,
         )
-        for decision_id, response, created_at in reviews
+        for review in reviews
     )
     # If there may be more, the position is the last one that was read.
-    read_to = reviews[-1][2] if len(reviews) == MAX_REVIEWS else read_at
-    if read_to > webhook.decisions_read_to:
-        webhook.decisions_read_to = read_to
+    read_to = reviews[-1].created_at if len(reviews) == MAX_REVIEWS else read_at
+    webhook.decisions_read_to = max(webhook.decisions_read_to, read_to)
     return queued
 
 
-def _review(response: Mapping[str, Any]) -> dict[str, Any]:
+def _review_data(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a receiver gets of a decision: no text of the message, and no address."""
     names = ("decision_id", "router", "model", "version", "disposition", "set_probability")
     data = {name: response[name] for name in names if name in response}
@@ -201,9 +214,7 @@ def _claim(tx: Transaction, webhook_id: str, limit: int) -> list[Attempt]:
     webhook = tx.session.get_one(tables.Webhook, webhook_id)
     rows = tx.session.scalars(
         select(delivery)
-        .where(
-            delivery.state == "pending", delivery.webhook_id == webhook_id, delivery.due_at <= tx.now
-        )
+        .where(delivery.state == "pending", delivery.webhook_id == webhook_id, delivery.due_at <= tx.now)
         .order_by(delivery.due_at, delivery.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -240,7 +251,7 @@ def record(db: Database, attempt: Attempt, outcome: Outcome, *, disable_days: fl
             webhook.last_success_at, webhook.failing_since = tx.now, None
             if row.event == "webhook.test" and webhook.disabled_at is not None:
                 webhook.disabled_at = webhook.disabled_reason = None
-                webhook.decisions_read_to = max(webhook.decisions_read_to, tx.now - LATE)
+                webhook.decisions_read_to = tx.now
                 log.info("webhook.enabled", webhook_id=webhook.id)
             return
         if row.attempts > len(RETRY_SECONDS) or row.event == "webhook.test" or outcome.is_gone:

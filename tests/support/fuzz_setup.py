@@ -23,6 +23,7 @@ def call_every_operation(fuzz: Fuzz) -> None:
     _experiments(fuzz, dataset_id)
     _routers(fuzz)
     _keys(fuzz)
+    _webhooks(fuzz)
     fuzz.send("learners_list", 200)
     for operation_id in ("health_live", "health_ready", "health_metrics"):
         fuzz.send(operation_id, 200)
@@ -176,3 +177,16 @@ def _keys(fuzz: Fuzz) -> None:
     fuzz.send("api_keys_list", 200)
     fuzz.send("api_keys_rotate", 200, {"grace_seconds": 0}, key_id=created["id"])
     fuzz.send("api_keys_delete", 204, key_id=created["id"])
+
+
+def _webhooks(fuzz: Fuzz) -> None:
+    body = {"url": "https://hooks.invalid/covey", "events": ["decision.review"], "router": "fuzz"}
+    for _ in range(2):
+        created = fuzz.send("webhooks_create", 201, body)
+    names = {"webhook_id": created["id"]}
+    fuzz.send("webhooks_list", 200)
+    fuzz.send("webhooks_get", 200, **names)
+    fuzz.send("webhooks_test", 202, **names)
+    fuzz.send("webhooks_list_deliveries", 200, **names)
+    fuzz.send("webhooks_rotate", 200, {"grace_seconds": 60}, **names)
+    fuzz.send("webhooks_delete", 204, **names)

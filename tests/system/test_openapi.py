@@ -97,6 +97,13 @@ OPERATIONS = {
     "training_jobs_list": "GET /v1/training-jobs",
     "training_jobs_list_curve": "GET /v1/training-jobs/{job_id}/curve",
     "training_jobs_list_events": "GET /v1/training-jobs/{job_id}/events",
+    "webhooks_create": "POST /v1/webhooks",
+    "webhooks_delete": "DELETE /v1/webhooks/{webhook_id}",
+    "webhooks_get": "GET /v1/webhooks/{webhook_id}",
+    "webhooks_list": "GET /v1/webhooks",
+    "webhooks_list_deliveries": "GET /v1/webhooks/{webhook_id}/deliveries",
+    "webhooks_rotate": "POST /v1/webhooks/{webhook_id}/rotate",
+    "webhooks_test": "POST /v1/webhooks/{webhook_id}/test",
 }
 """Operation ids, which clients use as function names: add lines, but never change or remove one."""
 
@@ -339,7 +346,7 @@ def test_responses_document_their_headers() -> None:
         if any("Location" in response(operation, status)["headers"] for status in operation["responses"])
     }
     assert location == {
-        *("api_keys_create", "datasets_create", "models_import_version"),
+        *("api_keys_create", "datasets_create", "models_import_version", "webhooks_create"),
         *("evaluations_create", "experiments_create", "training_jobs_create", "batch_predictions_create"),
     }
     for operation_id in (
@@ -366,6 +373,8 @@ def test_operations_that_create_accept_an_idempotency_key() -> None:
         "experiments_create",
         "models_import_version",
         "training_jobs_create",
+        "webhooks_create",
+        "webhooks_rotate",
     }
 
 
@@ -383,7 +392,7 @@ def test_a_key_is_documented_and_optional() -> None:
             assert operation["security"] == []
     for operation_id, scope in scopes.items():
         place = OPERATIONS[operation_id]
-        if operation_id.startswith("api_keys_"):
+        if operation_id.startswith(("api_keys_", "webhooks_")):
             assert scope == "admin", place
         elif place.startswith("GET "):
             assert scope == "read", place

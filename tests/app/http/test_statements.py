@@ -180,6 +180,28 @@ def insert(db: Database, n: int, first: int = 0) -> dict[str, str]:
             )
             tx.session.add_all([router, decision])
             ids.setdefault("decision_id", decision.id)
+            webhook = tables.Webhook(
+                id=new_id("wh"),
+                url="https://hooks.invalid/",
+                events=["job.ended"],
+                secret="whsec_",  # noqa: S106 - no secret
+                created_at=NOW,
+                decisions_read_to=NOW,
+            )
+            add(webhook)
+            tx.session.flush()
+            ids.setdefault("webhook_id", webhook.id)
+            add(
+                tables.WebhookDelivery(
+                    id=new_id("msg"),
+                    webhook_id=ids["webhook_id"],
+                    event="job.ended",
+                    data={},
+                    state="delivered",
+                    due_at=NOW,
+                    created_at=NOW,
+                )
+            )
             add(
                 tables.ApiKey(
                     id=new_id("key"), name="k", secret_sha256=f"{number}", scopes=[], created_at=NOW

@@ -102,6 +102,14 @@ def use_everything(service: InProcessApi) -> None:
     call("POST", f"/v1/api-keys/{key}/rotate", 200, json={})
     call("DELETE", f"/v1/api-keys/{key}", 204)
 
+    hook = {"url": "https://hooks.invalid/covey", "events": ["job.ended"]}
+    webhook = f"/v1/webhooks/{call('POST', '/v1/webhooks', 201, json=hook)['id']}"
+    call("POST", f"{webhook}/test", 202)
+    call("POST", f"{webhook}/rotate", 200, json={})
+    for read in ("/v1/webhooks", webhook, f"{webhook}/deliveries"):
+        call("GET", read, 200)
+    call("DELETE", webhook, 204)
+
     call("PUT", "/v1/models/m/aliases/live", 200, json={"version": 2})
     call("DELETE", "/v1/models/m/versions/1", 204)
     call("DELETE", "/v1/models/copy", 204)

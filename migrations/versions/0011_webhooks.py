@@ -1,12 +1,12 @@
-"""Tables of webhooks and of the events for them."""
+"""Tables of webhooks and of the events for them, and an index that finds decisions to review."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0011"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 
@@ -62,8 +62,17 @@ def upgrade() -> None:
         "webhook_deliveries",
         ["state", "webhook_id", "due_at"],
     )
+    reviews = sa.text("disposition = 'review'")
+    op.create_index(
+        "ix_decisions_disposition_id",
+        "decisions",
+        ["disposition", "id"],
+        postgresql_where=reviews,
+        sqlite_where=reviews,
+    )
 
 
 def downgrade() -> None:
+    op.drop_index("ix_decisions_disposition_id", "decisions")
     op.drop_table("webhook_deliveries")
     op.drop_table("webhooks")

@@ -1,0 +1,285 @@
+"""Events reach their receivers: signed, at least once, and without delaying each other."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from in_process_api import InProcessApi
+from standardwebhooks import Webhook, WebhookVerificationError
+from waiting import wait_for
+from webhook_receiver import Received, Receiver, receiver, sender
+
+from app.context import AppContext
+from app.webhooks import delivery, work
+
+
+@pytest.fixture
+def target() -> Iterator[Receiver]:
+    with receiver() as state:
+        yield state
+
+
+def create(service: InProcessApi, url: str, *events: str, **fields: Any) -> Any:
+    body = {"url": url, "events": events or ["job.ended"], **fields}
+    return service.call("POST", "/v1/webhooks", 201, json=body)
+
+
+def deliveries(service: InProcessApi, webhook: Any) -> list[dict[str, Any]]:
+    page = service.call("GET", f"/v1/webhooks/{webhook['id']}/deliveries", 200)
+    items: list[dict[str, Any]] = page["items"]
+    return items
+
+
+def wait_until_attempted(service: InProcessApi, webhook: Any, delivery_id: str) -> dict[str, Any]:
+    """Wait until an attempt to send an event has ended, and return the delivery."""
+
+    def attempted() -> dict[str, Any] | None:
+        (item,) = [item for item in deliveries(service, webhook) if item["id"] == delivery_id]
+        return item if "error" in item or item["state"] == "delivered" else None
+
+    return wait_for(attempted, what="an attempt to send an event")
+
+
+def send_test(service: InProcessApi, webhook: Any, ctx: AppContext | None = None) -> dict[str, Any]:
+    """Send a test, and return its delivery."""
+    queued = service.call("POST", f"/v1/webhooks/{webhook['id']}/test", 202)
+    with sender(ctx or service.ctx):
+        return wait_until_attempted(service, webhook, queued["id"])
+
+
+def verified(secret: str, request: Received) -> Any:
+    """Return the content of a request if its signature is right."""
+    return Webhook(secret).verify(request.body, request.headers)
+
+
+def test_a_training_sends_that_it_ended_and_that_its_version_was_promoted(
+    service: InProcessApi, target: Receiver
+) -> None:
+    webhook = create(service, target.url, "job.ended", "version.promoted", model="m")
+    other = create(service, target.url, "job.ended", model="other")
+    job = service.train(service.dataset())
+    with sender(service.ctx):
+        for item in deliveries(service, webhook):
+            wait_until_attempted(service, webhook, item["id"])
+    content = {json.loads(request.body)["type"]: request for request in target.requests}
+    ended = verified(webhook["secret"], content["job.ended"])
+    assert ended["data"] == {
+        "job_id": job["id"],
+        "kind": "train",
+        "state": "succeeded",
+        "model": "m",
+        "version": 1,
+    }
+    promoted = verified(webhook["secret"], content["version.promoted"])
+    assert promoted["data"] == {"model": "m", "alias": "live", "version": 1, "reason": "training"}
+    assert len(target.requests) == 2
+    assert deliveries(service, other) == []
+    for item in deliveries(service, webhook):
+        assert (item["state"], item["attempts"], item["response_status"]) == ("delivered", 1, 204)
+        assert content[item["event"]].headers["webhook-id"] == item["id"]
+        assert json.loads(content[item["event"]].body)["timestamp"] == item["created_at"]
+
+
+def test_a_request_that_others_have_changed_does_not_verify(service: InProcessApi, target: Receiver) -> None:
+    webhook = create(service, target.url)
+    send_test(service, webhook)
+    (request,) = target.requests
+    assert verified(webhook["secret"], request)["type"] == "webhook.test"
+    changed = Received(request.path, request.headers, request.body.replace(b"webhook.test", b"webhook.tset"))
+    with pytest.raises(WebhookVerificationError):
+        verified(webhook["secret"], changed)
+
+
+def test_both_secrets_sign_during_a_rotation(service: InProcessApi, target: Receiver) -> None:
+    old = create(service, target.url)
+    path = f"/v1/webhooks/{old['id']}/rotate"
+    new = service.call("POST", path, 200, json={"grace_seconds": 3600})
+    send_test(service, old)
+    for secret in (old["secret"], new["secret"]):
+        assert verified(secret, target.requests[-1])
+    service.call("POST", path, 200, json={"grace_seconds": 0})
+    send_test(service, old)
+    with pytest.raises(WebhookVerificationError):
+        verified(new["secret"], target.requests[-1])
+
+
+def test_a_failed_event_is_sent_again_with_the_same_id(
+    service: InProcessApi, target: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "RETRY_SECONDS", (0.0,) * 10)
+    target.respond = lambda _: (500 if len(target.requests) < 3 else 200, {})
+    webhook = create(service, target.url)
+    service.dataset()
+    with sender(service.ctx):
+        wait_for(lambda: len(target.requests) >= 3 or None, what="three attempts")
+        wait_for(lambda: deliveries(service, webhook)[0]["state"] == "delivered" or None, what="a delivery")
+    (item,) = deliveries(service, webhook)
+    assert item["attempts"] == 3
+    assert "error" not in item
+    assert {request.headers["webhook-id"] for request in target.requests} == {item["id"]}
+    for request in target.requests:
+        verified(webhook["secret"], request)
+
+
+def test_a_receiver_that_does_not_respond_delays_no_other(service: InProcessApi, target: Receiver) -> None:
+    release = threading.Event()
+    with receiver() as stuck:
+        stuck.respond = lambda _: ((release.wait() and 204) or 204, {})
+        slow = create(service, stuck.url)
+        for _ in range(work.MAX_AT_ONCE + 2):
+            service.call("POST", f"/v1/webhooks/{slow['id']}/test", 202)
+        with sender(service.ctx):
+            wait_for(lambda: len(stuck.requests) == work.MAX_AT_ONCE or None, what="attempts that hang")
+            fast = create(service, target.url)
+            service.call("POST", f"/v1/webhooks/{fast['id']}/test", 202)
+            wait_for(lambda: target.requests or None, what="the other receiver")
+            assert len(stuck.requests) == work.MAX_AT_ONCE
+            release.set()
+            wait_for(lambda: len(stuck.requests) == work.MAX_AT_ONCE + 2 or None, what="the other events")
+
+
+def test_an_attempt_ends_although_the_receiver_sends_a_byte_now_and_then(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "ATTEMPT_SECONDS", 0.5)
+    stop = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(ConnectionError):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            while not stop.wait(0.05):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        webhook = create(service, f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        item = send_test(service, webhook)
+        stop.set()
+        thread.join()
+    assert item["state"] == "failed"
+    assert "no response" in item["error"]
+
+
+def test_a_redirect_is_not_followed(service: InProcessApi, target: Receiver) -> None:
+    target.respond = lambda _: (307, {"Location": "/elsewhere"})
+    item = send_test(service, create(service, target.url))
+    assert [request.path for request in target.requests] == ["/hook"]
+    assert "redirects are not followed" in item["error"]
+
+
+def test_a_name_that_resolves_to_a_private_address_is_refused(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch, target: Receiver
+) -> None:
+    settings = service.ctx.settings.model_copy(update={"webhooks_allow_private": False})
+    monkeypatch.setattr(delivery, "_addresses", lambda _: ["93.184.215.14", "127.0.0.1"])
+    webhook = create(service, f"http://receiver.example.org:{target.port}/")
+    item = send_test(service, webhook, replace(service.ctx, settings=settings))
+    assert target.requests == []
+    assert "receiver.example.org has the address 127.0.0.1" in item["error"]
+
+
+def test_the_connection_goes_to_the_address_that_was_checked(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch, target: Receiver
+) -> None:
+    resolved: list[str] = []
+
+    def resolve(host: str) -> list[str]:
+        resolved.append(host)
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr(delivery, "_addresses", resolve)
+    # No resolver knows this name, so a second resolution would fail.
+    item = send_test(service, create(service, f"http://receiver.invalid:{target.port}/a?b=c"))
+    assert item["state"] == "delivered"
+    assert resolved == ["receiver.invalid"]
+    assert target.requests[0].path == "/a?b=c"
+    assert target.requests[0].headers["host"] == f"receiver.invalid:{target.port}"
+
+
+def test_an_unreachable_address_is_skipped_if_the_name_has_others(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch, target: Receiver
+) -> None:
+    monkeypatch.setattr(delivery, "_addresses", lambda _: ["::1", "127.0.0.1"])
+    item = send_test(service, create(service, f"http://receiver.invalid:{target.port}/"))
+    assert item["state"] == "delivered"
+
+
+def test_a_name_that_cannot_be_resolved_is_an_error(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_host: str) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(delivery, "_addresses", fail)
+    item = send_test(service, create(service, "https://receiver.invalid/"))
+    assert item["error"] == "the name receiver.invalid cannot be resolved"
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """Write a certificate that signs itself, with its key, and return the file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName(
+                [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.2"))]
+            ),
+            critical=False,
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        + signed.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+def test_the_certificate_must_have_the_name_of_the_url(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = certificate(tmp_path, "receiver.invalid")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    monkeypatch.setattr(delivery, "_addresses", lambda _: ["127.0.0.1"])
+
+    def wrap(listener: socket.socket) -> ssl.SSLSocket:
+        return context.wrap_socket(listener, server_side=True, do_handshake_on_connect=False)
+
+    with receiver(wrap) as target:
+        webhook = create(service, f"https://receiver.invalid:{target.port}/")
+        assert "CERTIFICATE_VERIFY_FAILED" in send_test(service, webhook)["error"]
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+        assert send_test(service, webhook)["state"] == "delivered"
+        other = create(service, f"https://other.invalid:{target.port}/")
+        assert "CERTIFICATE_VERIFY_FAILED" in send_test(service, other)["error"]
+        assert len(target.requests) == 1
