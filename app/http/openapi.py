@@ -42,6 +42,7 @@ TAGS = {
     "routers": "Routers, which map the labels of a model to departments with destinations.",
     "decisions": "Recorded decisions about messages, and their corrections.",
     "learners": "The available learners with their parameters.",
+    "webhooks": "Webhooks, which tell other systems about events, and their deliveries.",
     "api_keys": "API keys and their scopes.",
     "health": "Liveness, readiness and metrics.",
 }

@@ -26,6 +26,7 @@ from app.routing.schemas import Feedback, MessageParts, RouterPut
 from app.serving.schemas import PredictRequest
 from app.settings import Settings
 from app.training.schemas import TrainingJobCreate
+from app.webhooks.schemas import WebhookCreate, WebhookRotate
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT: dict[str, Any] = json.loads((ROOT / "openapi.json").read_text())
@@ -122,6 +123,8 @@ REQUESTS: list[type[BaseModel]] = [
     PredictRequest,
     RouterPut,
     TrainingJobCreate,
+    WebhookCreate,
+    WebhookRotate,
 ]
 
 
