@@ -128,8 +128,11 @@ class NextHop:
             raise UnavailableError(
                 f"{address} refuses the greeting: {code} {message.decode(errors='replace')}"
             )
-        if self._client.sock is not None:
-            self._client.sock.settimeout(REPLY_SECONDS)
+        if (connection := self._client.sock) is not None:
+            connection.settimeout(REPLY_SECONDS)
+            if connection.family != socket.AF_UNIX:
+                # A message is sent in pieces, of which the last ones would wait for an acknowledgement.
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.extensions: dict[str, str] = {
             name.upper(): parameters for name, parameters in self._client.esmtp_features.items()
         }

@@ -38,7 +38,7 @@ SLOT_SECONDS = 60.0
 """How long a client waits to send a message while others send theirs. Postfix waits two minutes."""
 
 BUFFER_BYTES = 65536
-"""How much of a connection is buffered. Lines can be longer."""
+"""How much of a connection is buffered."""
 
 MAX_COMMAND_BYTES = 4096
 """Maximum length of a command."""
@@ -46,6 +46,8 @@ MAX_COMMAND_BYTES = 4096
 PASSED_ON = ("8BITMIME", "SMTPUTF8", "DSN", "XFORWARD")
 """Extensions that are announced if the next hop has them: they only concern what is repeated to it."""
 
+_ALL = 2**30
+_END = b"\r\n.\r\n"
 _PATH = re.compile(r'(<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[^\s<>]+)(?:[ \t]+(\S.*))?')
 _NOT_REPEATABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SIZE = re.compile(r"(?:^| )SIZE=(\d+)(?: |$)", re.IGNORECASE)
@@ -334,26 +336,31 @@ class FilterProtocol(SMTP):
 
     async def _read_content(self) -> bytes | None:
         """Read a message up to the line with a dot; None if it is too large."""
-        content: bytearray | None = bytearray()
-        begins_line, n_unreported = True, 0
+        content = bytearray(b"\r\n")  # so that a dot in the first line is found like all others
+        is_too_large = False
         while True:
-            try:
-                piece: bytes = await self._reader.readuntil(b"\r\n")
-            except asyncio.LimitOverrunError as error:
-                piece = await self._reader.readexactly(error.consumed)
-            if begins_line and piece.startswith(b"."):
-                if piece == b".\r\n":
-                    return None if content is None else bytes(content)
-                piece = piece[1:]
-            begins_line = piece.endswith(b"\r\n")
-            n_unreported += len(piece)
-            if n_unreported >= BUFFER_BYTES:
-                self._reset_timeout()
-                n_unreported = 0
-            if content is not None:
-                content += piece
-                if len(content) > self._state.max_bytes:
-                    content = None
+            begin = max(0, len(content) - len(_END) + 1)
+            # Reads all that has arrived: by line, a message of empty lines would take minutes.
+            chunk = await self._reader.read(_ALL)
+            if not chunk:
+                raise ConnectionResetError
+            self._reset_timeout()
+            content += chunk
+            end = content.find(_END, begin)
+            if end >= 0:
+                break
+            # A dot can be added to every third byte.
+            if len(content) > self._state.max_bytes * 4 // 3 + len(_END):
+                is_too_large = True
+                del content[: -len(_END)]
+        if commands := content[end + len(_END) :]:
+            # The buffer is empty, so this puts back what belongs to the next commands.
+            self._reader.feed_data(commands)
+        if is_too_large:
+            return None
+        del content[end + 2 :]
+        content = content.replace(b"\r\n.", b"\r\n")
+        return bytes(memoryview(content)[2:]) if len(content) - 2 <= self._state.max_bytes else None
 
     async def _deliver(self, content: bytes | None) -> list[Reply]:
         """Route a message and hand it on. Returns the replies for its client."""

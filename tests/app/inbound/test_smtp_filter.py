@@ -211,6 +211,36 @@ def test_unusual_bodies_arrive_as_they_are(mail_filter: RunningFilter) -> None:
     ]
 
 
+CONTENTS = st.lists(st.sampled_from([b"\r\n", b".", b"..", b"\r", b"a", b"\r\n.", b"\r\n..\r\n"]), max_size=8)
+
+
+def test_a_message_arrives_as_it_is_however_the_network_divides_it(mail_filter: RunningFilter) -> None:
+    """The first and the next message of a session, sent in two pieces with the commands around them."""
+    client = mail_filter.raw()
+    client.send(b"EHLO a\r\n")
+    assert client.reply()[:3] == "250"
+    commands = b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"
+
+    @settings(max_examples=60, deadline=None)
+    @given(pieces=CONTENTS, data=st.data())
+    def send(pieces: list[bytes], data: st.DataObject) -> None:
+        body = b"A: 1\r\n\r\n" * data.draw(st.booleans()) + b"".join(pieces)
+        body += b"\r\n" * (not body.endswith(b"\r\n") and body != b"")
+        stuffed = (b"\r\n" + body).replace(b"\r\n.", b"\r\n..")[2:] + b".\r\n"
+        stream = commands + stuffed + commands + b".\r\n"
+        cut = data.draw(st.integers(len(commands), len(commands + stuffed) + 3))
+        client.send(stream[:cut])
+        assert [client.reply()[:3] for _ in range(3)] == ["250", "250", "354"]
+        client.send(stream[cut:])
+        assert [client.reply()[:3] for _ in range(5)] == ["250", "250", "250", "354", "250"]
+        first, second = (message.content for message in mail_filter.hop.messages[-2:])
+        assert mail_filter.router.messages[-2] == body
+        assert (first.endswith(body), second) == (True, FIELDS)
+
+    send()
+    client.close()
+
+
 def test_an_empty_message_arrives(mail_filter: RunningFilter) -> None:
     assert mail_filter.send(b"") == ["250 2.0.0 kept"]
     assert mail_filter.hop.messages[0].content == FIELDS
