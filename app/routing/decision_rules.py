@@ -53,7 +53,10 @@ class RoutingOutcome:
 
 
 def apply_rules(
-    config: RouterPut, selected: Sequence[RankedLabel], set_probability: float | None
+    config: RouterPut,
+    selected: Sequence[RankedLabel],
+    set_probability: float | None,
+    unmet: str | None = None,
 ) -> RoutingOutcome:
     """Apply the rules of a router.
 
@@ -62,14 +65,15 @@ def apply_rules(
         selected: the selected labels, best first.
         set_probability: the probability that exactly these labels are right; None if the version is not
             calibrated.
+        unmet: what the router needs and the version does not have, so that the message needs a review.
     """
     if not selected:
         return RoutingOutcome("fallback", [], [config.fallback], set_probability)
     departments = [
         Department(item, config.destinations.get(item.label, config.fallback)) for item in selected
     ]
-    reason: str | None = None
-    if config.review_below is not None:
+    reason = unmet
+    if reason is None and config.review_below is not None:
         if set_probability is None:
             reason = NOT_CALIBRATED
         elif set_probability < config.review_below:

@@ -41,6 +41,44 @@ FeedbackState = TypeAliasType(
 )
 
 
+ThresholdSource = TypeAliasType(
+    "ThresholdSource",
+    Annotated[
+        Literal["version", "fixed", "target_precision", "target_recall", "costs"],
+        Field(description="What the threshold of a label follows from."),
+    ],
+)
+
+TargetValue: TypeAlias = Annotated[float, Field(gt=0, le=1)]
+Cost: TypeAlias = Annotated[float, Field(gt=0, le=1e9)]
+
+
+class MistakeCosts(RequestModel):
+    """The costs of mistakes. Only their ratio counts."""
+
+    false_label: Cost = 1.0
+    """Cost of a department that is selected for a message and is wrong."""
+    missed_label: Cost = 1.0
+    """Cost of a department of a message that is not selected."""
+
+
+class LabelPolicy(RequestModel):
+    """How the threshold of a label follows from held-out predictions. Set exactly one field."""
+
+    target_precision: TargetValue | None = None
+    """The label is predicted as often as possible, with at least this precision, from 0 to 1."""
+    target_recall: TargetValue | None = None
+    """The label is predicted as rarely as possible, with at least this recall, from 0 to 1."""
+    costs: MistakeCosts | None = None
+    """The label is predicted with the least total cost of mistakes."""
+
+    @model_validator(mode="after")
+    def _one_policy(self) -> Self:
+        if sum(value is not None for value in (self.target_precision, self.target_recall, self.costs)) != 1:
+            raise ValueError("set exactly one of target_precision, target_recall and costs")
+        return self
+
+
 class RouterPut(RequestModel):
     """The configuration of a router."""
 
@@ -58,10 +96,11 @@ class RouterPut(RequestModel):
             ]
         }
     )
-    large_fields: ClassVar[tuple[str, ...]] = ("destinations", "thresholds")
+    large_fields: ClassVar[tuple[str, ...]] = ("destinations", "thresholds", "label_policies")
     max_items: ClassVar[MaxItems] = {
         "destinations": lambda settings: settings.max_labels,
         "thresholds": lambda settings: settings.max_labels,
+        "label_policies": lambda settings: settings.max_labels,
     }
 
     model: Name
@@ -82,12 +121,35 @@ class RouterPut(RequestModel):
     thresholds: dict[Label, float] = Field(default_factory=dict)
     """Thresholds of labels that replace those of the version: a department is selected if the score of its
     label is above the threshold. Labels that are not listed keep their thresholds, which the version lists.
-    Scores have another scale in each version, so prefer the number of a version to an alias."""
+    Scores have another scale in each version, so prefer policies, or the number of a version to an alias."""
+    target_precision: TargetValue | None = None
+    """Policy for all labels: each is predicted as often as possible with at least this precision on held-out
+    predictions, from 0 to 1. A label that does not reach it, or has too few examples, is never predicted. Set
+    at most one of `target_precision`, `target_recall` and `costs`. Policies need a version that was trained
+    with held-out folds (the decisions `auto`, `target` and `tuned_threshold`). With a policy, no label is
+    predicted only because it is the best one."""
+    target_recall: TargetValue | None = None
+    """Policy for all labels: each is predicted as rarely as possible with at least this recall on held-out
+    predictions, from 0 to 1. A label with too few examples keeps the threshold of the version."""
+    costs: MistakeCosts | None = None
+    """Policy for all labels: each is predicted with the least total cost of mistakes on held-out predictions.
+    A label with too few examples keeps the threshold of the version."""
+    label_policies: dict[Label, LabelPolicy] = Field(default_factory=dict)
+    """Policies of single labels, which replace the policy for all labels."""
     shadow: VersionRef | None = None
     """The number or an alias of a second version of the model. Its decisions are recorded for comparison and
     do not affect the routing."""
     explain: bool = False
     """Whether every decision includes the terms that contribute most to the predicted labels."""
+
+    @model_validator(mode="after")
+    def _one_policy(self) -> Self:
+        if sum(value is not None for value in (self.target_precision, self.target_recall, self.costs)) > 1:
+            raise ValueError("set at most one of target_precision, target_recall and costs")
+        both = sorted(self.thresholds.keys() & self.label_policies.keys())
+        if both:
+            raise ValueError(f"{both[0]!r} is in thresholds and in label_policies; remove it from one of them")
+        return self
 
 
 class Router(ResponseModel):
@@ -111,6 +173,17 @@ class Router(ResponseModel):
     limit."""
     thresholds: dict[str, float] = Field(default_factory=dict)
     """Thresholds of labels that replace those of the version."""
+    target_precision: float | None = None
+    """Precision of each label on held-out predictions from which its threshold follows. Absent if there is no
+    such policy."""
+    target_recall: float | None = None
+    """Recall of each label on held-out predictions from which its threshold follows. Absent if there is no
+    such policy."""
+    costs: MistakeCosts | None = None
+    """Costs of mistakes on held-out predictions from which thresholds follow. Absent if there is no such
+    policy."""
+    label_policies: dict[str, LabelPolicy] = Field(default_factory=dict)
+    """Policies of single labels, which replace the policy for all labels."""
     shadow: int | str | None = None
     """The number or an alias of a second version that is recorded for comparison. Absent if there is none."""
     explain: bool
@@ -119,6 +192,49 @@ class Router(ResponseModel):
     """Time when the router was created."""
     updated_at: Timestamp
     """Time when the router was last replaced."""
+
+
+class LabelThreshold(ResponseModel):
+    """The threshold with which a router uses a label of a version."""
+
+    label: str
+    """The label."""
+    threshold: float | None = None
+    """The label is predicted if its score is above. Absent if it is never predicted."""
+    source: ThresholdSource
+    """`version`: the threshold of the version, also if a policy finds too few examples of the label; `fixed`:
+    `thresholds` of the router; otherwise the policy."""
+    precision: float | None = None
+    """Precision of the label on held-out predictions with this threshold. Absent if there is no prediction,
+    or the threshold does not follow from a policy."""
+    recall: float | None = None
+    """Recall of the label on held-out predictions with this threshold. Absent if the threshold does not
+    follow from a policy, or no held-out example has the label."""
+    positives: int | None = None
+    """Number of held-out examples with the label. Absent if the threshold does not follow from a policy."""
+
+
+class VersionThresholds(ResponseModel):
+    """The thresholds with which a router uses a version."""
+
+    version: int
+    """Number of the version."""
+    labels: list[LabelThreshold]
+    """The labels of the version, in label order."""
+    unmet: str | None = None
+    """Why the policies of the router have no effect, so that its messages get the disposition `review`.
+    Absent if they have an effect, or the router has none."""
+
+
+class RouterThresholds(ResponseModel):
+    """The thresholds of a router."""
+
+    router: str
+    """Name of the router."""
+    model: str
+    """Name of its model."""
+    versions: list[VersionThresholds]
+    """The versions that decide."""
 
 
 class RouterPage(ResponseModel):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.routing.schemas import RouterPut
 from app.serving.instances import mail_to_text
 from app.serving.loaded_version import LoadedVersion
+from models.decisions import LabelSetRule
 from models.features import TextFeatures
 from models.mail import MailDocument
 from models.pipeline import Explanation, Pipeline, Ranking
@@ -36,13 +36,13 @@ def to_documents(pipeline: Pipeline, mails: Sequence[MailDocument]) -> Sequence[
     return mails if pipeline.kind_ == "email" else [mail_to_text(mail) for mail in mails]
 
 
-def score(version: LoadedVersion, mail: MailDocument, config: RouterPut, *, explain: bool) -> ScoredMessage:
+def score(version: LoadedVersion, mail: MailDocument, rule: LabelSetRule, *, explain: bool) -> ScoredMessage:
     """Predict for a message with a version that reads mail.
 
     Args:
         version: the version.
         mail: the message.
-        config: the router, whose thresholds and maximum number of departments replace those of the version.
+        rule: how scores become the label set.
         explain: whether to explain the predicted labels, if the learner can.
 
     Raises:
@@ -50,8 +50,6 @@ def score(version: LoadedVersion, mail: MailDocument, config: RouterPut, *, expl
     """
     pipeline = version.pipeline
     documents = to_documents(pipeline, (mail,))
-    # The version can be newer than the router, and lack some of its labels.
-    rule = pipeline.rule_with(config.thresholds, at_most=config.at_most, ignore_unknown=True)
     ranking = pipeline.rank(documents, rule=rule)
     if not (explain and pipeline.learner.can_explain):  # a message is routed even without an explanation
         return ScoredMessage(ranking)

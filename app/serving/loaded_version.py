@@ -7,14 +7,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from app.serving.costs import CostEstimate
 from app.serving.serialisation import ResponseEncoder
+from app.serving.snapshot import ServedRouter
 from models import artifact
 from models.data.examples import FeatureRows
+from models.decisions import LabelSetRule
 from models.errors import CoveyError
 from models.mail import MailDocument, read_message
 from models.pipeline import Pipeline
@@ -27,8 +30,22 @@ SAMPLE_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
+class RouterRule:
+    """How a router turns the scores of a version into label sets.
+
+    Attributes:
+        rule: the rule.
+        unmet: what the router needs and the version does not have, so that people must review its decisions;
+            None if the version has everything.
+    """
+
+    rule: LabelSetRule
+    unmet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedVersion:
-    """A version in memory. It is immutable, and all requests share it.
+    """A version in memory. It is immutable except for what is computed from it, and all requests share it.
 
     Attributes:
         pipeline: the fitted pipeline. Its arrays are memory maps of the artifact.
@@ -36,6 +53,7 @@ class LoadedVersion:
         ranking_cost: estimates how long its rankings take.
         explanation_cost: estimates how long its predictions with explanations or quick voting take.
         message_cost: estimates how long it takes to read and rank a message.
+        rules: the rules of routers that have used the version; see ``app.routing.policies``.
     """
 
     pipeline: Pipeline
@@ -43,6 +61,7 @@ class LoadedVersion:
     ranking_cost: CostEstimate = field(default_factory=CostEstimate)
     explanation_cost: CostEstimate = field(default_factory=CostEstimate)
     message_cost: CostEstimate = field(default_factory=CostEstimate)
+    rules: WeakKeyDictionary[ServedRouter, RouterRule] = field(default_factory=WeakKeyDictionary)
 
 
 def load(path: Path) -> LoadedVersion:

@@ -40,7 +40,7 @@ class ServedVersion:
     artifact_key: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ServedRouter:
     """A router. Two objects are equal only if they are the same, so that they can be keys of a cache.
 

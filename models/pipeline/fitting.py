@@ -22,6 +22,7 @@ from models.calibration import Calibration, fit_calibration, fit_label_calibrati
 from models.calibration.alignment import align
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
+from models.decisions.curves import HeldOutCurves
 from models.decisions.report import DecisionReport
 from models.decisions.score_scale import ScoreScale
 from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
@@ -78,6 +79,7 @@ class FitResult:
         summary: warnings and facts about the training.
         decision_report: how the decision was tuned; None if its kind gives no choice.
         calibration: converts scores to probabilities; None if there are no held-out scores.
+        curves: what the possible thresholds predict for held-out examples; None if there are none.
         reference: what is predicted for documents like those of the training.
     """
 
@@ -85,6 +87,7 @@ class FitResult:
     summary: TrainingSummary
     decision_report: DecisionReport | None = None
     calibration: Calibration | None = None
+    curves: HeldOutCurves | None = None
     reference: Reference | None = None
 
 
@@ -168,8 +171,11 @@ class Fitting:
             held_out = self._hold_out()
             decision = self._fit_decision(held_out)
             calibration = None if held_out is None else self._calibrate(held_out, decision)
-            reference = self._refer(held_out, decision, calibration)
-        return FitResult(decision.rule, self._summarize(decision), decision.report, calibration, reference)
+            aligned = None if held_out is None else self._align(held_out)
+            curves = None if aligned is None else HeldOutCurves.of(aligned)
+            reference = self._refer(held_out, aligned, decision, calibration)
+        summary = self._summarize(decision)
+        return FitResult(decision.rule, summary, decision.report, calibration, curves, reference)
 
     def _compute_features(self) -> Matrix:
         Y = self._training.Y
@@ -251,16 +257,23 @@ class Fitting:
     def _calibrate(self, held_out: HeldOut, decision: FittedDecision) -> Calibration | None:
         return fit_calibration(held_out, decision.rule, scale=self._scale)
 
+    def _align(self, held_out: HeldOut) -> HeldOut:
+        """Return the held-out scores on the scale of the fitted learner."""
+        return held_out if self._scale is None else align(held_out, self._scale)
+
     def _refer(
-        self, held_out: HeldOut | None, decision: FittedDecision, calibration: Calibration | None
+        self,
+        held_out: HeldOut | None,
+        aligned: HeldOut | None,
+        decision: FittedDecision,
+        calibration: Calibration | None,
     ) -> Reference:
-        if held_out is None:
+        if held_out is None or aligned is None:
             reference = training_reference(self._training.Y)
         else:
-            scale = self._scale
             reference = held_out_reference(
                 held_out,
-                held_out.scores if scale is None else align(held_out, scale).scores,
+                aligned.scores,
                 decision.rule,
                 calibration,
                 "folds" if self._validation is None else "validation",

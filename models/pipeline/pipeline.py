@@ -18,6 +18,7 @@ from models.catalog import FeaturesConfig
 from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
 from models.decisions import DecisionRule, LabelSetRule
+from models.decisions.curves import HeldOutCurves
 from models.decisions.report import DecisionReport
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures
@@ -63,6 +64,8 @@ class Pipeline:
         tree_: the label tree, or None. With a tree, an example of a label is also one of its ancestors.
         rule_: how scores become label sets.
         calibration_: converts scores to probabilities; None if there were no held-out scores.
+        curves_: what the possible thresholds of each label predict for held-out examples; None if there were
+            none, and for a model that an older release saved.
         decision_report_: how the decision was tuned; None if its kind gives no choice.
         reference_: what is predicted for documents like those of the training; None for a model that an
             older release saved.
@@ -77,6 +80,7 @@ class Pipeline:
     tree_: LabelTree | None
     rule_: LabelSetRule
     calibration_: Calibration | None
+    curves_: HeldOutCurves | None
     decision_report_: DecisionReport | None
     reference_: Reference | None = None
     mail_version_: int | None
@@ -184,7 +188,7 @@ class Pipeline:
         ).run()
         self.rule_, self.summary_ = result.rule, result.summary
         self.calibration_, self.decision_report_ = result.calibration, result.decision_report
-        self.reference_ = result.reference
+        self.curves_, self.reference_ = result.curves, result.reference
         if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
             # A low threshold for all labels must not select labels that never applied.
@@ -444,14 +448,15 @@ class Pipeline:
         return own or self.rule_.parents is not None
 
     def get_state(self) -> State:
-        """Return the fitted arrays of features, learner, decision and calibration."""
+        """Return the fitted arrays of features, learner, decision, calibration and curves."""
         self._check_fitted()
-        calibration = self.calibration_
+        calibration, curves = self.calibration_, self.curves_
         return {
             **add_prefix("features", self.features.get_state()),
             **add_prefix("learner", self.learner.get_state()),
             "decision.thresholds": self.thresholds_,
             **({} if calibration is None else add_prefix("calibration", calibration.get_state())),
+            **({} if curves is None else add_prefix("curves", curves.get_state())),
         }
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
@@ -466,6 +471,8 @@ class Pipeline:
         calibration = select_prefix("calibration", state)
         n_labels = len(self.rule_.thresholds)
         self.calibration_ = Calibration.from_state(calibration, n_labels) if calibration else None
+        curves = select_prefix("curves", state)
+        self.curves_ = HeldOutCurves.from_state(curves, n_labels) if curves else None
         return self
 
     def _check_fitted(self) -> list[str]:

@@ -1,0 +1,117 @@
+"""The thresholds of a router: fixed ones, and those that follow from its policies.
+
+They are computed once for each router and version, not for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.routing.schemas import LabelPolicy, RouterPut, ThresholdSource
+from app.serving.loaded_version import LoadedVersion, RouterRule
+from app.serving.snapshot import ServedRouter
+from models.decisions.curves import ChosenThreshold
+from models.decisions.cuts import NEVER
+from models.decisions.policies import LeastCost, Policy, TargetPrecision, TargetRecall
+from models.pipeline import Pipeline
+
+NO_CURVES: Final = (
+    "the version has no held-out curves, so the policies of the router cannot be applied; train a version with "
+    "the decision auto, or remove the policies from the router"
+)
+"""Why a message needs a review if thresholds cannot follow from the policies of its router."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveThreshold:
+    """The threshold with which a router uses a label of a version.
+
+    Attributes:
+        label: the label.
+        threshold: the label is predicted if its score is above; None if it is never predicted.
+        source: what the threshold follows from.
+        choice: what a policy has chosen; None if no policy has chosen the threshold.
+    """
+
+    label: str
+    threshold: float | None
+    source: ThresholdSource
+    choice: ChosenThreshold | None = None
+
+
+def has_policies(config: RouterPut) -> bool:
+    """Whether thresholds of a router follow from policies."""
+    return bool(config.label_policies) or policy_of(config) is not None
+
+
+def policy_of(fields: RouterPut | LabelPolicy) -> Policy | None:
+    """Return the policy of a router or of a label; None if it has none."""
+    if fields.target_precision is not None:
+        return TargetPrecision(fields.target_precision)
+    if fields.target_recall is not None:
+        return TargetRecall(fields.target_recall)
+    if fields.costs is not None:
+        return LeastCost(fields.costs.false_label, fields.costs.missed_label)
+    return None
+
+
+def effective_thresholds(pipeline: Pipeline, config: RouterPut) -> Iterator[EffectiveThreshold]:
+    """Yield the threshold of each label of a version, in label order.
+
+    A fixed threshold of the router comes before a policy of the label, this before a policy of the router,
+    and this before the threshold of the version. Without held-out curves, policies have no effect.
+    """
+    of_labels = {label: policy_of(policy) for label, policy in config.label_policies.items()}
+    of_router, curves = policy_of(config), pipeline.curves_
+    for number, (label, fitted) in enumerate(
+        zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True)
+    ):
+        if label in config.thresholds:
+            yield EffectiveThreshold(label, config.thresholds[label], "fixed")
+            continue
+        policy = of_labels.get(label, of_router)
+        choice = None if policy is None or curves is None else curves.choose(number, policy)
+        if policy is None or choice is None:
+            yield EffectiveThreshold(label, None if fitted == NEVER else fitted, "version")
+        else:
+            threshold = None if choice.threshold == NEVER else choice.threshold
+            yield EffectiveThreshold(label, threshold, _source(policy), choice)
+
+
+def router_rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule:
+    """Return how a router turns the scores of a version into label sets.
+
+    It is computed at the first call, which can take long if there are thousands of labels.
+    """
+    rule = version.rules.get(router)
+    if rule is None:
+        rule = version.rules[router] = _create_rule(version.pipeline, config)
+    return rule
+
+
+def _create_rule(pipeline: Pipeline, config: RouterPut) -> RouterRule:
+    thresholds = config.thresholds
+    applied = has_policies(config) and pipeline.curves_ is not None
+    if applied:
+        thresholds = {
+            item.label: NEVER if item.threshold is None else item.threshold
+            for item in effective_thresholds(pipeline, config)
+        }
+    # The version can be newer than the router, and lack some of its labels.
+    rule = pipeline.rule_with(thresholds, at_most=config.at_most, ignore_unknown=True)
+    if applied:
+        # The best label must not be selected although its score is below a threshold that somebody needs.
+        rule = replace(rule, at_least=0)
+    return RouterRule(rule, NO_CURVES if has_policies(config) and not applied else None)
+
+
+def _source(policy: Policy) -> ThresholdSource:
+    match policy:
+        case TargetPrecision():
+            return "target_precision"
+        case TargetRecall():
+            return "target_recall"
+        case LeastCost():
+            return "costs"
