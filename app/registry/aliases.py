@@ -10,7 +10,7 @@ from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.http.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from app.http.paging import Page, by_name, cut
-from app.registry import alias_changes, publishing
+from app.registry import alias_changes, publishing, router_needs
 from app.registry.alias_changes import Cause
 from app.registry.schemas import Alias, AliasChange, AliasHistoryPage, AliasPage, AliasPut
 from app.registry.service import find_router, lock_model
@@ -202,10 +202,8 @@ def accepts(if_match: str, current: str | None) -> bool:
 def _move(tx: Transaction, name: str, alias: str, number: int, cause: Cause) -> Alias:
     """Set an alias to an existing version, unless a router could not use the version."""
     version = get_version_or_404(tx.session, name, number)
-    if not publishing.is_calibrated(version):
-        router = publishing.find_reviewing_router(tx, name, alias)
-        if router is not None:
-            raise Conflict(publishing.not_calibrated(version, router), code="version_not_calibrated")
+    if (unmet := router_needs.find_unmet(tx, version, alias)) is not None:
+        raise Conflict(unmet.reason, code=unmet.code)
     return _to_response(publishing.set_alias(tx, name, alias, number, cause))
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import select
-
 from app.db import tables
 from app.db.outbox import queue_event
 from app.db.session import Transaction
 from app.db.upsert import upsert
 from app.ids import new_id
-from app.registry import alias_changes
+from app.registry import alias_changes, router_needs
 from app.registry.alias_changes import Cause, Reason
 from app.registry.schemas import PromotionOutcome, PromotionRule
 from app.storage import StoredFile
@@ -116,11 +114,9 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
         description=_description(new),
         created_at=tx.now,
     )
-    if verdict.promote and not is_calibrated(row):
-        router = find_reviewing_router(tx, new.model, LIVE)
-        if router is not None:
-            verdict = replace(verdict, promote=False, reason=not_calibrated(row, router))
-            _add_warning(row, f"not promoted: {verdict.reason}")
+    if verdict.promote and (unmet := router_needs.find_unmet(tx, row, LIVE)) is not None:
+        verdict = replace(verdict, promote=False, reason=unmet.reason)
+        _add_warning(row, f"not promoted: {verdict.reason}")
     elif isinstance(promote, Verdict) and not verdict.promote and verdict.comparison is None:
         _add_warning(row, f"not promoted: {verdict.reason}")
     tx.session.add(row)
@@ -168,29 +164,6 @@ def _apply(rule: PromotionRule, live: int | None) -> Verdict:
 
 def _add_warning(row: tables.ModelVersion, warning: str) -> None:
     row.description = {**row.description, "warnings": [*row.description["warnings"], warning]}
-
-
-def is_calibrated(version: tables.ModelVersion) -> bool:
-    """Whether a version predicts probabilities."""
-    return bool(version.description.get("calibrated", False))
-
-
-def find_reviewing_router(tx: Transaction, model: str, alias: str) -> str | None:
-    """Return the name of a router that uses an alias and needs the probabilities of its version, or None."""
-    routers = tx.session.execute(
-        select(tables.Router.name, tables.Router.config)
-        .where(tables.Router.model == model, tables.Router.alias == alias)
-        .order_by(tables.Router.name)
-    )
-    return next((name for name, config in routers if config.get("review_below") is not None), None)
-
-
-def not_calibrated(version: tables.ModelVersion, router: str) -> str:
-    """Return why an alias of a router cannot move to a version without probabilities."""
-    return (
-        f"router {router} uses review_below, and version {version.version} of {version.model} is not "
-        "calibrated; train a version with the decision auto, or remove review_below from the router"
-    )
 
 
 def set_alias(tx: Transaction, model: str, alias: str, version: int, cause: Cause) -> tables.ModelAlias:
@@ -245,6 +218,7 @@ def _description(new: NewVersion) -> dict[str, Any]:
         else pipeline.decision_report_.model_dump(mode="json", exclude_none=True),
         "thresholds": pipeline.thresholds_.tolist(),
         "calibrated": pipeline.calibration_ is not None,
+        "has_curves": pipeline.curves_ is not None,
         "reference": None
         if pipeline.reference_ is None
         else pipeline.reference_.model_dump(mode="json", exclude_none=True),

@@ -180,6 +180,8 @@ class ModelVersion(ResponseModel):
     """The feature extraction with all its parameters, including defaults."""
     decision: JsonObject
     """The rule that turns scores into a label set, with all its parameters, including defaults."""
+    has_curves: bool = False
+    """Whether routers can use the version with policies, such as `target_precision`."""
     calibrated: bool = False
     """Whether predictions include probabilities. Decisions that hold training examples out fit them."""
     decision_report: DecisionReport | None = None

@@ -28,6 +28,7 @@ from app.routing.schemas import (
     Router,
     RouterPage,
     RouterPut,
+    RouterThresholds,
 )
 from app.serving.dependencies import Loaded
 from app.serving.instances import read_json_email
@@ -84,6 +85,21 @@ def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb 
 def get(ctx: Context, name: RouterName) -> Router:
     """Get a router."""
     return service.get(ctx.db, name)
+
+
+@router.get(
+    "/routers/{name}/thresholds",
+    dependencies=[ReadScope],
+    responses=responses(404),
+    response_description="The thresholds of the router.",
+)
+def get_thresholds(ctx: Context, loaded: Loaded, name: RouterName) -> RouterThresholds:
+    """Get the thresholds of a router.
+
+    They are those with which the router now uses the labels of its version: fixed ones, those that follow
+    from policies, with their precision and recall on held-out predictions, and those of the version.
+    """
+    return router_versions.thresholds(ctx.db, loaded, name)
 
 
 @router.delete(

@@ -8,6 +8,7 @@ that the repetition of a message does not wait for the version.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 import structlog
@@ -17,7 +18,7 @@ from pydantic_core import to_json
 from app.context import AppContext
 from app.http.errors import NotFound
 from app.metrics import FALLBACKS
-from app.routing import service
+from app.routing import policies, service
 from app.routing.decision_content import Content, decision_content, decision_row, message_content
 from app.routing.decision_rules import (
     apply_rules,
@@ -33,7 +34,7 @@ from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.costs import run_in_prediction_thread, run_measured
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
-from app.serving.loaded_version import LoadedVersion
+from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.version_loading import load_version
 from models.errors import CoveyError
 from models.mail import MailDocument, reader
@@ -92,25 +93,26 @@ class MessageRouter:
         config = _config(router)
         explain = config.explain if explain is None else explain
         in_memory = self._in_memory(snapshot, config)
-        if in_memory is None:
+        rule = None if in_memory is None else await _rule(in_memory[1], router, config)
+        if in_memory is None or rule is None:
             mail, scored = await run_in_prediction_thread(read), None
         else:
             loaded = in_memory[1]
 
             def read_and_score() -> tuple[MailDocument, ScoredMessage | None]:
                 mail = read()
-                return mail, _score(loaded, mail, config, explain=explain)
+                return mail, _score(loaded, mail, rule, explain=explain)
 
             cost = loaded.explanation_cost if explain else loaded.message_cost
             mail, scored = await run_measured(cost, 1, n_bytes, read_and_score)
         key = message_key(mail)
-        if scored is not None and in_memory is not None:
-            content = self._decide(router.name, config, *in_memory, mail, scored)
+        if scored is not None and in_memory is not None and rule is not None:
+            content = self._decide(router.name, config, *in_memory, mail, scored, rule)
         else:
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier)
-            content = await self._decide_without_memory(router.name, config, mail, explain=explain)
+            content = await self._decide_without_memory(router, config, mail, explain=explain)
         return await self._record(router, config, key, content, mail)
 
     async def _find_router(self, name: str) -> tuple[Snapshot, ServedRouter]:
@@ -132,9 +134,15 @@ class MessageRouter:
         return version, loaded
 
     async def _decide_without_memory(
-        self, name: str, config: RouterPut, mail: MailDocument, *, explain: bool
+        self, router: ServedRouter, config: RouterPut, mail: MailDocument, *, explain: bool
     ) -> Content:
         """Load the version and decide; the fallback if it does not exist, or cannot be loaded or decide."""
+        name = router.name
+
+        def apply() -> tuple[RouterRule, ScoredMessage]:
+            rule = policies.router_rule(loaded, router, config)
+            return rule, score(loaded, mail, rule.rule, explain=explain)
+
         try:
             version, loaded = await load_version(self._catalog, self._loaded, config.model, config.version)
         except NotFound as error:  # a router's references cannot be deleted, but can be missing in a backup
@@ -144,7 +152,7 @@ class MessageRouter:
         if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
             return self._fall_back(name, config, version, mail, service.cannot_read_mail(version))
         try:
-            scored = await run_in_prediction_thread(lambda: score(loaded, mail, config, explain=explain))
+            rule, scored = await run_in_prediction_thread(apply)
         except CoveyError as error:
             return self._fall_back(name, config, version, mail, str(error))
         except Exception as error:
@@ -152,7 +160,7 @@ class MessageRouter:
             log.exception("routing.failed", router=name)
             reason = f"version {version.version} of {version.model} failed with {type(error).__name__}"
             return self._fall_back(name, config, version, mail, reason)
-        return self._decide(name, config, version, loaded, mail, scored)
+        return self._decide(name, config, version, loaded, mail, scored, rule)
 
     def _decide(
         self,
@@ -162,18 +170,19 @@ class MessageRouter:
         loaded: LoadedVersion,
         mail: MailDocument,
         scored: ScoredMessage,
+        rule: RouterRule,
     ) -> Content:
-        settings, labels = self._ctx.settings, loaded.pipeline.labels_
+        settings, labels, ranked = self._ctx.settings, loaded.pipeline.labels_, scored.ranking
         outcome = (
-            apply_rules(config, predicted_labels(labels, scored.ranking), set_probability(scored.ranking))
+            apply_rules(config, predicted_labels(labels, ranked), set_probability(ranked), rule.unmet)
             if is_readable(loaded.pipeline, mail)
             else fallback_outcome(config)
         )
-        ranking = decision_ranking(labels, scored.ranking, outcome, settings.decision_ranking)
+        ranking = decision_ranking(labels, ranked, outcome, settings.decision_ranking)
         explanation = scored.explanation
         if explanation:
-            ranked = {item.label for item in ranking}
-            explanation = [item for item in explanation if item.label in ranked]
+            included = {item.label for item in ranking}
+            explanation = [item for item in explanation if item.label in included]
         return decision_content(
             name,
             version.model,
@@ -182,7 +191,7 @@ class MessageRouter:
             message_content(
                 mail,
                 keep_text=settings.keep_decision_text,
-                unknown_words=scored.ranking.unknown_terms,
+                unknown_words=ranked.unknown_terms,
             ),
             ranking=ranking,
             explanation=explanation,
@@ -232,12 +241,21 @@ def _config(router: ServedRouter) -> RouterPut:
     return RouterPut.model_validate(router.config)
 
 
+async def _rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule | None:
+    """Return the rule of a router for a version; None if it cannot be computed."""
+    rule = version.rules.get(router)
+    if rule is None:
+        with suppress(Exception):  # it is computed again, and what is wrong becomes the reason of a fallback
+            return await run_in_prediction_thread(lambda: policies.router_rule(version, router, config))
+    return rule
+
+
 def _score(
-    version: LoadedVersion, mail: MailDocument, config: RouterPut, *, explain: bool
+    version: LoadedVersion, mail: MailDocument, rule: RouterRule, *, explain: bool
 ) -> ScoredMessage | None:
     """Return the scores of a message, or None if the version cannot score it."""
     try:
-        return score(version, mail, config, explain=explain)
+        return score(version, mail, rule.rule, explain=explain)
     except Exception:  # noqa: BLE001 - it is scored again, and what is wrong becomes the reason of a fallback
         return None
 

@@ -18,8 +18,8 @@ from models.decisions.policies import LeastCost, Policy, TargetPrecision, Target
 from models.pipeline import Pipeline
 
 NO_CURVES: Final = (
-    "the version has no held-out curves, so the policies of the router cannot be applied; train a version with "
-    "the decision auto, or remove the policies from the router"
+    "the version has no held-out curves, so the policies of the router cannot be applied; train a version "
+    "with the decision auto, or remove the policies from the router"
 )
 """Why a message needs a review if thresholds cannot follow from the policies of its router."""
 

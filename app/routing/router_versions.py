@@ -1,4 +1,4 @@
-"""Creates and replaces routers whose versions are in memory."""
+"""Creates and replaces routers, and computes their thresholds, with versions in memory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from app.db.session import Database
 from app.http.errors import NotFound
-from app.routing import service
-from app.routing.schemas import Router, RouterPut
-from app.serving.catalog_reading import resolve
+from app.routing import policies, service
+from app.routing.schemas import LabelThreshold, Router, RouterPut, RouterThresholds, VersionThresholds
+from app.serving.catalog_reading import get_version_or_404, resolve
 from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import load_before_use
 
@@ -27,3 +27,36 @@ def put(db: Database, loaded: LoadedModels, name: str, body: RouterPut) -> Route
     with suppress(NotFound):  # the transaction looks again, and its error names the field
         load_before_use(db, loaded, lambda session: resolve(session, body.model, body.version))
     return service.put(db, name, body)
+
+
+def thresholds(db: Database, loaded: LoadedModels, name: str) -> RouterThresholds:
+    """Return the thresholds with which a router uses the labels of its version.
+
+    Raises:
+        NotFound: there is no such router, or its version does not exist.
+        ArtifactUnavailable: the file of the version is missing or damaged.
+        NotReady: the version is not in memory, and the storage is slow.
+        StorageUnavailableError: the version is not in memory, and the storage is unavailable.
+    """
+    with db.read() as session:
+        config = RouterPut.model_validate(service.get_or_404(session, name).config)
+        number = resolve(session, config.model, config.version).version
+    version = load_before_use(db, loaded, lambda session: get_version_or_404(session, config.model, number))
+    pipeline = version.pipeline
+    labels = [
+        LabelThreshold(
+            label=item.label,
+            threshold=item.threshold,
+            source=item.source,
+            precision=None if item.choice is None else item.choice.precision,
+            recall=None if item.choice is None else item.choice.recall,
+            positives=None if item.choice is None else item.choice.positives,
+        )
+        for item in policies.effective_thresholds(pipeline, config)
+    ]
+    unmet = policies.NO_CURVES if policies.has_policies(config) and pipeline.curves_ is None else None
+    return RouterThresholds(
+        router=name,
+        model=config.model,
+        versions=[VersionThresholds(version=number, labels=labels, unmet=unmet)],
+    )

@@ -148,7 +148,7 @@ class RouterPut(RequestModel):
             raise ValueError("set at most one of target_precision, target_recall and costs")
         both = sorted(self.thresholds.keys() & self.label_policies.keys())
         if both:
-            raise ValueError(f"{both[0]!r} is in thresholds and in label_policies; remove it from one of them")
+            raise ValueError(f"{both[0]!r} is in thresholds and label_policies; remove it from one of them")
         return self
 
 

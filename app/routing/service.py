@@ -17,7 +17,8 @@ from app.http.errors import Invalid, NotFound
 from app.http.paging import Page, by_name
 from app.ids import new_id
 from app.registry import service as registry
-from app.registry.publishing import is_calibrated
+from app.registry.router_needs import has_curves, is_calibrated
+from app.routing.policies import has_policies, policy_of
 from app.routing.schemas import Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
@@ -30,15 +31,17 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
 
     Raises:
         Invalid: the model, version or shadow does not exist, or cannot read e-mail, the version has no label
-            of this name, or ``review_below`` needs probabilities and the version is not calibrated.
+            of this name, ``review_below`` needs probabilities and the version is not calibrated, or policies
+            need held-out curves and the version has none.
     """
     with db.write() as tx:
         try:
             registry.lock_model(tx, body.model)
             version = resolve(tx.session, body.model, body.version)
             _check_reads_mail(version, "/model")
-            _check_thresholds(body, version)
+            _check_labels(body, version)
             _check_review(body, version)
+            _check_policies(body, version)
             if body.shadow is not None:
                 shadow = resolve(tx.session, body.model, body.shadow, pointer="/shadow")
                 _check_reads_mail(shadow, "/shadow")
@@ -141,14 +144,13 @@ def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
         raise Invalid(message, errors=[(pointer, message)])
 
 
-def _check_thresholds(body: RouterPut, version: tables.ModelVersion) -> None:
-    if not body.thresholds:
-        return
+def _check_labels(body: RouterPut, version: tables.ModelVersion) -> None:
     labels, name = set(version.description["labels"]), f"version {version.version} of {version.model}"
-    unknown = [label for label in body.thresholds if label not in labels]
-    errors = [(json_pointer("thresholds", label), f"{name} has no label {label!r}") for label in unknown]
-    if errors:
-        raise Invalid(f"{errors[0][1]}; remove it from thresholds", errors=errors)
+    for field, of_labels in (("thresholds", body.thresholds), ("label_policies", body.label_policies)):
+        unknown = [label for label in of_labels if label not in labels]
+        errors = [(json_pointer(field, label), f"{name} has no label {label!r}") for label in unknown]
+        if errors:
+            raise Invalid(f"{errors[0][1]}; remove it from {field}", errors=errors)
 
 
 def _check_review(body: RouterPut, version: tables.ModelVersion) -> None:
@@ -158,6 +160,18 @@ def _check_review(body: RouterPut, version: tables.ModelVersion) -> None:
             "to compare with review_below; train a version with the decision auto, or omit review_below"
         )
         raise Invalid(message, errors=[("/review_below", message)])
+
+
+def _check_policies(body: RouterPut, version: tables.ModelVersion) -> None:
+    if not has_policies(body) or has_curves(version):
+        return
+    message = (
+        f"version {version.version} of {version.model} has no held-out curves, from which thresholds follow; "
+        "train a version with the decision auto, or omit the policies"
+    )
+    names = ("target_precision", "target_recall", "costs") if policy_of(body) else ("label_policies",)
+    errors = [(f"/{name}", message) for name in names if getattr(body, name)]
+    raise Invalid(message, errors=errors)
 
 
 def get_or_404(session: Session, name: str, *, lock: bool = False) -> tables.Router:

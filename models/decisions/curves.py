@@ -41,9 +41,9 @@ class ChosenThreshold:
         return self.tp / (self.tp + self.fp) if self.tp + self.fp else None
 
     @property
-    def recall(self) -> float:
-        """Share of the examples with the label for which it is predicted."""
-        return self.tp / self.positives
+    def recall(self) -> float | None:
+        """Share of the examples with the label for which it is predicted; None if no example has it."""
+        return self.tp / self.positives if self.positives else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,9 @@ class HeldOutCurves:
             is a precision; otherwise the result is None, and its fitted threshold is the best guess.
         """
         part = slice(int(self.starts[label]), int(self.starts[label + 1]))
-        points = _Points(self.thresholds[part], self.tp[part], self.fp[part], float(self.positives[label]))
         positives = int(self.positives[label])
+        tp, fp = self.tp[part].astype(np.float64), self.fp[part].astype(np.float64)
+        points = _Points(self.thresholds[part], tp, fp, positives)
         if not len(points.thresholds):
             return ChosenThreshold(NEVER, 0, 0, positives) if isinstance(policy, TargetPrecision) else None
         cut = choose_cut(points, policy)
@@ -147,10 +148,8 @@ class HeldOutCurves:
         )
         for name, counts in (("tp", tp), ("fp", fp), ("positives", positives)):
             require((counts >= 0).all(), f"{name!r} contains a negative number")
-        require(
-            (tp <= np.repeat(positives, np.diff(starts))).all() and (positives[np.diff(starts) > 0] > 0).all(),
-            "'tp' contains more examples than have the label",
-        )
+        of_points = np.repeat(positives, np.diff(starts))
+        require((tp <= of_points).all(), "'tp' contains more examples than have the label")
         return cls(starts, state["thresholds"], tp, fp, positives)
 
 

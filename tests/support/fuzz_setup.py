@@ -156,6 +156,7 @@ def _routers(fuzz: Fuzz) -> None:
         fuzz.send("routers_put", 200, router, name=name)
     fuzz.send("routers_delete", 204, name="gone")
     fuzz.send("routers_get", 200, name="fuzz")
+    fuzz.send("routers_get_thresholds", 200, name="fuzz")
     fuzz.send("routers_list", 200)
     for number, kind in enumerate(("application/octet-stream", "message/rfc822", "message/global")):
         decision = fuzz.send("routers_route_message", 200, MAIL % number, media_type=kind, name="fuzz")

@@ -86,6 +86,7 @@ OPERATIONS = {
     "models_put_alias": "PUT /v1/models/{name}/aliases/{alias}",
     "routers_delete": "DELETE /v1/routers/{name}",
     "routers_get": "GET /v1/routers/{name}",
+    "routers_get_thresholds": "GET /v1/routers/{name}/thresholds",
     "routers_get_report": "GET /v1/routers/{name}/report",
     "routers_list": "GET /v1/routers",
     "routers_list_decisions": "GET /v1/routers/{name}/decisions",

@@ -89,6 +89,7 @@ def use_everything(service: InProcessApi) -> None:
     call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk", "shadow": 1})
     decision = call("POST", "/v1/routers/r/messages", 200, content=MESSAGE, headers=MAIL)["decision_id"]
     call("POST", "/v1/routers/r/message-parts", 200, json={"email": {"text": "my invoice"}})
+    call("GET", "/v1/routers/r/thresholds", 200)
     for read in ("/v1/routers", "/v1/routers/r", "/v1/routers/r/decisions", f"/v1/decisions/{decision}"):
         call("GET", read, 200)
     call("POST", f"/v1/decisions/{decision}/feedback", 200, json={"labels": ["billing"]})

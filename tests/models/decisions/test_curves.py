@@ -1,0 +1,125 @@
+"""Held-out curves: thresholds that follow from policies, compared with an exhaustive search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.arrays import Bools, Floats
+from models.base.validation import as_label_matrix
+from models.decisions import HeldOut
+from models.decisions.curves import MAX_POINTS, HeldOutCurves
+from models.decisions.cuts import NEVER
+from models.decisions.policies import LeastCost, Policy, TargetPrecision, TargetRecall
+from models.errors import ArtifactError
+
+SHARES = st.floats(min_value=0.01, max_value=1.0)
+POLICIES = st.one_of(
+    SHARES.map(TargetPrecision),
+    SHARES.map(TargetRecall),
+    st.builds(LeastCost, st.sampled_from([0.5, 1.0, 7.0]), st.sampled_from([0.25, 1.0, 10.0])),
+)
+
+
+def held_out(seed: int, n: int, *, unknown: bool) -> HeldOut:
+    """Return scores of two labels that can be tuned, and of one that cannot."""
+    rng = np.random.default_rng(seed)
+    relevant = rng.random((n, 3)) < [0.5, 0.2, 0.1]
+    relevant[0] = True
+    scores = np.round(4 * (rng.normal(size=(n, 3)) + relevant)) / 4  # with ties
+    unsure = (rng.random((n, 3)) < 0.2) & ~relevant
+    return HeldOut(
+        scores,
+        as_label_matrix(relevant.astype(int)),
+        as_label_matrix(unsure.astype(int)) if unknown else None,
+        np.arange(n) % 3,
+        np.array([True, True, False]),
+    )
+
+
+def counts(data: HeldOut, label: int, threshold: float) -> tuple[int, int, int]:
+    """Return right, wrong and missed predictions of a label among the examples for which it is known."""
+    known = data.known()
+    scores: Floats = data.scores[:, label]
+    relevant: Bools = data.relevant()[:, label]
+    predicted = scores > threshold
+    if known is not None:
+        predicted &= known[:, label]
+    tp = int((predicted & relevant).sum())
+    return tp, int(predicted.sum()) - tp, int(relevant.sum()) - tp
+
+
+def loss(policy: Policy, found: tuple[int, int, int]) -> float:
+    """Return what a policy minimizes; infinity if the target is not reached."""
+    tp, fp, missed = found
+    match policy:
+        case TargetPrecision(value):
+            return missed if tp and tp >= value * (tp + fp) - 1e-9 else np.inf
+        case TargetRecall(value):
+            return fp if tp >= value * (tp + missed) - 1e-9 else np.inf
+        case LeastCost(false_label, missed_label):
+            return false_label * fp + missed_label * missed
+
+
+@given(st.integers(0, 10_000), st.integers(3, 60), st.booleans(), POLICIES)
+@settings(max_examples=150, deadline=None)
+def test_the_chosen_threshold_is_the_best_of_all(seed: int, n: int, unknown: bool, policy: Policy) -> None:
+    data = held_out(seed, n, unknown=unknown)
+    curves = HeldOutCurves.of(data)
+    for label in (0, 1):
+        choice = curves.choose(label, policy)
+        assert choice is not None
+        thresholds = [*data.scores[:, label].tolist(), data.scores[:, label].min() - 1]
+        best = min(loss(policy, counts(data, label, threshold)) for threshold in thresholds)
+        if best == np.inf:
+            assert choice.threshold == NEVER
+            continue
+        found = counts(data, label, choice.threshold)
+        assert found == (choice.tp, choice.fp, choice.positives - choice.tp)
+        assert loss(policy, found) == pytest.approx(best)
+
+
+def test_a_label_that_cannot_be_tuned_keeps_its_threshold_or_is_never_predicted() -> None:
+    curves = HeldOutCurves.of(held_out(0, 30, unknown=False))
+    choice = curves.choose(2, TargetPrecision(0.5))
+    assert choice is not None
+    assert (choice.threshold, choice.precision, choice.tp) == (NEVER, None, 0)
+    assert curves.choose(2, TargetRecall(0.5)) is None
+    assert curves.choose(2, LeastCost(1.0, 1.0)) is None
+
+
+@pytest.mark.parametrize("target", [0.5, 0.9, 0.99])
+def test_long_curves_are_cut_and_still_reach_their_targets(target: float) -> None:
+    data = held_out(1, 5000, unknown=False)
+    scores = data.scores + np.random.default_rng(2).normal(size=data.scores.shape)
+    data = HeldOut(scores, data.Y, None, data.folds, data.tunable)
+    curves = HeldOutCurves.of(data)
+    assert np.diff(curves.starts).tolist() == [MAX_POINTS, MAX_POINTS, 0]
+    for label in (0, 1):
+        recall = curves.choose(label, TargetRecall(target))
+        assert recall is not None
+        assert recall.recall is not None
+        assert target <= recall.recall <= target + 0.02
+        # The share of examples with label 0 is about a half, so all predictions together reach less than 0.9.
+        precision = curves.choose(label, TargetPrecision(target))
+        assert precision is not None
+        assert precision.threshold == NEVER or (precision.precision or 0) >= target
+
+
+def test_curves_are_restored_from_their_state_and_forged_ones_are_rejected() -> None:
+    curves = HeldOutCurves.of(held_out(3, 40, unknown=False))
+    state = curves.get_state()
+    restored = HeldOutCurves.from_state(state, 3)
+    assert restored.choose(1, LeastCost(1.0, 2.0)) == curves.choose(1, LeastCost(1.0, 2.0))
+    forged = {
+        "starts": state["starts"][::-1].copy(),
+        "tp": state["tp"] + 1000,
+        "fp": state["fp"] - 1000,
+        "positives": -state["positives"],
+        "thresholds": state["thresholds"][:-1],
+    }
+    for name, array in forged.items():
+        with pytest.raises(ArtifactError):
+            HeldOutCurves.from_state({**state, name: array}, 3)
