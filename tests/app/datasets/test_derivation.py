@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import in_process
+import pytest
 from contract import problem_of
-from in_process_api import InProcessApi
+from in_process_api import InProcessApi, api
 
 from app.db import tables
 from models.data.export import export_jsonl
 from models.data.store import StoredExamples
 
 OCTETS = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Iterator[InProcessApi]:
+    """The API. All tests of this file share it."""
+    folder = tmp_path_factory.mktemp("api")
+    with pytest.MonkeyPatch.context() as patch, api(folder, migrated_sqlite, patch) as service:
+        yield service
 
 
 def text(id_: str | None, *labels: str, **fields: Any) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import in_process
 import pytest
 from contract import problem_of
-from in_process_api import InProcessApi
+from in_process_api import InProcessApi, api
 
 from app.context import AppContext
 from app.datasets.work import Ingestion
@@ -34,14 +36,15 @@ class Desk:
     """A router, and the messages that it keeps.
 
     Args:
-        service: the API.
+        service: the API, with a model ``m``.
+        name: name of the router.
     """
 
-    def __init__(self, service: InProcessApi) -> None:
+    def __init__(self, service: InProcessApi, name: str) -> None:
         self.service = service
+        self.name = name
         self.kept: dict[str, bytes] = {}
-        service.train(service.dataset())
-        service.call("PUT", "/v1/routers/desk", 200, json={"model": "m", "fallback": "desk@example.org"})
+        service.call("PUT", f"/v1/routers/{name}", 200, json={"model": "m", "fallback": "desk@example.org"})
 
     def read(self, _ctx: AppContext, row: tables.Decision) -> bytes | None:
         """Return the kept message of a decision."""
@@ -50,17 +53,19 @@ class Desk:
     def route(self, number: int, *labels: str, keep: bool = True) -> dict[str, Any]:
         """Route a message, and submit the correct labels."""
         decision: dict[str, Any] = self.service.call(
-            "POST", "/v1/routers/desk/messages", 200, content=raw(number), headers=MAIL
+            "POST", f"/v1/routers/{self.name}/messages", 200, content=raw(number), headers=MAIL
         )
         if keep:
             self.kept[decision["decision_id"]] = raw(number)
         path = f"/v1/decisions/{decision['decision_id']}/feedback"
-        feedback: dict[str, Any] = self.service.call("POST", path, 200, json={"labels": list(labels)})
+        feedback: dict[str, Any] = self.service.call(
+            "POST", path, 200, json={"labels": list(labels), "allow_new_labels": True}
+        )
         return feedback
 
     def create(self, **body: Any) -> dict[str, Any]:
         """Create a data set from the feedback, let a worker make it, and return it."""
-        selection = {"router": "desk", **body.pop("from_feedback", {})}
+        selection = {"router": self.name, **body.pop("from_feedback", {})}
         body = {"name": "next", "from_feedback": selection, **body}
         created = self.service.call("POST", "/v1/datasets", 201, json=body)
         in_process.work(self.service.ctx)
@@ -79,9 +84,19 @@ class Desk:
         return [(item["id"], item["labels"], item.get("split")) for item in items]
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Iterator[InProcessApi]:
+    """The API, with a model ``m``. All tests of this file share it."""
+    folder = tmp_path_factory.mktemp("api")
+    with pytest.MonkeyPatch.context() as patch, api(folder, migrated_sqlite, patch) as service:
+        service.train(service.dataset())
+        yield service
+
+
 @pytest.fixture
-def desk(service: InProcessApi, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    desk = Desk(service)
+def desk(trained: InProcessApi, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A router for one test."""
+    desk = Desk(trained, request.node.name[:60])
     monkeypatch.setitem(job_kinds.KINDS, "ingest", Ingestion(desk.read))
     return desk
 
@@ -109,7 +124,7 @@ def test_corrections_and_the_old_data_set_become_the_next_one(desk: Desk) -> Non
     feedback = lineage["feedback"]
     assert feedback.pop("to")
     assert feedback == {
-        "router": "desk",
+        "router": desk.name,
         "n_decisions": 3,
         "n_relabelled": 1,
         "n_new": 1,
@@ -151,7 +166,7 @@ def test_the_time_of_the_feedback_selects_decisions(desk: Desk) -> None:
 
 def test_feedback_that_arrives_later_belongs_to_the_next_data_set(desk: Desk) -> None:
     desk.route(1, "a")
-    body = {"name": "next", "from_feedback": {"router": "desk"}}
+    body = {"name": "next", "from_feedback": {"router": desk.name}}
     created = desk.service.call("POST", "/v1/datasets", 201, json=body)
     desk.route(2, "b")
     in_process.work(desk.service.ctx)
@@ -215,7 +230,7 @@ def test_a_failed_upload_accepts_other_content_unless_the_other_data_set_was_del
 
 def test_a_wrong_request_is_rejected_at_its_place(desk: Desk) -> None:
     text = desk.service.dataset()
-    of = {"router": "desk"}
+    of = {"router": desk.name}
     backwards = {**of, "from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
     cases: list[tuple[dict[str, Any], int, str, str]] = [
         ({"from_feedback": {"router": "none"}}, 404, "not_found", "/from_feedback/router"),
@@ -234,7 +249,7 @@ def test_a_wrong_request_is_rejected_at_its_place(desk: Desk) -> None:
 
 
 def test_a_repeated_request_gets_the_same_lineage(desk: Desk) -> None:
-    body = {"name": "x", "from_feedback": {"router": "desk", "from": "2026-01-01T00:00:00Z"}}
+    body = {"name": "x", "from_feedback": {"router": desk.name, "from": "2026-01-01T00:00:00Z"}}
     headers = {"Idempotency-Key": "once"}
     first, second = (
         desk.service.call("POST", "/v1/datasets", 201, json=body, headers=headers) for _ in range(2)
