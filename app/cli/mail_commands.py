@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
@@ -29,6 +29,7 @@ def add_to(cli: typer.Typer) -> None:
     """Add the commands to the command line."""
     cli.command()(route)
     cli.command()(smtp)
+    cli.command()(imap)
 
 
 class _Finished(BaseException):
@@ -190,3 +191,143 @@ def smtp(
     ) as error:  # of an address or network: ValueError
         typer.echo(f"covey: {error}", err=True)
         raise typer.Exit(1) from error
+
+
+PASSWORD_VARIABLE = "COVEY_IMAP_PASSWORD"  # noqa: S105 - the name of the variable
+
+
+def imap(
+    router: Router,
+    host: Annotated[str, typer.Option(help="Name of the IMAP server.")],
+    user: Annotated[str, typer.Option(help="Name of the user.")],
+    state: Annotated[
+        Path, typer.Option(help="File that remembers which messages were handled; one for each mailbox.")
+    ],
+    password_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File that contains the password. Default: the variable {PASSWORD_VARIABLE}."),
+    ] = None,
+    mailbox: Annotated[str, typer.Option(help="The mailbox to watch.")] = "INBOX",
+    action: Annotated[
+        Literal["move", "copy", "flag"],
+        typer.Option(help="Move or copy messages to folders, or add keywords to them."),
+    ] = "move",
+    folder_for: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder of a label: LABEL=FOLDER. You can repeat this option."),
+    ] = None,
+    folder: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder of all other labels; {label} and {destination} stand for those of the department."
+        ),
+    ] = None,
+    review_folder: Annotated[
+        str | None, typer.Option(help="Folder of messages that need a review. Default: they stay.")
+    ] = None,
+    fallback_folder: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder of messages without a department, or that cannot be read. Default: they stay."
+        ),
+    ] = None,
+    create: Annotated[bool, typer.Option("--create", help="Create folders that do not exist.")] = False,
+    keyword: Annotated[
+        str, typer.Option(help="Keyword of a label with --action flag; {label} stands for the label.")
+    ] = "{label}",
+    existing: Annotated[
+        bool,
+        typer.Option("--existing", help="At the first start, also route messages that are there already."),
+    ] = False,
+    security: Annotated[
+        Literal["tls", "starttls", "none"],
+        typer.Option(help="How the connection is encrypted; `none` is for this machine only."),
+    ] = "tls",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow `--security none` to other machines.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option(help="Port. Default: 993 for `tls`, otherwise 143.", show_default=False)
+    ] = None,
+    ca_file: Annotated[
+        Path | None, typer.Option(help="Certificates (PEM) that may sign the certificate of the server.")
+    ] = None,
+    poll_seconds: Annotated[
+        float,
+        typer.Option(min=1.0, help="How often to look for messages if the server does not report them."),
+    ] = 60.0,
+    url: Url = LOCAL_URL,
+    key: Key = None,
+    key_file: KeyFile = None,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, help="Maximum time to wait for the service, in seconds.")
+    ] = 60.0,
+) -> None:
+    """Watch a mailbox, route its new messages, and move, copy or flag them by department.
+
+    A message that cannot be routed stays in the mailbox and is tried again. The first line on standard output
+    is `Covey watches …`; it appears as soon as the mailbox is open. You can stop the command at any time.
+    """
+    from app import logs
+    from app.inbound.imap_mailbox import PORTS, LoginRefusedError, RefusedError, Server
+    from app.inbound.imap_rules import Rules
+    from app.inbound.imap_state import StateError
+    from app.inbound.imap_watcher import WatchOptions, watch
+    from app.inbound.service_client import RouterClient
+    from app.settings import Settings
+
+    logs.configure(Settings())
+    try:
+        rules = Rules(action, _folders_by_label(folder_for), folder, review_folder, fallback_folder, keyword)
+        if action == "flag" and (folder or rules.named_folders()):
+            raise CommandError("--action flag uses no folders; use --keyword")
+        if action != "flag" and not (folder or rules.named_folders()):
+            raise CommandError(f"--action {action} needs --folder or --folder-for")
+        if security == "none" and not insecure and not _is_loopback(host):
+            raise CommandError(
+                f"without TLS, everybody between this machine and {host} can read the password; use "
+                "--security tls or starttls, or --insecure"
+            )
+        server = Server(host, port or PORTS[security], security, user, _read_password(password_file), ca_file)
+        with RouterClient(url, router, read_key(key, key_file), timeout) as client:
+            watch(
+                server,
+                mailbox,
+                client,
+                state,
+                WatchOptions(rules, create, existing, poll_seconds),
+                lambda account: typer.echo(f"Covey watches {account}"),
+            )
+    except (LoginRefusedError, RefusedError, StateError, CommandError) as error:
+        typer.echo(f"covey: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _folders_by_label(assignments: list[str] | None) -> dict[str, str]:
+    folders = {}
+    for assignment in assignments or ():
+        # Folders rarely contain the sign, labels may.
+        label, _, folder = assignment.rpartition("=")
+        if not label or not folder:
+            raise CommandError(f"--folder-for must be LABEL=FOLDER, not {assignment}")
+        folders[label] = folder
+    return folders
+
+
+def _read_password(file: Path | None) -> str:
+    if file is None:
+        password = os.environ.get(PASSWORD_VARIABLE)
+        if not password:
+            raise CommandError(f"set {PASSWORD_VARIABLE}, or use --password-file")
+        return password
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"the password cannot be read: {error}") from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,443 @@
+"""``covey imap`` against Dovecot: no message is missed, and none is handled twice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import dovecot
+import pytest
+from deciding_service import DecidingService, deciding_service
+from dovecot import Dovecot
+from holding_proxy import holding_proxy
+from waiting import LIMIT_SECONDS, wait_for
+
+from app.inbound.imap_mailbox import ROUTED
+from app.parent_death import end_with_parent
+
+USERS = [f"user{number}" for number in range(40)]
+numbers = itertools.count()
+users = iter(USERS)
+
+
+def message(subject: str) -> bytes:
+    number = next(numbers)
+    return (
+        f"From: ann@example.com\r\nMessage-ID: <{number}@example.com>\r\nSubject: {subject}\r\n\r\n"
+        f"This is message {number}.\r\n"
+    ).encode()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Dovecot]:
+    with dovecot.server(USERS) as server:
+        yield server
+
+
+@pytest.fixture
+def user(server: Dovecot) -> str:
+    """A user of the test alone, with folders."""
+    user = next(users)
+    server.create(user, "billing", "shipping", "Review", "Fallback")
+    return user
+
+
+@pytest.fixture
+def service() -> Iterator[DecidingService]:
+    with deciding_service() as service:
+        yield service
+
+
+class Watch:
+    """Starts ``covey imap`` for one user, and stops it at the end."""
+
+    def __init__(self, folder: Path, server: Dovecot, user: str, service: DecidingService) -> None:
+        self.folder = folder
+        self.user = user
+        self.port = server.port
+        self._server = server
+        self._url = service.url
+        self._processes: list[subprocess.Popen[str]] = []
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state.json"
+
+    def run(self, *words: str, security: str = "none", host: str = "127.0.0.1") -> subprocess.Popen[str]:
+        """Start a process without waiting for anything."""
+        (self.folder / "password").write_text(f"{dovecot.PASSWORD}\n", encoding="utf-8")
+        command = [
+            *(sys.executable, "-m", "app", "imap", "--router", "frontdesk", "--url", self._url),
+            *("--host", host, "--port", str(self.port), "--security", security, "--user", self.user),
+            *("--password-file", str(self.folder / "password"), "--state", str(self.state), *words),
+        ]
+        with (self.folder / "log").open("a") as log:
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={name: value for name, value in os.environ.items() if not name.startswith("COVEY_")},
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
+            )
+        self._processes.append(process)
+        return process
+
+    def start(self, *words: str, security: str = "none") -> subprocess.Popen[str]:
+        """Start a process, and wait until it watches the mailbox."""
+        process = self.run(*words, security=security)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Covey watches INBOX of user"), self.log()
+        return process
+
+    def stop(self) -> None:
+        for process in self._processes:
+            process.terminate()
+            process.wait(LIMIT_SECONDS)
+            assert process.stdout is not None
+            process.stdout.close()
+        self._processes.clear()
+
+    def kill(self) -> None:
+        """Kill the last process."""
+        self._processes[-1].kill()
+        self._processes[-1].wait(LIMIT_SECONDS)
+
+    def log(self) -> str:
+        log = self.folder / "log"
+        return log.read_text(encoding="utf-8") if log.exists() else ""
+
+    def events(self, name: str) -> int:
+        return sum(f'"event": "{name}"' in line for line in self.log().splitlines())
+
+    def wait_for_event(self, name: str, n: int = 1) -> None:
+        wait_for(lambda: self.events(name) >= n or None, what=f"{n} of {name}: {self.log()[-3000:]}")
+
+    def subjects(self, folder: str = "INBOX") -> list[str]:
+        return sorted(self._server.subjects(self.user, folder))
+
+    def wait_for_subjects(self, *subjects: str, folder: str = "INBOX") -> None:
+        wanted = sorted(subjects)
+        wait_for(
+            lambda: self.subjects(folder) == wanted or None,
+            what=f"{wanted} in {folder}, not {self.subjects(folder)}: {self.log()[-3000:]}",
+        )
+
+    def wait_until_idle(self) -> None:
+        """Wait until the state file says that everything is done."""
+
+        def is_done() -> bool | None:
+            state = json.loads(self.state.read_text())
+            with self._server.client(self.user) as client:
+                answer = client.status("INBOX", "(UIDNEXT)")[1][0]
+            uid_next = int(answer.rsplit(b" ", 1)[1].rstrip(b")"))
+            return (state["last_uid"] >= uid_next - 1 and not state["unfinished"]) or None
+
+        wait_for(is_done, what=f"everything to be done: {self.log()[-3000:]}")
+
+
+@pytest.fixture
+def watch(tmp_path: Path, server: Dovecot, user: str, service: DecidingService) -> Iterator[Watch]:
+    watch = Watch(tmp_path, server, user, service)
+    yield watch
+    watch.stop()
+    assert "Traceback" not in watch.log()
+
+
+MOVE = ("--folder", "{label}", "--review-folder", "Review", "--fallback-folder", "Fallback")
+
+
+def test_new_messages_are_moved_by_department(
+    server: Dovecot, watch: Watch, service: DecidingService
+) -> None:
+    server.append(watch.user, message("billing there-already"))
+    watch.start(*MOVE, "--folder-for", "shipping=Shipping/All parcels", "--create")
+    sent = {subject: message(subject) for subject in ("billing", "review billing", "fallback", "shipping")}
+    for content in sent.values():
+        server.append(watch.user, content)  # one after the other, so that IDLE reports each
+        watch.wait_until_idle()
+    watch.wait_for_subjects("billing", folder="billing")
+    watch.wait_for_subjects("review billing", folder="Review")
+    watch.wait_for_subjects("fallback", folder="Fallback")
+    watch.wait_for_subjects("shipping", folder='"Shipping.All parcels"')
+    assert watch.subjects() == ["billing there-already"]
+    # The bytes are those of the message, and it stays unread.
+    assert service.received == list(sent.values())
+    assert server.messages(watch.user, "billing") == [(frozenset({ROUTED}), sent["billing"])]
+    assert '"idle": true' in watch.log()
+
+
+def test_a_message_of_two_departments_is_in_both_folders_once(server: Dovecot, watch: Watch) -> None:
+    server.append(watch.user, message("billing shipping"))
+    watch.start(*MOVE, "--existing")
+    for folder in ("billing", "shipping"):
+        watch.wait_for_subjects("billing shipping", folder=folder)
+    watch.wait_for_subjects()
+
+
+def test_messages_are_copied(server: Dovecot, watch: Watch, service: DecidingService) -> None:
+    watch.start(*MOVE, "--action", "copy")
+    server.append(watch.user, message("billing shipping"))
+    for folder in ("billing", "shipping"):
+        watch.wait_for_subjects("billing shipping", folder=folder)
+    watch.wait_until_idle()
+    watch.stop()
+    watch.state.unlink()
+    watch.start(*MOVE, "--action", "copy", "--existing")
+    server.append(watch.user, message("billing"))
+    watch.wait_for_subjects("billing", "billing shipping", folder="billing")
+    # The keyword protects the first message, although the state was lost.
+    assert watch.subjects("shipping") == ["billing shipping"]
+    assert Counter(service.received).most_common(1)[0][1] == 1
+
+
+def test_messages_are_flagged(server: Dovecot, watch: Watch) -> None:
+    watch.start("--action", "flag", "--keyword", "dept-{label}")
+    for subject in ("billing shipping", "review billing", "fallback", "büro"):
+        server.append(watch.user, message(subject))
+    watch.wait_until_idle()
+    assert [flags - {ROUTED} for flags, _ in server.messages(watch.user)] == [
+        {"dept-billing", "dept-shipping"},
+        {"CoveyReview"},
+        {"CoveyFallback"},
+        {"dept-b&APw-ro"},
+    ]
+
+
+def test_a_restart_continues_after_the_last_message(
+    server: Dovecot, watch: Watch, service: DecidingService
+) -> None:
+    watch.start(*MOVE, "--action", "copy")
+    server.append(watch.user, message("billing"))
+    watch.wait_for_subjects("billing", folder="billing")
+    watch.stop()
+    server.append(watch.user, message("shipping"))
+    watch.start(*MOVE, "--action", "copy")
+    watch.wait_for_subjects("shipping", folder="shipping")
+    watch.wait_until_idle()
+    assert watch.subjects("billing") == ["billing"]
+    assert len(service.received) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        (rb"UID STORE \d+ \+FLAGS", "move"),
+        (rb"UID COPY \d+ .*shipping", "move"),
+        (rb"UID MOVE", "move"),
+        (rb"UID COPY \d+ .*shipping", "copy"),
+        (rb"UID COPY \d+ .*third", "copy"),
+        (rb"IDLE", "copy"),
+    ],
+)
+def test_a_process_that_is_killed_at_any_point_handles_each_message_once(
+    server: Dovecot, watch: Watch, command: bytes, action: str
+) -> None:
+    server.create(watch.user, "third")
+    server.append(watch.user, message("billing shipping third"))
+    with holding_proxy(server.port) as proxy:
+        watch.port = proxy.port
+        proxy.hold(command)
+        watch.run(*MOVE, "--action", action, "--existing")
+        proxy.wait()
+        watch.kill()
+        proxy.release()
+        server.append(watch.user, message("billing"))
+        watch.run(*MOVE, "--action", action, "--existing")
+        watch.wait_for_subjects("billing", "billing shipping third", folder="billing")
+        watch.wait_until_idle()
+    for folder in ("shipping", "third"):
+        assert watch.subjects(folder) == ["billing shipping third"]
+    assert watch.subjects() == ([] if action == "move" else ["billing", "billing shipping third"])
+
+
+def test_a_command_whose_response_is_lost_is_not_repeated(server: Dovecot, watch: Watch) -> None:
+    # The server copies the message, and the process does not learn it.
+    server.create(watch.user, "third")
+    server.append(watch.user, message("billing shipping third"))
+    with holding_proxy(server.port) as proxy:
+        watch.port = proxy.port
+        proxy.hold(rb"UID COPY \d+ .*third")
+        watch.run(*MOVE, "--action", "copy", "--existing")
+        proxy.wait()
+        proxy.release()
+        watch.wait_for_subjects("billing shipping third", folder="third")
+        watch.wait_until_idle()
+    assert watch.events("imap.connection_lost") == 1
+    for folder in ("billing", "shipping"):
+        assert watch.subjects(folder) == ["billing shipping third"]
+
+
+def renumber(server: Dovecot, user: str) -> None:
+    """Have the server number the messages of a mailbox anew."""
+    server.stop()
+    for pattern in ("dovecot-uidlist", "dovecot-uidvalidity*", "dovecot.index*"):
+        for file in server.maildir(user).glob(pattern):
+            file.unlink()
+    server.start()
+
+
+@pytest.mark.parametrize("action", ["copy", "move"])
+def test_a_new_numbering_loses_no_message_and_repeats_none(
+    server: Dovecot, watch: Watch, action: str
+) -> None:
+    server.append(watch.user, message("billing shipping"))
+    watch.start(*MOVE, "--action", action, "--existing")
+    watch.wait_for_subjects("billing shipping", folder="shipping")
+    watch.wait_until_idle()
+    watch.stop()
+    # A message is routed and begun, another one is new.
+    server.append(watch.user, message("billing"))
+    with holding_proxy(server.port) as proxy:
+        watch.port = proxy.port
+        proxy.hold(rb"UID (COPY|MOVE)")
+        watch.run(*MOVE, "--action", action)
+        proxy.wait()
+        watch.kill()
+    watch.port = server.port
+    server.append(watch.user, message("shipping"))
+    renumber(server, watch.user)
+    watch.start(*MOVE, "--action", action)
+    watch.wait_for_subjects("billing", "billing shipping", folder="billing")
+    watch.wait_for_subjects("shipping", "billing shipping", folder="shipping")
+    watch.wait_until_idle()
+    assert watch.subjects("billing") == ["billing", "billing shipping"]
+    assert watch.events("imap.uidvalidity_changed") == 1
+
+
+def test_an_unavailable_service_leaves_the_message_where_it_is(
+    server: Dovecot, watch: Watch, service: DecidingService
+) -> None:
+    service.status = 503
+    watch.start(*MOVE)
+    server.append(watch.user, message("billing"))
+    watch.wait_for_event("imap.not_handled", 2)
+    assert watch.subjects() == ["billing"]
+    assert server.messages(watch.user)[0][0] == frozenset()
+    watch.kill()
+    service.status = 200
+    watch.start(*MOVE)
+    watch.wait_for_subjects("billing", folder="billing")
+
+
+def test_a_message_that_the_service_refuses_does_not_stop_the_others(
+    server: Dovecot, watch: Watch, service: DecidingService
+) -> None:
+    service.refused = "shipping"
+    for subject in ("shipping", "billing", "billing"):
+        server.append(watch.user, message(subject))
+    watch.start(*MOVE, "--existing")
+    watch.wait_for_subjects("billing", "billing", folder="billing")
+    watch.wait_for_event("imap.not_handled", 2)
+    service.refused = ""
+    watch.wait_for_subjects("shipping", folder="shipping")
+
+
+def test_a_missing_folder_is_not_created_without_the_option(server: Dovecot, watch: Watch) -> None:
+    watch.start(*MOVE)
+    server.append(watch.user, message("legal/Ä%*.x"))
+    watch.wait_for_event("imap.not_handled")
+    assert "there is no folder legal_" in watch.log()
+    watch.stop()
+    watch.start(*MOVE, "--create")
+    watch.wait_for_subjects("legal/Ä%*.x".encode().decode("latin-1"), folder="legal_&AMQ-___x")
+
+
+def test_a_message_that_the_server_cannot_read_goes_to_the_fallback(server: Dovecot, watch: Watch) -> None:
+    server.append(watch.user, message("shipping"))
+    (file,) = (file for file in server.maildir(watch.user).glob("*/*") if file.name[0].isdigit())
+    content = file.read_bytes()
+    file.chmod(0)
+    if os.getuid() != 0:
+        file.write_bytes(b"")
+    watch.start(*MOVE, "--existing")
+    server.append(watch.user, message("billing"))
+    watch.wait_for_event("imap.unreadable")
+    watch.wait_for_subjects("billing", folder="billing")
+
+    def moved() -> bool | None:
+        folder = server.maildir(watch.user, "Fallback")
+        return any(found.name[0].isdigit() for found in folder.glob("*/*")) or None
+
+    wait_for(moved, what="the message in the fallback folder")
+    assert content
+    assert len(watch.subjects()) == 0
+
+
+def test_a_lost_connection_is_opened_again(server: Dovecot, watch: Watch) -> None:
+    with holding_proxy(server.port) as proxy:
+        watch.port = proxy.port
+        watch.start(*MOVE)
+        proxy.close_connections()
+        watch.wait_for_event("imap.connected", 2)
+    watch.wait_for_event("imap.unavailable")
+    assert watch.run(*MOVE).wait(LIMIT_SECONDS) == 1, "another process uses the state file"
+
+
+@pytest.mark.parametrize("security", ["tls", "starttls"])
+def test_connections_are_encrypted_and_the_certificate_is_checked(
+    server: Dovecot, watch: Watch, security: str
+) -> None:
+    watch.port = server.tls_port if security == "tls" else server.port
+    refused = watch.run(*MOVE, security=security)
+    assert refused.wait(LIMIT_SECONDS) == 1
+    assert "the certificate of 127.0.0.1 is not valid" in watch.log()
+    watch.start(*MOVE, "--ca-file", str(server.certificate), security=security)
+    server.append(watch.user, message("billing"))
+    watch.wait_for_subjects("billing", folder="billing")
+
+
+def test_a_server_that_can_little_is_polled(tmp_path: Path, service: DecidingService) -> None:
+    with dovecot.server(["ann"], separator="/", capability="IMAP4rev1") as server:
+        server.create("ann", "Departments", "Departments/billing", "Departments/shipping")
+        watch = Watch(tmp_path, server, "ann", service)
+        try:
+            process = watch.run("--folder", "Departments/{label}", "--poll-seconds", "1")
+            watch.wait_for_event("imap.connected")
+            server.append("ann", message("billing shipping"))
+            watch.wait_for_subjects("billing shipping", folder="Departments/shipping")
+            watch.wait_for_subjects("billing shipping", folder="Departments/billing")
+            # The message stays, marked as deleted, because the server cannot remove a single one.
+            watch.wait_until_idle()
+            assert [r"\Deleted" in flags for flags, _ in server.messages("ann")] == [True]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(LIMIT_SECONDS) == 0
+        finally:
+            watch.stop()
+
+
+def test_messages_that_a_person_marked_as_deleted_stay(server: Dovecot, watch: Watch) -> None:
+    server.append(watch.user, message("billing"))
+    with server.client(watch.user, "INBOX") as client:
+        client.store("1", "+FLAGS", r"(\Deleted)")
+    watch.start(*MOVE)
+    server.append(watch.user, message("shipping"))
+    watch.wait_for_subjects("shipping", folder="shipping")
+    watch.wait_until_idle()
+    assert watch.subjects() == ["billing"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--user", "nobody", *MOVE], "does not accept nobody"),
+        (["--mailbox", "Missing", *MOVE], "Missing"),
+        (["--folder-for", "billing=Missing"], "there is no folder Missing"),
+        (["--folder-for", "billing"], "must be LABEL=FOLDER"),
+        ([], "needs --folder or --folder-for"),
+        (["--action", "flag", *MOVE], "uses no folders"),
+        (["--host", "mail.example.org", *MOVE], "can read the password"),
+        (["--password-file", "/does/not/exist", *MOVE], "the password cannot be read"),
+        (["--state", "/does/not/exist", *MOVE], "cannot be written"),
+    ],
+)
+def test_a_wrong_configuration_ends_the_command(watch: Watch, words: list[str], reason: str) -> None:
+    assert watch.run(*words).wait(LIMIT_SECONDS) == 1
+    assert reason in watch.log()
