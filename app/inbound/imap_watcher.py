@@ -344,7 +344,7 @@ def watch(
         RefusedError: at the start, the mailbox or a folder does not exist.
         StateError: the state file cannot be used.
     """
-    account = f"{mailbox} of {server.user} at {server.host}:{server.port}"
+    account = f"{mailbox} of {server.user} at {server.host}"
     state_file = StateFile(state, account)
 
     def stop(_number: int, _frame: object) -> None:

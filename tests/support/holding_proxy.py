@@ -1,4 +1,4 @@
-"""A TCP proxy that stops before or after a command of a client, so that a test can act at a known point."""
+"""A TCP proxy that stops before a command or a response, so that a test can act at a known point."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ class HoldingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._pattern: re.Pattern[bytes] | None = None
+        self._holds_responses = False
         self._held = threading.Event()
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
-    def hold(self, pattern: bytes) -> None:
-        """From now on, do not pass on a command that matches, and nothing after it."""
+    def hold(self, pattern: bytes, *, response: bool = False) -> None:
+        """From now on, do not pass on a command, or a response, that matches, and nothing after it."""
         self._held.clear()
+        self._holds_responses = response
         self._pattern = re.compile(pattern)
 
     def wait(self) -> None:
@@ -75,7 +77,8 @@ class HoldingProxy:
     def _pass_on(self, source: socket.socket, sink: socket.socket, from_client: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                if from_client and self._pattern is not None and self._pattern.search(data):
+                held = from_client != self._holds_responses
+                if held and self._pattern is not None and self._pattern.search(data):
                     self._held.set()
                     return
                 sink.sendall(data)
