@@ -14,7 +14,7 @@ from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 TEST_VARIABLES = {"COVEY_DATA", "COVEY_TEST_DATABASE_URL"}
-CLIENT_VARIABLES = {"COVEY_API_KEY"}
+CLIENT_VARIABLES = {"COVEY_API_KEY", "COVEY_IMAP_PASSWORD", "COVEY_URL"}
 
 
 def test_the_settings_page_is_up_to_date() -> None:

@@ -1,8 +1,8 @@
 """Dovecot for tests: an instance of its own, with its own folders, on free ports of this machine.
 
-It serves IMAP, and LMTP with Sieve on a Unix socket, for some users with a Maildir each. It listens on a loopback
-address only, and ends with the process that started it. It runs as the current user, or, if that is root, as
-the users that the Debian package creates.
+It serves IMAP, and LMTP with Sieve on a Unix socket, for some users with a Maildir each. It listens on a
+loopback address only, and ends with the process that started it. It runs as the current user, or, if that is
+root, as the users that the Debian package creates.
 """
 
 from __future__ import annotations
