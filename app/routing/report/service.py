@@ -158,10 +158,17 @@ class _Reader:
 
     def __init__(self, session: Session, router_id: str, window: Window, *, by_week: bool) -> None:
         self._session = session
+        first, end = first_id("dec", window.begin), first_id("dec", window.end)
         self._conditions = (
             _DECISION.router_id == router_id,
-            _DECISION.id >= first_id("dec", window.begin),
-            _DECISION.id < first_id("dec", window.end),
+            _DECISION.id >= first,
+            _DECISION.id < end,
+            _DECISION.disposition.is_not(None),
+        )
+        self._label_conditions = (
+            _LABEL.router_id == router_id,
+            _LABEL.decision_id >= first,
+            _LABEL.decision_id < end,
             _DECISION.disposition.is_not(None),
         )
         later = window.weeks()[1:] if by_week else []
@@ -225,8 +232,10 @@ class _Reader:
                 of.shadow_version,
                 of.shadow_agrees,
             )
-            .join(_LABEL, (_LABEL.router_id == of.router_id) & (_LABEL.decision_id == of.id))
-            .where(*self._conditions)
+            # Nothing else restricts the decisions. Otherwise, SQLite would find them first, and then read
+            # all labels of the router for each of them.
+            .join(_LABEL, _LABEL.decision_id == of.id)
+            .where(*self._label_conditions)
         )
         for week, label, model, version, disposition, state, shadow, agrees, count in self._grouped(
             statement
