@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from sqlalchemy import insert
 
 from app.db import tables
 from app.db.session import Database
@@ -114,41 +115,43 @@ def insert_router(
 
 def insert_decisions(db: Database, messages: Sequence[RoutedMessage], *, router_id: str = "rtr_1") -> None:
     """Insert decisions with their labels, feedback and shadows."""
+    rows: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]] = []
+    for number, message in enumerate(messages):
+        id_ = f"{first_id('dec', message.at)[:-6]}{len(router_id) % 10}{number:05d}"
+        rows.append(_row(message, id_, router_id))
+        labels += [
+            {"router_id": router_id, "label": label, "decision_id": id_} for label in sorted(message.labels)
+        ]
     with db.write() as tx:
-        for number, message in enumerate(messages):
-            id_ = f"{first_id('dec', message.at)[:-6]}{len(router_id) % 10}{number:05d}"
-            departments = [
-                {"label": label, "destination": "x", "score": 1.0}
-                | ({} if probability is None else {"probability": probability})
-                for label, probability in message.predicted
-            ]
-            summary = {"automated": False, "defects": [], "truncated": False}
-            agreed = message.feedback is not None and {*message.feedback} == message.labels
-            tx.session.add(
-                tables.Decision(
-                    id=id_,
-                    router_id=router_id,
-                    router="desk",
-                    message_key=id_,
-                    response={"departments": departments, "message": summary},
-                    created_at=message.at,
-                    model="m",
-                    version=message.version,
-                    disposition=message.disposition,
-                    set_probability=message.set_probability,
-                    feedback=None if message.feedback is None else sorted(message.feedback),
-                    feedback_state=None if message.feedback is None else "agreed" if agreed else "corrected",
-                    shadow=None
-                    if message.shadow is None
-                    else {"version": 2, "labels": list(message.shadow), "ranking": []},
-                    shadow_version=None if message.shadow is None else 2,
-                    shadow_agrees=None if message.shadow is None else {*message.shadow} == message.labels,
-                    unknown_words=message.unknown_words,
-                )
-            )
-            tx.session.add_all(
-                [
-                    tables.DecisionLabel(router_id=router_id, label=label, decision_id=id_)
-                    for label in message.labels
-                ]
-            )
+        tx.session.execute(insert(tables.Decision), rows)
+        tx.session.execute(insert(tables.DecisionLabel), labels)
+
+
+def _row(message: RoutedMessage, id_: str, router_id: str) -> dict[str, Any]:
+    departments = [
+        {"label": label, "destination": "x", "score": 1.0}
+        | ({} if probability is None else {"probability": probability})
+        for label, probability in message.predicted
+    ]
+    summary = {"automated": False, "defects": [], "truncated": False}
+    feedback, shadow = message.feedback, message.shadow
+    agreed = feedback is not None and {*feedback} == message.labels
+    return {
+        "id": id_,
+        "router_id": router_id,
+        "router": "desk",
+        "message_key": id_,
+        "response": {"departments": departments, "message": summary},
+        "created_at": message.at,
+        "model": "m",
+        "version": message.version,
+        "disposition": message.disposition,
+        "set_probability": message.set_probability,
+        "feedback": None if feedback is None else sorted(feedback),
+        "feedback_state": None if feedback is None else "agreed" if agreed else "corrected",
+        "shadow": None if shadow is None else {"version": 2, "labels": [*shadow], "ranking": []},
+        "shadow_version": None if shadow is None else 2,
+        "shadow_agrees": None if shadow is None else {*shadow} == message.labels,
+        "unknown_words": message.unknown_words,
+    }

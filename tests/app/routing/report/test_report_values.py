@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -306,3 +307,27 @@ def test_departments_with_few_messages_are_left_out(
     monkeypatch.setattr("app.routing.report.build.MAX_DEPARTMENTS", 2)
     found = report(database, "department")
     assert (len(found.groups), found.omitted_groups) == (2, 1)
+
+
+@pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
+def test_the_work_of_the_database_grows_linearly(database: Database) -> None:
+    """SQLite counts the instructions of its virtual machine."""
+    insert_router(database, {1: REFERENCE, 2: None})
+    steps = []
+    for first, n in ((0, 200), (200, 1600)):
+        message = RoutedMessage(at=START + timedelta(hours=first / 10), feedback=["legal"], unknown_words=0.5)
+        insert_decisions(database, [replace(message, version=1 + i % 2) for i in range(n - first)])
+        count = 0
+
+        def note() -> None:
+            nonlocal count
+            count += 1
+
+        with database.read() as session:
+            connection: Any = session.connection().connection.driver_connection
+            connection.set_progress_handler(note, 100)
+            router = session.get_one(tables.Router, "desk")
+            assert service.drift_of(session, router, START) is not None
+            connection.set_progress_handler(None, 100)
+        steps.append(count)
+    assert steps[1] < 16 * steps[0], steps
