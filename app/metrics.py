@@ -19,6 +19,32 @@ DECISION_GROUPS = Histogram(
     registry=PROCESS,
     buckets=(1, 2, 4, 8, 16, 32, 64, 128),
 )
+DECISIONS = Counter(
+    "covey_decisions",
+    "New decisions.",
+    ["router", "model", "version", "disposition"],
+    registry=PROCESS,
+)
+FEEDBACK = Counter(
+    "covey_feedback",
+    "Feedback that agrees with the predicted labels, or corrects them.",
+    ["router", "outcome"],
+    registry=PROCESS,
+)
+FEEDBACK_PROBABILITY = Histogram(
+    "covey_feedback_set_probability",
+    "Predicted probability that the labels are right, of decisions with feedback.",
+    ["router", "outcome"],
+    registry=PROCESS,
+    buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+)
+MODEL_LOADS = Histogram(
+    "covey_model_load_seconds",
+    "Time to load a version of a model into memory.",
+    ["outcome"],
+    registry=PROCESS,
+    buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100),
+)
 REQUESTS = Counter("covey_requests", "Number of requests.", ["operation", "status"], registry=PROCESS)
 SECONDS = Histogram(
     "covey_request_seconds", "Time from request to response.", ["operation"], registry=PROCESS
@@ -42,3 +68,40 @@ def count_request(operation: str, status: int, seconds: float) -> None:
     requests, histogram = _counters(operation, status)
     requests.inc()
     histogram.observe(seconds)
+
+
+MAX_DECISION_COUNTERS = 1000
+"""Maximum number of combinations of labels of ``DECISIONS``. New versions beyond it count as ``other``."""
+
+
+@cache
+def _decision_counter(router: str, model: str, version: str, disposition: str) -> Counter:
+    if _decision_counter.cache_info().currsize >= MAX_DECISION_COUNTERS:
+        version = "other"
+    return DECISIONS.labels(router, model, version, disposition)
+
+
+def count_decision(router: str, model: str, version: int | None, disposition: str) -> None:
+    """Count a new decision.
+
+    Args:
+        router: name of the router.
+        model: name of the model.
+        version: number of the version that decided; None if none did.
+        disposition: what happens with the message.
+    """
+    name = "none" if version is None else str(version)
+    _decision_counter(router, model, name, disposition).inc()
+
+
+def count_feedback(router: str, outcome: str, set_probability: float | None) -> None:
+    """Count feedback on a decision.
+
+    Args:
+        router: name of the router.
+        outcome: ``agreed`` or ``corrected``.
+        set_probability: the predicted probability that the labels are right; None if there is none.
+    """
+    FEEDBACK.labels(router, outcome).inc()
+    if set_probability is not None:
+        FEEDBACK_PROBABILITY.labels(router, outcome).observe(set_probability)

@@ -125,6 +125,7 @@ class Job(Base):
             sqlite_where=text("claim_order IS NOT NULL"),
         ),
         Index(None, "state", "due_at"),
+        Index(None, "finished_at"),
         Index(None, "state", "lease_expires_at"),
         Index(None, "kind", "id"),
         Index(None, "key_id", "state"),

@@ -13,6 +13,7 @@ from app.db import tables
 from app.db.session import Database, Transaction
 from app.http.errors import NotFound
 from app.http.paging import Page, encode_cursor
+from app.metrics import count_feedback
 from app.routing import service
 from app.routing.decision_content import predicted_labels_of
 from app.routing.decision_search import DecisionFilter, find_ids
@@ -98,7 +99,9 @@ def give_feedback(db: Database, decision_id: str, body: Feedback) -> RecordedDec
         is_agreed = set(predicted_labels_of(row.response)) == set(body.labels)
         row.feedback_state = "agreed" if is_agreed else "corrected"
         tx.session.flush()
-        return _to_response(row)
+        response = _to_response(row)
+    count_feedback(row.router, row.feedback_state, row.set_probability)
+    return response
 
 
 def _get_or_404(session: Session, decision_id: str, *, lock: bool = False) -> tables.Decision:

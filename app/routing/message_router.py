@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from app.context import AppContext
 from app.http.errors import NotFound
-from app.metrics import FALLBACKS
+from app.metrics import FALLBACKS, count_decision
 from app.routing import policies, service
 from app.routing.decision_content import Content, decision_content, decision_row, message_content
 from app.routing.decision_rules import (
@@ -224,6 +224,7 @@ class MessageRouter:
         earlier, is_new = await self._writer.write(decision_row(router.id, key, content, stored.decode()))
         if earlier is not None:
             return _stored_to_json(earlier)
+        count_decision(router.name, content["model"], content.get("version"), content["disposition"])
         if is_new and config.shadow is not None:
             labels = frozenset([department["label"] for department in content["departments"]])
             self._shadows.add(ShadowMessage(id_, config.model, config.shadow, labels, mail))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
@@ -21,6 +22,7 @@ from typing import Protocol
 
 from app.db import open_sessions
 from app.http.errors import NotReady
+from app.metrics import MODEL_LOADS
 from app.serving import loaded_version
 from app.serving.loaded_version import LoadedVersion
 from app.storage import MissingFileError, Storage, StorageUnavailableError
@@ -185,14 +187,17 @@ class LoadedModels:
             return {key: reason for key, (_, reason) in self._damaged.items()}
 
     def _load(self, key: str, loading: Future[LoadedVersion]) -> None:
+        started = time.perf_counter()
         try:
             with self._turns:
                 version = self._read(key)
         except BaseException as error:  # noqa: BLE001 - the requests that wait get it
+            MODEL_LOADS.labels("failed").observe(time.perf_counter() - started)
             with self._lock:
                 self._loading.pop(key)
             loading.set_exception(error)
             return
+        MODEL_LOADS.labels("loaded").observe(time.perf_counter() - started)
         with self._lock:
             self._loading.pop(key)
             self._entries[key] = _Entry(version, next(self._uses))

@@ -1,0 +1,148 @@
+"""Metrics of routers, feedback, versions, jobs and webhooks; the dashboard asks for nothing else."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from in_process_api import InProcessApi
+from prometheus_client.parser import text_string_to_metric_families
+
+from app import metrics
+from app.metrics import DECISIONS, count_decision
+from app.version import __version__
+
+DASHBOARD = json.loads((Path(__file__).parents[3] / "deploy/grafana/covey.json").read_text(encoding="utf-8"))
+_OF_PROMQL = {"rate", "increase", "sum", "max", "min", "count", "by", "histogram_quantile", "label_values"}
+
+
+def samples(service: InProcessApi) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Return the samples of ``/metrics`` by their names."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(service.send("GET", "/metrics").text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def value(service: InProcessApi, name: str, **labels: str) -> float:
+    """Return the value of the sample with exactly these labels; 0 if there is none."""
+    return sum(number for found, number in samples(service).get(name, ()) if found == labels)
+
+
+def route(service: InProcessApi, text: str) -> Any:
+    body = {"email": {"subject": "Hello", "text": text}}
+    return service.call("POST", "/v1/routers/seen/message-parts", 200, json=body)
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Yield the title of each panel with each of its queries."""
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], variable["query"]
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+
+
+def test_what_a_service_does_is_seen_and_the_dashboard_finds_all_of_it(service: InProcessApi) -> None:
+    service.train(service.dataset())
+    service.call("PUT", "/v1/routers/seen", 200, json={"model": "m", "fallback": "desk"})
+    hook = {"url": "https://hooks.invalid/", "events": ["job.ended"]}
+    webhook = service.call("POST", "/v1/webhooks", 201, json=hook)
+    service.call("POST", f"/v1/webhooks/{webhook['id']}/test", 202)
+    labels = {"router": "seen", "model": "m", "version": "1", "disposition": "routed"}
+    before = value(service, "covey_decisions_total", **labels)
+    corrected = value(service, "covey_feedback_total", router="seen", outcome="corrected")
+
+    decision = route(service, "the invoice is wrong, and the payment too")
+    assert decision["disposition"] == "routed"
+    assert value(service, "covey_decisions_total", **labels) == before + 1
+    route(service, "the invoice is wrong, and the payment too")
+    assert value(service, "covey_decisions_total", **labels) == before + 1, "a repetition is no new decision"
+
+    predicted = [item["label"] for item in decision["departments"]]
+    path = f"/v1/decisions/{decision['decision_id']}/feedback"
+    service.call("POST", path, 200, json={"labels": predicted})
+    assert value(service, "covey_feedback_total", router="seen", outcome="agreed") >= 1
+    service.call("POST", path, 200, json={"labels": []})
+    assert value(service, "covey_feedback_total", router="seen", outcome="corrected") == corrected + 1
+
+    assert value(service, "covey_build_info", version=__version__, python=platform.python_version()) == 1
+    assert value(service, "covey_recent_jobs", kind="train", state="succeeded") == 1
+    mean = value(service, "covey_recent_job_mean_seconds", kind="train", state="succeeded")
+    assert 0 < mean == value(service, "covey_recent_job_max_seconds", kind="train", state="succeeded")
+    assert value(service, "covey_webhooks", state="enabled") == 1
+    assert value(service, "covey_webhook_pending_deliveries") == 1
+    assert value(service, "covey_model_load_seconds_count", outcome="loaded") >= 1
+
+    metrics.count_feedback("seen", "agreed", 0.75)  # naive Bayes predicts no probability
+    metrics.FALLBACKS.labels("seen").inc(0)
+    found = samples(service)
+    for title, query in queries():
+        assert not unknown_names(query, found), title
+
+
+def unknown_names(query: str, found: dict[str, list[tuple[dict[str, str], float]]]) -> set[str]:
+    """Return the metrics and labels of a query that the samples do not have."""
+    names = set(re.findall(r"\bcovey_\w+", query))
+    assert names, query
+    labels = {label for name in names for sample, _ in found.get(name, ()) for label in sample}
+    wrong = {name for name in names if name not in found}
+    without_strings = re.sub(r'"[^"]*"', '""', query)
+    used = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", without_strings))
+    for group in re.findall(r"\bby\s*\(([^)]*)\)", without_strings):
+        used |= {label.strip() for label in group.split(",")}
+    used |= set(re.findall(r"label_values\(\w+, (\w+)\)", query))
+    words = set(re.findall(r"[a-z_]{2,}", re.sub(r"\[[^]]*\]|\$\w+", "", without_strings)))
+    return wrong | (used - labels) | (words - names - labels - _OF_PROMQL - {"le"} | (used & {"le"} - labels))
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("rate(covey_gone_total[5m])", {"covey_gone_total"}),
+        ('sum by (departement) (covey_x{router="a"})', {"departement"}),
+        ('covey_x{routr="a"}', {"routr"}),
+        ('sum by (router) (covey_x{router=~"$router"})', set()),
+        ("sumx(covey_x)", {"sumx"}),
+    ],
+)
+def test_a_wrong_query_is_found(query: str, wrong: set[str]) -> None:
+    assert unknown_names(query, {"covey_x": [({"router": "a"}, 1.0)]}) == wrong
+
+
+def test_the_legends_of_the_dashboard_name_labels_that_the_query_keeps() -> None:
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):
+                assert re.search(rf"by \([^)]*\b{label}\b[^)]*\)", target["expr"]), panel["title"]
+
+
+def test_panels_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & taken
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
+
+
+def test_ever_new_versions_create_a_limited_number_of_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "MAX_DECISION_COUNTERS", metrics._decision_counter.cache_info().currsize + 2)
+    for version in range(1, 6):
+        count_decision("many", "m", version, "routed")
+    found = {
+        sample.labels["version"]: sample.value
+        for family in DECISIONS.collect()
+        for sample in family.samples
+        if sample.name == "covey_decisions_total" and sample.labels["router"] == "many"
+    }
+    assert found == {"1": 1, "2": 1, "other": 3}
+    metrics._decision_counter.cache_clear()
