@@ -96,10 +96,10 @@ def _recent_jobs(session: Session) -> list[Metric]:
         "Longest time from first start to end of the jobs that ended in the last hour.",
         labels=["kind", "state"],
     )
-    for labels, seconds in sorted(durations.items()):
-        number.add_metric(labels, len(seconds))
-        mean.add_metric(labels, sum(seconds) / len(seconds))
-        longest.add_metric(labels, max(seconds))
+    for labels, ended in sorted(durations.items()):
+        number.add_metric(labels, len(ended))
+        mean.add_metric(labels, sum(ended) / len(ended))
+        longest.add_metric(labels, max(ended))
     return [number, mean, longest]
 
 
