@@ -214,6 +214,12 @@ _WEIGHTED_LEARNERS = sorted(
 """The learners that accept weights of examples with their default parameters."""
 
 
+INCREMENTAL_LEARNERS = sorted(
+    algorithm for algorithm, entry in ENTRIES.items() if entry.learner.can_partial_fit
+)
+"""The learners that can continue a training with more examples."""
+
+
 class DecisionDescription(BaseModel):
     """The valid decision rules of a learner with certain parameters."""
 
@@ -252,6 +258,8 @@ class LearnerDescription(BaseModel):
     """Whether it accepts examples with unknown labels, with its default parameters."""
     accepts_weights: bool
     """Whether it accepts examples with weights, with its default parameters."""
+    can_partial_fit: bool
+    """Whether `POST /v1/models/{name}/versions/{version}/partial-fit` can continue its training."""
 
 
 def describe() -> list[LearnerDescription]:
@@ -420,4 +428,5 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
         ],
         accepts_unknown_labels=entry.learner.algorithm in _SEPARATE_LEARNERS,
         accepts_weights=entry.learner.algorithm in _WEIGHTED_LEARNERS,
+        can_partial_fit=entry.learner.can_partial_fit,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Path, Query, Request, Response
@@ -9,13 +10,14 @@ from fastapi.responses import FileResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.downloads import RangeHeader, download, download_responses
-from app.http.idempotency import StreamedIdempotencyHeader, key_id_of
+from app.http.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, key_id_of
 from app.http.paging import PageQuery
 from app.http.request_head import head_of, refuse_encoding
 from app.http.schemas import ModelName, Name
 from app.http.storage_threads import run_in_storage_thread
 from app.http.uploads import InStorageThread, receive_file
-from app.registry import aliases, pivots, promotion, service
+from app.registry import aliases, partial_fits, pivots, promotion, service
+from app.registry.partial_fit_schemas import PartialFit
 from app.registry.schemas import (
     Alias,
     AliasHistoryPage,
@@ -178,6 +180,35 @@ async def download_artifact(
         filename=f"{name}-{version}.covey",
         range_=range_,
     )
+
+
+@router.post(
+    "/models/{name}/versions/{version}/partial-fit",
+    status_code=201,
+    dependencies=[TrainScope],
+    responses={**responses(404, 409), **response_headers(201, "Location")},
+    response_description="The new version.",
+)
+async def partial_fit(
+    ctx: Context,
+    loaded: Loaded,
+    idempotency: IdempotencyHeader,
+    response: Response,
+    name: ModelName,
+    version: Number,
+    body: PartialFit,
+) -> ModelVersion:
+    """Make the next version of a model from a version and a batch of examples, such as corrections.
+
+    Only for learners with `can_partial_fit` (`GET /v1/learners`). Features, labels, thresholds and
+    calibration stay as they were fitted; the learner makes one pass over the examples. The new version has no
+    metrics: evaluate it before you promote it. `COVEY_MAX_INSTANCES` limits the number of examples.
+    """
+    result = await partial_fits.run_in_partial_fit_thread(
+        partial(partial_fits.create, ctx, loaded, name, version, body, idempotency)
+    )
+    response.headers["Location"] = f"/v1/models/{name}/versions/{result.version}"
+    return result
 
 
 @router.get(

@@ -37,6 +37,7 @@ class NewVersion:
         key_id: the API key of the request that created the version; None if the service requires no key.
         timings: seconds by phase of the training.
         reason: what created the version, for the history of its alias.
+        lineage: the fields of a ``VersionLineage``; None if the version was not made from another one.
         evaluation: the evaluation by part, see ``app.evaluations.evaluate``; None for an import.
     """
 
@@ -52,6 +53,7 @@ class NewVersion:
     evaluation: dict[str, Any] | None = None
     key_id: str | None = None
     reason: Reason = "training"
+    lineage: dict[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,7 @@ def _description(new: NewVersion) -> dict[str, Any]:
         "facts": pipeline.summary_.facts,
         "warnings": new.warnings,
         "dataset_sha256": new.dataset_sha256,
+        **({"lineage": new.lineage} if new.lineage is not None else {}),
         "software": software(),
         "timings": {name: round(seconds, 6) for name, seconds in new.timings.items()},
     }

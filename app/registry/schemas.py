@@ -161,6 +161,15 @@ class TrainingReference(ResponseModel):
     """Mean of these shares. Absent if no document has terms."""
 
 
+class VersionLineage(ResponseModel):
+    """From which version a partial fit has made a version."""
+
+    parent_version: int
+    """Number of the version from which the training continued. It may be deleted by now."""
+    examples: int
+    """Number of examples of the partial fit."""
+
+
 class ModelVersion(ResponseModel):
     """An immutable version of a model."""
 
@@ -199,12 +208,14 @@ class ModelVersion(ResponseModel):
     warnings: list[str]
     """Warnings for people, in full sentences."""
     dataset_id: str | None = None
-    """Id of the data set that the version was trained on. Absent if the data set is deleted, and for an
-    import."""
+    """Id of the data set that the version was trained on. Absent if the data set is deleted, for an import,
+    and for a partial fit."""
     dataset_sha256: str | None = None
     """SHA-256 of the content that the version was trained on. Absent if unknown."""
     training_job_id: str | None = None
-    """Id of the training job. Absent for an import."""
+    """Id of the training job. Absent for an import and for a partial fit."""
+    lineage: VersionLineage | None = None
+    """The version from which a partial fit has made this one. Absent for other versions."""
     seed: int
     """Seed of the random numbers of the training."""
     artifact: Artifact

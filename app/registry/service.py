@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from app.ids import new_id
 from app.jobs.queue import UNFINISHED
 from app.registry import imports, publishing
 from app.registry.publishing import NewVersion
-from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage
+from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
 from app.serving.catalog_reading import (
     get_model_or_404,
     get_version_or_404,
@@ -177,14 +177,37 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
         key_id=idempotency.key_id,
         reason="import",
     )
+    return publish_once(ctx, new, "if_first", idempotency)
+
+
+def publish_once(
+    ctx: AppContext,
+    new: NewVersion,
+    promote: PromotionRule,
+    idempotency: Idempotency,
+    check: Callable[[Transaction], object] = lambda _: None,
+) -> ModelVersion:
+    """Publish a version whose artifact is stored, or delete the artifact if it is not published.
+
+    Args:
+        ctx: the application context.
+        new: the version.
+        promote: when to promote it.
+        idempotency: of the request.
+        check: called in the transaction before the version is inserted; may raise an error.
+
+    Raises:
+        Conflict: the idempotency key was used with another body.
+    """
     published = False
 
     def work(tx: Transaction) -> ModelVersion:
         nonlocal published
-        number = publishing.publish(tx, new, "if_first").version
+        check(tx)
+        number = publishing.publish(tx, new, promote).version
         published = True
         version = _version_to_response(
-            get_version_or_404(tx.session, name, number), read_alias_numbers(tx.session, name)
+            get_version_or_404(tx.session, new.model, number), read_alias_numbers(tx.session, new.model)
         )
         version.model_dump_json()  # an error of the response must roll back the version
         return version
@@ -192,10 +215,10 @@ def import_version(ctx: AppContext, name: str, path: Path, idempotency: Idempote
     try:
         version = idempotency.run(ctx.db, ModelVersion, work)
     except ApiError:
-        ctx.deletion.delete([stored.key])
+        ctx.deletion.delete([new.artifact.key])
         raise
     if not published:  # a simultaneous request with this idempotency key has published another copy
-        ctx.deletion.delete([stored.key])
+        ctx.deletion.delete([new.artifact.key])
     return version
 
 

@@ -24,12 +24,18 @@ _MAX_LISTED_NAMES: Final = 10
 
 
 def to_documents(
-    pipeline: Pipeline, instances: Sequence[Instance], settings: Settings
+    pipeline: Pipeline, instances: Sequence[Instance], settings: Settings, *, field: str = "instances"
 ) -> list[str] | list[MailDocument] | FeatureRows:
     """Convert instances to documents of the kind that a pipeline was trained on.
 
     A pipeline trained on e-mail accepts text, as the text of a message. A pipeline trained on text accepts
     e-mail, as one text.
+
+    Args:
+        pipeline: the pipeline.
+        instances: the documents.
+        settings: the limits.
+        field: the field of the request that contains the instances, for the pointers of errors.
 
     Raises:
         TooLarge: an instance exceeds a limit; the error has its pointer.
@@ -41,16 +47,16 @@ def to_documents(
                 f"the text has {len(instance.text):,} characters; the limit is {settings.max_text_chars:,}; "
                 "send a part of the text"
             )
-            raise TooLarge(message, errors=[(f"/instances/{i}/text", message)])
+            raise TooLarge(message, errors=[(f"/{field}/{i}/text", message)])
     if pipeline.kind_ == "features":
-        rows = _to_feature_rows(instances)
+        rows = _to_feature_rows(instances, field)
         if isinstance(pipeline.features, NumericFeatures):
-            _check_products(pipeline.features.n_products(rows), settings.max_products)
+            _check_products(pipeline.features.n_products(rows), settings.max_products, field)
         return rows
     if pipeline.kind_ == "email":
-        return [_to_mail(instance, i) for i, instance in enumerate(instances)]
+        return [_to_mail(instance, f"/{field}/{i}") for i, instance in enumerate(instances)]
     return [
-        instance.text if instance.text is not None else mail_to_text(_to_mail(instance, i))
+        instance.text if instance.text is not None else mail_to_text(_to_mail(instance, f"/{field}/{i}"))
         for i, instance in enumerate(instances)
     ]
 
@@ -107,25 +113,25 @@ def mail_to_text(mail: MailDocument) -> str:
     return "\n".join(part.text for part in mail.learning_parts())
 
 
-def _check_products(n_products: int, limit: int) -> None:
+def _check_products(n_products: int, limit: int, field: str) -> None:
     if n_products > limit:
         message = (
             f"this model multiplies each two features of an instance, which gives {n_products:,} products; "
-            f"the limit is {limit:,}; send fewer instances or features"
+            f"the limit is {limit:,}; send fewer {field} or features"
         )
-        raise TooLarge(message, errors=[("/instances", message)])
+        raise TooLarge(message, errors=[(f"/{field}", message)])
 
 
-def _to_mail(instance: Instance, i: int) -> MailDocument:
+def _to_mail(instance: Instance, pointer: str) -> MailDocument:
     if instance.text is not None:
         return read_email(Email(text=instance.text))
     if instance.features is not None:
         message = "this model was trained on text or e-mail; send text, email or raw_email"
-        raise Invalid(message, errors=[(f"/instances/{i}/features", message)])
-    return read_json_email(instance.email, instance.raw_email, pointer=f"/instances/{i}")
+        raise Invalid(message, errors=[(f"{pointer}/features", message)])
+    return read_json_email(instance.email, instance.raw_email, pointer=pointer)
 
 
-def _to_feature_rows(instances: Sequence[Instance]) -> FeatureRows:
+def _to_feature_rows(instances: Sequence[Instance], field: str) -> FeatureRows:
     names: dict[str, int] = {}
     columns: list[int] = []
     values: list[float] = []
@@ -133,7 +139,7 @@ def _to_feature_rows(instances: Sequence[Instance]) -> FeatureRows:
     for i, instance in enumerate(instances):
         if instance.features is None:
             message = "this model was trained on numeric features; send features"
-            raise Invalid(message, errors=[(f"/instances/{i}", message)])
+            raise Invalid(message, errors=[(f"/{field}/{i}", message)])
         for name, value in instance.features.items():
             columns.append(names.setdefault(name, len(names)))
             values.append(value)

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -60,6 +60,8 @@ class IncrementalLearner(Learner):
         learning_curve_: (points, 5) for each point the number of examples so far, and the means of the four
             ``learning_curve.MEASURES`` over the tested ones among them.
     """
+
+    can_partial_fit: ClassVar[bool] = True
 
     labels_: list[str] | None
     label_counts_: Ints
@@ -115,6 +117,15 @@ class IncrementalLearner(Learner):
         self.summary_ = TrainingSummary()
         self._summarize()
         return self
+
+    def copy(self) -> Self:
+        """Return a copy that learns without a change to this learner.
+
+        The copy shares the fitted arrays until it learns. It computes again what only predictions need.
+        """
+        copied = type(self)(**self.get_params(deep=False))
+        IncrementalLearner.set_state(copied, self.get_state())
+        return copied
 
     def _fit(
         self,

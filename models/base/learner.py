@@ -87,6 +87,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     algorithm: ClassVar[str]
     needs_scaled_features: ClassVar[bool] = False
     """Whether a pipeline warns of features whose scales differ."""
+    can_partial_fit: ClassVar[bool] = False
+    """Whether a fitted learner can learn from more examples, see ``IncrementalLearner.partial_fit``."""
 
     n_features_in_: int
     n_labels_: int

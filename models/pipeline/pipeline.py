@@ -198,6 +198,14 @@ class Pipeline:
             self.rule_ = replace(self.rule_, thresholds=thresholds)
         return self
 
+    def feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
+        """Return the features of documents, (n, r).
+
+        Raises:
+            ParameterError: the documents are of another kind.
+        """
+        return self.features.transform(self._readable(documents))
+
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
         """Return unrounded scores of every label, (n, k) float64.
 
@@ -211,7 +219,7 @@ class Pipeline:
         """
         labels = self._check_fitted()
         if isinstance(documents, FeatureRows | Sequence):
-            return full_scores(self.learner, self._feature_matrix(documents))
+            return full_scores(self.learner, self.feature_matrix(documents))
         parts = [self.scores(batch.documents) for batch in documents.batches()]
         return np.concatenate([np.empty((0, len(labels))), *parts])
 
@@ -484,9 +492,6 @@ class Pipeline:
         if not hasattr(self, "rule_"):
             raise NotFittedError("the pipeline is not fitted; call fit first")
         return self.labels_
-
-    def _feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
-        return self.features.transform(self._readable(documents))
 
     def _features_of(self, readable: Any) -> Matrix | Vector:
         """Return the features of documents, as a vector if there is one document and this is possible."""

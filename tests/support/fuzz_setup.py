@@ -95,6 +95,8 @@ def _versions(fuzz: Fuzz) -> None:
     octets = "application/octet-stream"
     for _ in range(2):
         fuzz.send("models_import_version", 201, fuzz.artifact, media_type=octets, name="imported")
+    corrections = {"examples": [{"text": "an invoice", "labels": ["billing"]}]}
+    fuzz.send("models_partial_fit", 201, corrections, name="imported", version=1)
     fuzz.send("models_put_alias", 200, {"version": 2}, name="imported", alias="candidate")
     for operation_id in ("models_get_alias", "models_list_alias_history"):
         fuzz.send(operation_id, 200, name="imported", alias="candidate")

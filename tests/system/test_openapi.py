@@ -21,6 +21,7 @@ from app.experiments.schemas import ExperimentCreate
 from app.http.openapi import HEADERS, TAGS, to_json
 from app.keys.schemas import ApiKeyCreate, ApiKeyRotate
 from app.main import create_app
+from app.registry.partial_fit_schemas import PartialFit
 from app.registry.schemas import AliasPut, AliasRollback
 from app.routing.schemas import Feedback, MessageParts, RouterPut
 from app.serving.schemas import PredictRequest
@@ -73,6 +74,7 @@ OPERATIONS = {
     "models_list_alias_history": "GET /v1/models/{name}/aliases/{alias}/history",
     "models_list_aliases": "GET /v1/models/{name}/aliases",
     "models_roll_back_alias": "POST /v1/models/{name}/aliases/{alias}/rollback",
+    "models_partial_fit": "POST /v1/models/{name}/versions/{version}/partial-fit",
     "models_delete_alias": "DELETE /v1/models/{name}/aliases/{alias}",
     "models_delete_version": "DELETE /v1/models/{name}/versions/{version}",
     "models_download_artifact": "GET /v1/models/{name}/versions/{version}/artifact",
@@ -121,6 +123,7 @@ REQUESTS: list[type[BaseModel]] = [
     ExperimentCreate,
     Feedback,
     MessageParts,
+    PartialFit,
     PredictRequest,
     RouterPut,
     TrainingJobCreate,
@@ -350,7 +353,8 @@ def test_responses_document_their_headers() -> None:
         if any("Location" in response(operation, status)["headers"] for status in operation["responses"])
     }
     assert location == {
-        *("api_keys_create", "datasets_create", "models_import_version", "webhooks_create"),
+        *("api_keys_create", "datasets_create", "webhooks_create"),
+        *("models_import_version", "models_partial_fit"),
         *("evaluations_create", "experiments_create", "training_jobs_create", "batch_predictions_create"),
     }
     for operation_id in (
@@ -376,6 +380,7 @@ def test_operations_that_create_accept_an_idempotency_key() -> None:
         "evaluations_create",
         "experiments_create",
         "models_import_version",
+        "models_partial_fit",
         "training_jobs_create",
         "webhooks_create",
         "webhooks_rotate",

@@ -64,6 +64,8 @@ def use_everything(service: InProcessApi) -> None:
     for read in ("/v1/models", "/v1/models/m", "/v1/models/m/versions", version):
         call("GET", read, 200)
     call("GET", "/v1/models/m/versions/2/pivots", 200)
+    correction = {"examples": [{"text": "an invoice", "labels": ["billing"]}]}
+    call("POST", f"{version}/partial-fit", 201, json=correction)
     call("PUT", "/v1/models/m/aliases/other", 200, json={"version": 1})
     call("PUT", "/v1/models/m/aliases/other", 200, json={"version": 2})
     service.forget_versions()

@@ -129,6 +129,7 @@ def test_every_paired_measure_has_the_value_of_the_evaluation(with_unknown: bool
         if measure not in expected:  # of a label tree or a covering
             continue
         sums, statistic = paired_sums(measure, as_label_matrix(Y), model, LABELS, unknown=unknown)
-        assert statistic(np.asarray(sums.sum(axis=0), dtype=np.float64)[np.newaxis])[0] == pytest.approx(expected[measure]), measure
+        totals = np.asarray(sums.sum(axis=0), dtype=np.float64)
+        assert statistic(totals[np.newaxis])[0] == pytest.approx(expected[measure]), measure
         checked += 1
     assert checked == 16
