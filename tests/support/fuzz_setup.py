@@ -73,6 +73,11 @@ def _trainings(fuzz: Fuzz, dataset_id: str) -> None:
         _wait_until_ended(fuzz, "training_jobs_get", job_id=job["id"])
         fuzz.pool.protect("/v1/training-jobs/{job_id}", job_id=job["id"])
         fuzz.pool.protect("/v1/models/{name}/versions/{version}", name="fuzz", version=number)
+    bayes = {**request, "model": "bayes", "learner": {"algorithm": "naive_bayes"}}
+    trained = fuzz.send("training_jobs_create", 202, bayes)
+    _wait_until_ended(fuzz, "training_jobs_get", job_id=trained["id"])
+    corrections = {"examples": [{"text": "an invoice", "labels": ["billing"]}]}
+    fuzz.send("models_partial_fit", 201, corrections, name="bayes", version=1)
     fuzz.send("training_jobs_list_events", 200, job_id=job["id"])
     fuzz.send("training_jobs_list_curve", 200, job_id=job["id"])
     fuzz.send("training_jobs_list", 200)
@@ -95,8 +100,6 @@ def _versions(fuzz: Fuzz) -> None:
     octets = "application/octet-stream"
     for _ in range(2):
         fuzz.send("models_import_version", 201, fuzz.artifact, media_type=octets, name="imported")
-    corrections = {"examples": [{"text": "an invoice", "labels": ["billing"]}]}
-    fuzz.send("models_partial_fit", 201, corrections, name="imported", version=1)
     fuzz.send("models_put_alias", 200, {"version": 2}, name="imported", alias="candidate")
     for operation_id in ("models_get_alias", "models_list_alias_history"):
         fuzz.send(operation_id, 200, name="imported", alias="candidate")
