@@ -25,8 +25,9 @@ from models.data.ingestion.feedback_records import FeedbackCounts, FeedbackRecor
 from models.data.ingestion.ingest import store_items
 from models.data.ingestion.message_labels import MessageLabels
 from models.data.store import StoredExamples
+from models.mail.email import Email
 
-ReadKeptMessage: TypeAlias = Callable[[AppContext, tables.Decision], bytes | None]
+ReadKeptMessage: TypeAlias = Callable[[AppContext, tables.Decision], Email | None]
 """Reads the message of a decision; None if it is not kept."""
 
 
@@ -52,11 +53,11 @@ def read_feedback(
     labels = _labels(ctx, row, report)
     other, split = _other(ctx, row)
 
-    def kept(ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def kept(ids: Sequence[str]) -> Iterator[tuple[str, Email]]:
         for decision in feedback.rows(ctx.db, ids):
-            raw = read_kept(ctx, decision)
-            if raw is not None:
-                yield decision.id, raw
+            email = read_kept(ctx, decision)
+            if email is not None:
+                yield decision.id, email
 
     def progress(counts: FeedbackCounts) -> None:
         report("reading", counts.n_relabelled + counts.n_new, None, "messages")

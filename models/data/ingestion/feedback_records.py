@@ -25,8 +25,8 @@ PAGE_SIZE = 100
 
 _MAX_LISTED = 5
 
-StoredMessages = Callable[[Sequence[str]], Iterator[tuple[str, bytes]]]
-"""Yields the id and the bytes of each of these messages that the store has, one after the other."""
+StoredMessages = Callable[[Sequence[str]], Iterator[tuple[str, Email]]]
+"""Yields the id and the content of each of these messages that the store has, one after the other."""
 
 
 @dataclass
@@ -144,8 +144,7 @@ class FeedbackRecords:
         unused = np.flatnonzero(~self._labels.is_used).tolist()
         for start in range(0, len(unused), PAGE_SIZE):
             positions = {self._labels.ids[i]: i for i in unused[start : start + PAGE_SIZE]}
-            for id_, raw in self._stored(list(positions)):
-                email = Email(raw=raw)
+            for id_, email in self._stored(list(positions)):
                 record = Record(line=self.counts.n_new + 1, labels=(), email=email)
                 message_id, _ = identity(email)
                 self._add(record, positions.pop(id_), [message_id])

@@ -16,6 +16,7 @@ from in_process_api import InProcessApi, api
 from app.context import AppContext
 from app.datasets.work import Ingestion
 from app.db import tables
+from models.mail.email import Email
 from workers import job_kinds
 
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -46,9 +47,10 @@ class Desk:
         self.kept: dict[str, bytes] = {}
         service.call("PUT", f"/v1/routers/{name}", 200, json={"model": "m", "fallback": "desk@example.org"})
 
-    def read(self, _ctx: AppContext, row: tables.Decision) -> bytes | None:
+    def read(self, _ctx: AppContext, row: tables.Decision) -> Email | None:
         """Return the kept message of a decision."""
-        return self.kept.get(row.id)
+        message = self.kept.get(row.id)
+        return None if message is None else Email(raw=message)
 
     def route(self, number: int, *labels: str, keep: bool = True) -> dict[str, Any]:
         """Route a message, and submit the correct labels."""

@@ -56,11 +56,11 @@ class Store:
         self._messages = messages
         self.asked: list[str] = []
 
-    def __call__(self, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def __call__(self, ids: Sequence[str]) -> Iterator[tuple[str, Email]]:
         self.asked += ids
         for id_ in ids:
             if id_ in self._messages:
-                yield id_, self._messages[id_]
+                yield id_, Email(raw=self._messages[id_])
 
 
 def summary(items: Iterator[Any]) -> list[tuple[Any, ...]]:
@@ -217,9 +217,9 @@ def test_messages_are_read_from_the_store_one_page_at_a_time(monkeypatch: pytest
     messages = {f"dec_{i:03}": raw(i) for i in range(35)}
     pages: list[int] = []
 
-    def read(ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def read(ids: Sequence[str]) -> Iterator[tuple[str, Email]]:
         pages.append(len(ids))
-        yield from ((id_, messages[id_]) for id_ in ids)
+        yield from ((id_, Email(raw=messages[id_])) for id_ in ids)
 
     labels = decisions(*((id_, message, ["a"]) for id_, message in messages.items()))
     records = iter(FeedbackRecords(labels, None, read, split=None).records())
