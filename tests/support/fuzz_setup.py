@@ -57,7 +57,10 @@ def _datasets(fuzz: Fuzz) -> str:
     few = {"name": "few", "examples": [{"text": "an invoice", "labels": ["billing"]}]}
     small = fuzz.send("datasets_create", 201, few, headers={"Idempotency-Key": "once"})
     _wait_until_ended(fuzz, "datasets_get", dataset_id=small["id"])
-    fuzz.send("datasets_delete", 204, dataset_id=small["id"])
+    derived = fuzz.send("datasets_create", 201, {"name": "derived", "derive": {"datasets": [small["id"]]}})
+    _wait_until_ended(fuzz, "datasets_get", dataset_id=derived["id"])
+    for made in (derived, small):
+        fuzz.send("datasets_delete", 204, dataset_id=made["id"])
     numbers = [{"features": {"a": i - 4.0, "b": float(i % 3)}, "labels": ["odd"][: i % 2]} for i in range(12)]
     numeric = fuzz.send("datasets_create", 201, {"name": "numbers", "examples": numbers})
     _wait_until_ended(fuzz, "datasets_get", dataset_id=numeric["id"])

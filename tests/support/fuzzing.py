@@ -358,6 +358,18 @@ class Fuzz:
             case.path_parameters = dict.fromkeys(names, "1")
             self._changed.add(case.id)
 
+    def _use_existing_sources(self, body: dict[str, Any], dataset_id: Any) -> None:
+        """Make a data set from an existing one, or from the feedback on an existing router."""
+        router = self.pool.choose("/v1/routers/{name}").get("name")
+        for origin, part, value in (
+            ("derive", "datasets", [dataset_id]),
+            ("from_feedback", "router", router),
+        ):
+            if isinstance(body.get(origin), dict) and value not in (None, [None]):
+                body[origin] = {**body[origin], part: value}
+        if body.get("and_dataset") is not None and dataset_id is not None:
+            body["and_dataset"] = dataset_id
+
     def _use_existing_ids_in_body(self, case: Case) -> None:
         name = case.operation.definition.raw["operationId"]
         if name in RAW and case.media_type != "application/json":
@@ -380,6 +392,8 @@ class Fuzz:
         for field_name in ("dataset_id", "model", "version"):
             if field_name in body and existing.get(field_name) is not None:
                 body[field_name] = existing[field_name]
+        if name == "datasets_create":
+            self._use_existing_sources(body, existing.get("dataset_id"))
         if name == "training_jobs_create":
             body["model"] = f"fuzzed-{self.rng.randrange(4)}"
             if self.rng.random() < 0.5:
