@@ -10,6 +10,7 @@ import in_process
 import pytest
 from in_process_api import InProcessApi, api
 
+from app.db import tables
 from app.training import comparison
 from app.training import work as training
 
@@ -159,6 +160,30 @@ def test_what_is_unknown_about_the_live_version_is_said(shared: InProcessApi, go
     shared.call("DELETE", f"/v1/datasets/{copy}", 204)
     compared = train(shared, good, "unknown", IF_BETTER)["promotion"]["comparison"]
     assert (compared["live_training_examples"], compared["left_out"]) == ("unknown", 0)
+
+
+def test_the_examples_of_partial_fits_are_said_to_be_unknown(shared: InProcessApi, good: str) -> None:
+    train(shared, good, "partly")
+    corrections = {"examples": [{"text": "invoice", "labels": ["billing"]}], "promote": "always"}
+    shared.call("POST", "/v1/models/partly/versions/1/partial-fit", 201, json=corrections)
+    new = shared.dataset(examples(3000, 30, "train") + examples(1040, 50, "test"))
+    compared = train(shared, new, "partly", IF_BETTER)["promotion"]["comparison"]
+    assert (compared["live_version"], compared["left_out"]) == (2, 20)
+    assert compared["live_training_examples"] == "partly_known"
+
+
+def test_random_splits_of_earlier_releases_are_unknown(shared: InProcessApi, good: str) -> None:
+    split = {"kind": "random", "test_fraction": 0.4}
+    train(shared, good, "drawn", split=split)
+    again = train(shared, good, "drawn", IF_BETTER, split=split)["promotion"]["comparison"]
+    assert (again["live_training_examples"], again["left_out"]) == ("known", 0)
+    other = train(shared, good, "drawn", IF_BETTER, split=split, seed=1)["promotion"]["comparison"]
+    assert other["left_out"] > 10, "another seed draws other examples"
+    with shared.ctx.db.write() as tx:
+        row = tx.session.get_one(tables.ModelVersion, ("drawn", 1))
+        row.description = {key: value for key, value in row.description.items() if key != "split_revision"}
+    old = train(shared, good, "drawn", IF_BETTER, split=split, seed=1)["promotion"]["comparison"]
+    assert (old["live_training_examples"], old["left_out"]) == ("unknown", 0)
 
 
 def test_a_missing_artifact_of_the_live_version_stops_the_promotion(shared: InProcessApi, good: str) -> None:
