@@ -3,8 +3,8 @@
     python benchmarks/partial_fit.py [--words 50000] [--labels 100] [--repeats 3]
 
 Trains each learner on documents of random words, and makes versions from batches of one and of 100 documents
-as ``app/registry/partial_fits.py`` does. Prints the CPU time of each step in milliseconds, over all threads, of
-the fastest repetition.
+as ``app/registry/partial_fits.py`` does. Prints the CPU time of each step in milliseconds, over all threads,
+of the fastest repetition.
 """
 
 from __future__ import annotations
