@@ -6,20 +6,43 @@ import logging
 import sys
 import traceback
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 import structlog
 
 from app.settings import Settings
 
-REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""Id of the current request, which each of its log lines contains."""
+
+@dataclass(slots=True)
+class RequestIds:
+    """What the log lines of a request contain, so that they can be found.
+
+    Attributes:
+        request_id: id of the request.
+        trace_id: id of the caller's trace; None if the request has none.
+        decision_id: the decision on the message of the request; None if there is none yet.
+    """
+
+    request_id: str
+    trace_id: str | None = None
+    decision_id: str | None = None
+
+
+REQUEST: ContextVar[RequestIds | None] = ContextVar("request", default=None)
+"""Ids of the current request, which each of its log lines contains."""
+
+
+def note_decision(decision_id: str) -> None:
+    """Let the following log lines of the current request contain the id of its decision."""
+    if (ids := REQUEST.get()) is not None:
+        ids.decision_id = decision_id
 
 
 def configure(settings: Settings) -> None:
     """Set up logging for the process, including its libraries, in the format that the settings name."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
-        _add_request_id,
+        _add_request_ids,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -60,12 +83,19 @@ def configure(settings: Settings) -> None:
     )
 
 
-def _add_request_id(
+def _add_request_ids(
     _logger: object, _name: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    # Binding it as a context variable of structlog would take longer, for every request.
-    request_id = REQUEST_ID.get()
-    return event if request_id is None else {"request_id": request_id, **event}
+    # Binding them as context variables of structlog would take longer, for every request.
+    ids = REQUEST.get()
+    if ids is None:
+        return event
+    added: structlog.typing.EventDict = {"request_id": ids.request_id}
+    if ids.trace_id is not None:
+        added["trace_id"] = ids.trace_id
+    if ids.decision_id is not None:
+        added["decision_id"] = ids.decision_id
+    return {**added, **event}
 
 
 def _omit_messages(

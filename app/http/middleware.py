@@ -18,9 +18,10 @@ from app.http.access_log import AccessLog
 from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
 from app.http.guards import Authenticator
 from app.http.request_head import RequestHead
+from app.http.request_ids import caller_request_id, caller_trace_id
 from app.http.web_pages import WebPageFilter
 from app.ids import new_id
-from app.logs import REQUEST_ID
+from app.logs import REQUEST, RequestIds
 from app.metrics import count_request
 from app.settings import Settings
 
@@ -141,10 +142,9 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = new_id("req")
         state = scope.setdefault("state", {})
-        state["request_id"] = request_id
         state["head"] = head = RequestHead(scope)
+        state["request_id"] = request_id = caller_request_id(head) or new_id("req")
         started = time.perf_counter()
         status = 0
         path: str = scope["path"]
@@ -181,7 +181,7 @@ class RequestMiddleware:
                 message["headers"] = headers
             await send(message)
 
-        token = REQUEST_ID.set(request_id)
+        token = REQUEST.set(RequestIds(request_id, caller_trace_id(head)))
         try:
             error = await self._reason_to_refuse(scope, head, limit)
             if error is not None:
@@ -198,7 +198,7 @@ class RequestMiddleware:
             operation = _operation(scope)
             count_request(operation, status, seconds)
             self._access_log.write(scope["method"], path, operation, status, seconds)
-            REQUEST_ID.reset(token)
+            REQUEST.reset(token)
 
     async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
         """Return the error if the head of a request is reason enough to refuse it."""

@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from app.context import AppContext
 from app.http.errors import NotFound
+from app.logs import note_decision
 from app.metrics import FALLBACKS, count_decision
 from app.routing import policies, service
 from app.routing.decision_content import Content, decision_content, decision_row, message_content
@@ -221,6 +222,7 @@ class MessageRouter:
             # The terms of an explanation are words of the message.
             stored = to_json({name: value for name, value in content.items() if name != "explanation"})
         id_: str = content["decision_id"]
+        note_decision(id_)
         earlier, is_new = await self._writer.write(decision_row(router.id, key, content, stored.decode()))
         if earlier is not None:
             return _stored_to_json(earlier)
@@ -262,4 +264,5 @@ def _score(
 
 
 def _stored_to_json(response: Content) -> bytes:
+    note_decision(response["decision_id"])
     return Decision.model_validate(response).model_dump_json(exclude_none=True).encode()

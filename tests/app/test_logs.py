@@ -46,12 +46,12 @@ def test_a_traceback_has_no_messages(own: bool, capsys: pytest.CaptureFixture[st
 def test_a_line_has_the_id_of_its_request(capsys: pytest.CaptureFixture[str]) -> None:
     before = logging.getLogger().handlers
     logs.configure(Settings(log_format="json"))
-    token = logs.REQUEST_ID.set("req_1")
+    token = logs.REQUEST.set(logs.RequestIds("req_1"))
     try:
         structlog.get_logger("test").info("job.started")
         logging.getLogger("library").warning("slow")
     finally:
-        logs.REQUEST_ID.reset(token)
+        logs.REQUEST.reset(token)
         logging.getLogger("library").warning("later")
         logging.getLogger().handlers = before
         structlog.reset_defaults()
