@@ -92,11 +92,13 @@ class StateFile:
         try:
             # The lock is on a file of its own, because the state file is replaced.
             self._lock: IO[bytes] = path.with_name(path.name + ".lock").open("wb")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StateError(f"another process uses {path}") from error
         except OSError as error:
             raise StateError(f"{path} cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise StateError(f"another process uses {path}") from error
 
     def read(self) -> State | None:
         """Return the state; None at the first start.
