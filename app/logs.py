@@ -64,6 +64,7 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
+    logging.captureWarnings(True)  # otherwise Python prints its warnings as text
     # At level INFO, these libraries log every statement, request or message.
     for name in (
         "sqlalchemy.engine",

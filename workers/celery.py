@@ -33,6 +33,7 @@ def run(settings: Settings, wakeups: Wakeups) -> None:
 
     celery.worker_main(
         [
+            "--quiet",  # its banner would stand between the lines of the log
             "worker",
             "--pool=solo",
             f"--loglevel={settings.log_level}",

@@ -45,6 +45,9 @@ def broker_command(data: Path) -> list[str]:
         if path.stat().st_uid != os.getuid():
             raise PermissionError(f"{path} belongs to another user; remove it or choose another data folder")
         path.chmod(0o700)
+    # Its lines would stand between the JSON lines of Covey's log. The file has those since the last start.
+    log_file = folder / "valkey.log"
+    log_file.unlink(missing_ok=True)
     return [
         str(get_binary_path()),
         *("--port", "0"),
@@ -55,4 +58,5 @@ def broker_command(data: Path) -> list[str]:
         *("--save", ""),
         *("--daemonize", "no"),
         *("--loglevel", "warning"),
+        *("--logfile", str(log_file)),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 
 import pytest
 import structlog
@@ -58,3 +59,19 @@ def test_a_line_has_the_id_of_its_request(capsys: pytest.CaptureFixture[str]) ->
     own, of_library, later = map(json.loads, capsys.readouterr().err.splitlines())
     assert own["request_id"] == of_library["request_id"] == "req_1"
     assert "request_id" not in later
+
+
+def test_a_warning_of_python_is_a_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    before, show = logging.getLogger().handlers, warnings.showwarning
+    logging.captureWarnings(False)  # an earlier test may have configured logs inside pytest's capture
+    logs.configure(Settings(log_format="json"))
+    try:
+        warnings.showwarning("it is old", DeprecationWarning, "library.py", 7)
+    finally:
+        logging.captureWarnings(False)
+        warnings.showwarning = show
+        logging.getLogger().handlers = before
+        structlog.reset_defaults()
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert line["level"] == "warning"
+    assert "library.py:7: DeprecationWarning: it is old" in line["event"]
