@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+KEY_BYTES = 32
+
 
 class Settings(BaseSettings):
     """All settings. Command-line options take precedence over environment variables."""
 
     model_config = SettingsConfigDict(
-        env_prefix="COVEY_", extra="ignore", frozen=True, use_attribute_docstrings=True
+        env_prefix="COVEY_",
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,  # it can be a secret
     )
 
     data_dir: Path = Path("covey-data")
@@ -276,6 +291,14 @@ class Settings(BaseSettings):
     """Whether decisions store text of the message: its subject and the terms of the explanation. Labels and
     scores are always stored. The response to a message is not affected."""
 
+    encryption_key: SecretStr = SecretStr("")
+    """Key that encrypts kept messages in the storage: 32 random bytes in base64, such as
+    ``openssl rand -base64 32`` prints. Several keys are separated by commas: the first one encrypts, and all
+    of them decrypt. Empty: kept messages are not encrypted."""
+
+    max_kept_message_bytes: PositiveInt = 10 * MIB
+    """Maximum size of a message that a router keeps. Longer messages are routed, but not kept."""
+
     rate_per_minute: NonNegativeInt = 0
     """Maximum requests per minute of one API key; also the largest burst. 0: no limit."""
 
@@ -314,6 +337,21 @@ class Settings(BaseSettings):
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
 
+    @field_validator("encryption_key")
+    @classmethod
+    def _check_keys(cls, value: SecretStr) -> SecretStr:
+        for number, key in enumerate(_split(value), start=1):
+            if (found := _decode(key)) is None or len(found) != KEY_BYTES:
+                raise ValueError(
+                    f"key {number} must be {KEY_BYTES} bytes in base64; "
+                    f"`openssl rand -base64 {KEY_BYTES}` prints a new one"
+                )
+        return value
+
+    def encryption_keys(self) -> list[bytes]:
+        """Return the keys of kept messages: the first one encrypts, and all of them decrypt."""
+        return [_decode(key) or b"" for key in _split(self.encryption_key)]
+
     @property
     def listens_on_loopback(self) -> bool:
         """Whether only this machine can reach the address to listen on."""
@@ -327,6 +365,18 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """Return the URL of the database, or of the embedded database if none is set."""
         return self.database_url or f"sqlite:///{self.data_dir.resolve() / 'covey.db'}"
+
+
+def _split(keys: SecretStr) -> list[str]:
+    return [key.strip() for key in keys.get_secret_value().split(",") if key.strip()]
+
+
+def _decode(key: str) -> bytes | None:
+    """Return the bytes of a key; None if it is not base64, with the alphabet of URLs or without."""
+    try:
+        return base64.b64decode(key.replace("-", "+").replace("_", "/"), validate=True)
+    except ValueError:
+        return None
 
 
 @lru_cache(maxsize=1)

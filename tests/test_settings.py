@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -66,9 +67,24 @@ def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
         ("COVEY_LEASE_SECONDS", "-1"),
         ("COVEY_LOG_LEVEL", "loud"),
         ("COVEY_MAX_BODY_BYTES", "a lot"),
+        ("COVEY_ENCRYPTION_KEY", "c2hvcnQ="),
+        ("COVEY_ENCRYPTION_KEY", f"{'A' * 43}=,not base64"),
     ],
 )
 def test_an_invalid_value_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ValidationError, match=name.removeprefix("COVEY_").lower()):
         Settings()
+
+
+def test_an_encryption_key_is_base64_and_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = bytes(range(32)), b"\xff" * 32
+    keys = f"{b64encode(first).decode()}, {urlsafe_b64encode(second).decode()}"
+    monkeypatch.setenv("COVEY_ENCRYPTION_KEY", keys)
+    settings = Settings()
+    assert settings.encryption_keys() == [first, second]
+    assert "AAEC" not in repr(settings)
+    monkeypatch.setenv("COVEY_ENCRYPTION_KEY", f"{keys}, AAECshort")
+    with pytest.raises(ValidationError, match="key 3 must be 32 bytes in base64") as rejected:
+        Settings()
+    assert "AAEC" not in str(rejected.value)

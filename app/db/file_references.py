@@ -11,6 +11,7 @@ FILE_COLUMNS = {
     "datasets": ("upload_key", "storage_key"),
     "model_versions": ("artifact_key",),
     "batch_predictions": ("result_key",),
+    "decisions": ("kept_message",),
 }
 """Columns by table. (A job can continue without its checkpoint, and an experiment without its folds.)"""
 

@@ -15,6 +15,7 @@ from app.http.idempotency import Idempotency
 from app.inbound.providers.delivery import Delivery, Notice, digest, invalid_signature
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.schemas import Receipt
+from app.routing.kept_messages import OriginalMessage
 from app.routing.message_router import MessageRouter
 from app.routing.raw_messages import read_raw
 
@@ -56,7 +57,11 @@ async def receive(
     message, truncated = delivery.message[:limit], len(delivery.message) > limit
     try:
         content = await message_router.route(
-            router, lambda: read_raw(message, truncated), n_bytes=len(message), explain=False
+            router,
+            lambda: read_raw(message, truncated),
+            n_bytes=len(message),
+            explain=False,
+            original=OriginalMessage("message/rfc822", message, truncated),
         )
     except NotReady:
         raise

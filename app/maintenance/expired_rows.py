@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from sqlalchemy import delete, exists, select, tuple_
+from sqlalchemy import delete, exists, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.context import AppContext
@@ -33,6 +33,9 @@ MAX_BATCHES = 200
 PAUSE_SECONDS = 0.05
 """Pause after each transaction, in which other writers get their turn."""
 
+_ANY_AGE = 1.0
+"""Number of days for rows that have an expiry of their own; it is not used."""
+
 Batch: TypeAlias = tuple[int, str | None]
 """Number of deleted rows, and the position after which the next batch starts; None after the last batch."""
 
@@ -42,6 +45,7 @@ def delete_expired(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
     settings = ctx.settings
     return {
         "decisions": _delete_in_batches(ctx, stop, settings.keep_decisions_days, _delete_decisions),
+        "kept_messages": _delete_in_batches(ctx, stop, _ANY_AGE, _forget_messages),
         # Experiments and batch predictions come before jobs, because they keep their jobs.
         "experiments": _delete_in_batches(ctx, stop, settings.keep_experiments_days, _delete_experiments),
         "batch_predictions": _delete_in_batches(
@@ -89,6 +93,22 @@ def _delete_decisions(tx: Transaction, before: datetime, after: str) -> Batch:
     ).all()
     recorded_decisions.delete_rows(tx, rows)
     return len(rows), rows[-1].id if len(rows) == BATCH_SIZE else None
+
+
+def _forget_messages(tx: Transaction, _before: datetime, after: str) -> Batch:
+    """Remove messages whose own time has passed from their decisions. Their files are then unused."""
+    decisions = tables.Decision
+    ids = tx.session.scalars(
+        select(decisions.id)
+        .where(decisions.kept_until < tx.now)
+        .order_by(decisions.kept_until)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    tx.session.execute(
+        update(decisions).where(decisions.id.in_(ids)).values(kept_message=None, kept_until=None)
+    )
+    return len(ids), after if len(ids) == BATCH_SIZE else None
 
 
 def _delete_experiments(tx: Transaction, before: datetime, after: str) -> Batch:

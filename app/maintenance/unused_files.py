@@ -135,6 +135,11 @@ def _needed_experiments(session: Session, keys: Collection[str]) -> set[str]:
     return {key for key in keys if _owner(key) in existing}
 
 
+def _needed_messages(session: Session, keys: Collection[str]) -> set[str]:
+    kept = tables.Decision.kept_message
+    return {key for key in session.scalars(select(kept).where(kept.in_(keys))) if key is not None}
+
+
 def _none_needed(session: Session, keys: Collection[str]) -> set[str]:  # noqa: ARG001 - same signature
     return set()
 
@@ -145,6 +150,7 @@ _FOLDERS: dict[str, Needed] = {
     "artifacts": _needed_artifacts,
     "predictions": _needed_predictions,
     "experiments": _needed_experiments,
+    "messages": _needed_messages,
     "tmp": _none_needed,
 }
 

@@ -13,10 +13,12 @@ from app.http.json_body import parse
 from app.http.paging import PageQuery
 from app.http.request_head import refuse_encoding
 from app.http.schemas import DecisionId, RouterName
+from app.http.storage_threads import run_in_storage_thread
 from app.http.validation import BodyValidator
 from app.routing import decisions as recorded
 from app.routing import router_versions, service
 from app.routing.decision_query import DecisionQuery
+from app.routing.kept_messages import OriginalMessage
 from app.routing.message_router import MessageRouter
 from app.routing.raw_messages import read_raw
 from app.routing.schemas import (
@@ -138,7 +140,8 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     """
     refuse_encoding(request.head)
     body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)
-    return await _route(request, name, lambda: read_raw(body, truncated), len(body), explain)
+    original = OriginalMessage("message/rfc822", body, truncated)
+    return await _route(request, name, lambda: read_raw(body, truncated), original, explain)
 
 
 @router.post(
@@ -158,14 +161,21 @@ async def route_message_parts(request: Direct, name: RouterName, explain: Explai
     """
     refuse_encoding(request.head)
     body = await request.body()
-    return await _route(request, name, lambda: _read_parts(body), len(body), explain)
+    original = OriginalMessage("application/json", body)
+    return await _route(request, name, lambda: _read_parts(body), original, explain)
 
 
 async def _route(
-    request: DirectRequest, name: str, read: Callable[[], MailDocument], n_bytes: int, explain: bool | None
+    request: DirectRequest,
+    name: str,
+    read: Callable[[], MailDocument],
+    original: OriginalMessage,
+    explain: bool | None,
 ) -> Response:
     message_router: MessageRouter = request.state.message_router
-    return JsonResponse(await message_router.route(name, read, n_bytes=n_bytes, explain=explain))
+    n_bytes = len(original.content)
+    decision = await message_router.route(name, read, n_bytes=n_bytes, explain=explain, original=original)
+    return JsonResponse(decision)
 
 
 DIRECT = DirectRoute(
@@ -217,6 +227,28 @@ def get_decision(ctx: Context, decision_id: DecisionId) -> RecordedDecision:
     return recorded.get(ctx.db, decision_id)
 
 
+@decisions.get(
+    "/decisions/{decision_id}/message",
+    name="get_message",
+    dependencies=[TrainScope],
+    response_class=Response,
+    responses={
+        **responses(404),
+        200: {
+            "content": {"message/rfc822": _BINARY, "application/json": {"schema": {"type": "object"}}},
+        },
+    },
+    response_description="The raw message, or the JSON body with its parts.",
+)
+async def get_message(ctx: Context, decision_id: DecisionId) -> Response:
+    """Get the message of a decision, if the router keeps such messages.
+
+    The message is as you sent it: raw, or an object with `email`.
+    """
+    message = await run_in_storage_thread(recorded.get_message, ctx, decision_id)
+    return Response(message.content, media_type=message.media_type, headers={"Cache-Control": "no-store"})
+
+
 @decisions.delete(
     "/decisions/{decision_id}",
     status_code=204,
@@ -230,7 +262,7 @@ def delete_decision(ctx: Context, decision_id: DecisionId) -> None:
 
     If you send the message again, it gets a new decision.
     """
-    recorded.delete_one(ctx.db, decision_id)
+    recorded.delete_one(ctx, decision_id)
 
 
 @decisions.post(

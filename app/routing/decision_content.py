@@ -7,6 +7,7 @@ would take longer than the prediction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from app.db.tables import MAX_MESSAGE_ID
@@ -109,7 +110,14 @@ def ranking_content(ranking: Iterable[RankedLabel]) -> list[Content]:
     ]
 
 
-def decision_row(router_id: str, message_key: str, content: Content, response: str) -> DecisionRow:
+def decision_row(
+    router_id: str,
+    message_key: str,
+    content: Content,
+    response: str,
+    kept_message: str | None = None,
+    kept_until: datetime | None = None,
+) -> DecisionRow:
     """Return the row of a decision.
 
     Args:
@@ -117,6 +125,8 @@ def decision_row(router_id: str, message_key: str, content: Content, response: s
         message_key: identifies the message.
         content: the decision.
         response: the part of the decision that is stored, a JSON text.
+        kept_message: key of the file with the message; None if the message is not kept.
+        kept_until: when the file is deleted; None if the message is not kept.
     """
     message_id = content["message"].get("message_id")
     return DecisionRow(
@@ -131,6 +141,8 @@ def decision_row(router_id: str, message_key: str, content: Content, response: s
         None if message_id is None else searchable_message_id(message_id),
         content.get("set_probability"),
         tuple(predicted_labels_of(content)),
+        kept_message,
+        kept_until,
         unknown_words=content["message"].get("unknown_words"),
     )
 

@@ -9,15 +9,17 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.orm import Session
 
+from app.context import AppContext
 from app.db import tables
 from app.db.session import Database, Transaction
 from app.http.errors import NotFound
 from app.http.paging import Page, encode_cursor
 from app.metrics import count_feedback
-from app.routing import service
+from app.routing import kept_messages, service
 from app.routing.decision_content import predicted_labels_of
 from app.routing.decision_search import DecisionFilter, find_ids
 from app.routing.feedback_labels import check_labels
+from app.routing.kept_messages import OriginalMessage
 from app.routing.schemas import DecisionPage, Feedback, RecordedDecision
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
@@ -56,14 +58,36 @@ def get(db: Database, decision_id: str) -> RecordedDecision:
         return _to_response(_get_or_404(session, decision_id))
 
 
-def delete_one(db: Database, decision_id: str) -> None:
+def get_message(ctx: AppContext, decision_id: str) -> OriginalMessage:
+    """Return the kept message of a decision.
+
+    Raises:
+        NotFound: there is no such decision, or its message is not kept.
+        NotReady: the message cannot be read now; see ``kept_messages.read``.
+    """
+    with ctx.db.read() as session:
+        row = _get_or_404(session, decision_id)
+    message = kept_messages.read(ctx, row)
+    if message is None:
+        raise NotFound(
+            f"the message of decision {decision_id} is not kept; to keep messages, set keep_messages of the "
+            "router",
+            code="message_not_kept",
+        )
+    return message.as_raw()
+
+
+def delete_one(ctx: AppContext, decision_id: str) -> None:
     """Delete a decision with all its data of the message."""
-    with db.write() as tx:
-        delete_rows(tx, [_get_or_404(tx.session, decision_id, lock=True)])
+    with ctx.db.write() as tx:
+        row = _get_or_404(tx.session, decision_id, lock=True)
+        delete_rows(tx, [row])
+    if row.kept_message is not None:
+        ctx.deletion.delete([row.kept_message])
 
 
 def delete_rows(tx: Transaction, rows: Sequence[tables.Decision]) -> None:
-    """Delete decisions with their labels."""
+    """Delete decisions with their labels. Retention deletes the files of their messages."""
     of = tables.DecisionLabel
     labels = [
         {"of_router": row.router_id, "of_label": label, "of_decision": row.id}
@@ -118,5 +142,8 @@ def _to_response(row: tables.Decision) -> RecordedDecision:
         "shadow": row.shadow,
         "feedback": row.feedback,
         "feedback_at": row.feedback_at,
+        "kept_until": row.kept_until,
     }
+    if "message_kept" in row.response:
+        fields["message_kept"] = row.kept_message is not None  # its time can have passed
     return RecordedDecision.model_validate(fields)

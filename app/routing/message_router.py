@@ -2,7 +2,8 @@
 
 If the version of a router is in memory, a message needs no database before its decision is recorded: the
 INSERT finds an earlier decision on the same message. Otherwise the earlier decision is looked up first, so
-that the repetition of a message does not wait for the version.
+that the repetition of a message does not wait for the version. The same holds for a message that is kept,
+whose file is written before its decision is recorded.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from app.routing.decision_rules import (
     predicted_labels,
     set_probability,
 )
+from app.routing.kept_messages import Keeping, MessageKeeper, OriginalMessage, is_kept
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
@@ -67,9 +69,16 @@ class MessageRouter:
         self._loaded = loaded
         self._writer = writer
         self._shadows = shadows
+        self._keeper = MessageKeeper(ctx)
 
     async def route(
-        self, name: str, read: Callable[[], MailDocument], *, n_bytes: int, explain: bool | None = None
+        self,
+        name: str,
+        read: Callable[[], MailDocument],
+        *,
+        n_bytes: int,
+        explain: bool | None = None,
+        original: OriginalMessage | None = None,
     ) -> bytes:
         """Route a message, and return the recorded decision as JSON.
 
@@ -80,6 +89,7 @@ class MessageRouter:
             read: reads the message.
             n_bytes: size of the message.
             explain: whether to explain the decision; None for the setting of the router.
+            original: the message as it was sent, for a router that keeps messages.
 
         Returns:
             The decision. A message that was routed before gets its first decision.
@@ -114,7 +124,16 @@ class MessageRouter:
             if earlier is not None:
                 return _stored_to_json(earlier)
             content = await self._decide_without_memory(router, config, mail, explain=explain)
-        return await self._record(router, config, key, content, mail)
+        keeping = Keeping()
+        if is_kept(config.keep_messages, content["disposition"]):
+            earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
+            if earlier is not None:
+                return _stored_to_json(earlier)
+            keeping = await self._keeper.keep(content["decision_id"], config, original)
+            content["message_kept"] = keeping.key is not None
+            if keeping.reason is not None:
+                content["not_kept_reason"] = keeping.reason
+        return await self._record(router, config, key, content, mail, keeping)
 
     async def _find_router(self, name: str) -> tuple[Snapshot, ServedRouter]:
         snapshot = self._catalog.current or await self._catalog.fresh()
@@ -214,7 +233,13 @@ class MessageRouter:
         )
 
     async def _record(
-        self, router: ServedRouter, config: RouterPut, key: str, content: Content, mail: MailDocument
+        self,
+        router: ServedRouter,
+        config: RouterPut,
+        key: str,
+        content: Content,
+        mail: MailDocument,
+        keeping: Keeping,
     ) -> bytes:
         """Record a decision, and return it; or return the one that another request has recorded."""
         body = stored = to_json(content)
@@ -223,7 +248,9 @@ class MessageRouter:
             stored = to_json({name: value for name, value in content.items() if name != "explanation"})
         id_: str = content["decision_id"]
         note_decision(id_)
-        earlier, is_new = await self._writer.write(decision_row(router.id, key, content, stored.decode()))
+        earlier, is_new = await self._writer.write(
+            decision_row(router.id, key, content, stored.decode(), keeping.key, keeping.until)
+        )
         if earlier is not None:
             return _stored_to_json(earlier)
         count_decision(router.name, content["model"], content.get("version"), content["disposition"])

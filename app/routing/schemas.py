@@ -40,6 +40,17 @@ FeedbackState = TypeAliasType(
     ],
 )
 
+KeepMessages = TypeAliasType(
+    "KeepMessages",
+    Annotated[
+        Literal["none", "review", "all"],
+        Field(description="Which messages a router keeps: none, those that need a review, or all."),
+    ],
+)
+
+DEFAULT_KEEP_DAYS = 30.0
+KeepDays: TypeAlias = Annotated[float, Field(gt=0, le=36_500)]
+
 
 ThresholdSource = TypeAliasType(
     "ThresholdSource",
@@ -141,6 +152,11 @@ class RouterPut(RequestModel):
     do not affect the routing."""
     explain: bool = False
     """Whether every decision includes the terms that contribute most to the predicted labels."""
+    keep_messages: KeepMessages = "none"
+    """Messages that are kept, so that people can read them and corrections become training data: `none`,
+    those with the disposition `review`, or `all`."""
+    keep_days: KeepDays = DEFAULT_KEEP_DAYS
+    """Time in days after which a kept message is deleted."""
 
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
@@ -188,6 +204,10 @@ class Router(ResponseModel):
     """The number or an alias of a second version that is recorded for comparison. Absent if there is none."""
     explain: bool
     """Whether every decision includes the terms that contribute most to the predicted labels."""
+    keep_messages: KeepMessages
+    """Messages that are kept."""
+    keep_days: float
+    """Time in days after which a kept message is deleted."""
     created_at: Timestamp
     """Time when the router was created."""
     updated_at: Timestamp
@@ -359,6 +379,10 @@ class Decision(ResponseModel):
     """Why the version could not decide, so that the message went to the fallback. Absent if it decided."""
     message: MessageSummary
     """Summary of the routed message."""
+    message_kept: bool | None = None
+    """Whether the message is kept. Absent if the router does not keep such messages."""
+    not_kept_reason: str | None = None
+    """Why the message is not kept, although the router keeps such messages. Absent otherwise."""
 
 
 class RecordedDecision(Decision):
@@ -373,6 +397,8 @@ class RecordedDecision(Decision):
     """The correct labels from the feedback, sorted. Absent if there is no feedback."""
     feedback_at: Timestamp | None = None
     """Time of the feedback. Absent if there is no feedback."""
+    kept_until: Timestamp | None = None
+    """Time after which the kept message is deleted. Absent if the message is not kept."""
 
 
 class DecisionPage(ResponseModel):

@@ -19,7 +19,7 @@ from app.ids import new_id
 from app.registry import service as registry
 from app.registry.router_needs import has_curves, is_calibrated
 from app.routing.policies import has_policies, policy_of
-from app.routing.schemas import Router, RouterPage, RouterPut
+from app.routing.schemas import DEFAULT_KEEP_DAYS, Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
 from models.data.record import json_pointer
@@ -191,6 +191,8 @@ def _router_to_response(row: tables.Router) -> Router:
         {
             "explain": False,
             "destinations": {},
+            "keep_messages": "none",
+            "keep_days": DEFAULT_KEEP_DAYS,
             **row.config,
             "name": row.name,
             "created_at": row.created_at,

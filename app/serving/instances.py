@@ -16,7 +16,7 @@ from app.serving.schemas import Instance, UnknownFeatures
 from app.settings import Settings
 from models.data.examples import FeatureRows
 from models.features.numeric import NumericFeatures
-from models.mail import MailDocument, read_email, read_message
+from models.mail import MailDocument, read_email
 from models.mail.email import Email
 from models.pipeline import Pipeline
 
@@ -89,20 +89,23 @@ def read_json_email(email: EmailParts | None, raw_email: str | None, *, pointer:
     >>> read_json_email(None, "U3ViamVjdDogSGkKCkhlbGxv").new_text
     'Hello'
     """
+    return read_email(json_email(email, raw_email, pointer=pointer))
+
+
+def json_email(email: EmailParts | None, raw_email: str | None, *, pointer: str = "") -> Email:
+    """Return the e-mail of a JSON request without reading its content; see ``read_json_email``."""
     if email is not None:
-        return read_email(
-            Email(
-                subject=email.subject,
-                from_=email.from_,
-                to=email.to,
-                text=email.text,
-                html=email.html,
-                list_id=email.list_id,
-                attachments=tuple((part.name, part.content_type) for part in email.attachments),
-            )
+        return Email(
+            subject=email.subject,
+            from_=email.from_,
+            to=email.to,
+            text=email.text,
+            html=email.html,
+            list_id=email.list_id,
+            attachments=tuple((part.name, part.content_type) for part in email.attachments),
         )
     try:
-        return read_message(base64.b64decode(raw_email or "", validate=True))
+        return Email(raw=base64.b64decode(raw_email or "", validate=True))
     except (binascii.Error, ValueError) as error:
         message = "raw_email is not valid base64"
         raise Invalid(message, errors=[(f"{pointer}/raw_email", message)]) from error

@@ -159,7 +159,7 @@ def _experiments(fuzz: Fuzz, dataset_id: str) -> None:
 
 
 def _routers(fuzz: Fuzz) -> None:
-    router = {"model": "fuzz", "fallback": "front@example.org", "explain": True}
+    router = {"model": "fuzz", "fallback": "front@example.org", "explain": True, "keep_messages": "all"}
     for name in ("fuzz", "gone"):
         fuzz.send("routers_put", 200, router, name=name)
     fuzz.send("routers_delete", 204, name="gone")
@@ -173,6 +173,7 @@ def _routers(fuzz: Fuzz) -> None:
     fuzz.send("routers_list_decisions", 200, name="fuzz")
     names = {"decision_id": decision["decision_id"]}
     fuzz.send("decisions_get", 200, **names)
+    fuzz.send("decisions_get_message", 200, **names)
     fuzz.send("decisions_give_feedback", 200, {"labels": ["billing"]}, **names)
     for by in ("department", "week", "version"):
         fuzz.send("routers_get_report", 200, query={"by": by}, name="fuzz")

@@ -33,6 +33,7 @@ from app.storage import FileInfo, LocalStorage, Storage
 
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
 FILES = {
+    "messages/dec_1.zst": b"message",
     "datasets/ds_1.1.parquet": b"rows",
     "uploads/ds_2.req": b"",
     "predictions/job_2.1.ndjson": b"{}",
@@ -70,6 +71,7 @@ def _example_value(column: Any) -> Any:
         "upload_key": None,
         "artifact_key": "artifacts/job_1.1.covey",
         "result_key": "predictions/job_2.1.ndjson",
+        "kept_message": "messages/dec_1.zst",
         "scopes": ["read", "train"],
         "feedback": [],
     }

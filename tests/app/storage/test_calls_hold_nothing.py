@@ -88,7 +88,8 @@ def use_everything(service: InProcessApi) -> None:
     assert service.send("GET", f"{batch}/result").status_code == 200
     call("POST", f"{batch}/cancel", 202)
 
-    call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk", "shadow": 1})
+    router = {"model": "m", "fallback": "desk", "shadow": 1, "keep_messages": "all"}
+    call("PUT", "/v1/routers/r", 200, json=router)
     decision = call("POST", "/v1/routers/r/messages", 200, content=MESSAGE, headers=MAIL)["decision_id"]
     call("POST", "/v1/routers/r/message-parts", 200, json={"email": {"text": "my invoice"}})
     call("GET", "/v1/routers/r/thresholds", 200)
@@ -97,6 +98,7 @@ def use_everything(service: InProcessApi) -> None:
     call("POST", f"/v1/decisions/{decision}/feedback", 200, json={"labels": ["billing"]})
     for by in ("department", "week", "version"):
         call("GET", f"/v1/routers/r/report?by={by}", 200)
+    assert service.send("GET", f"/v1/decisions/{decision}/message").content == MESSAGE
     call("DELETE", f"/v1/decisions/{decision}", 204)
     call("DELETE", "/v1/routers/r", 204)
 
