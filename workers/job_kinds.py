@@ -16,6 +16,7 @@ from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
+from app.routing import kept_messages
 from app.training.work import TrainModel
 from workers import stopping
 
@@ -38,7 +39,7 @@ class Work(Protocol):
 
 
 KINDS: dict[str, Work] = {
-    "ingest": Ingestion(lambda _ctx, _decision: None),
+    "ingest": Ingestion(kept_messages.read_email),
     "train": TrainModel(),
     "evaluate": EvaluateVersion(),
     "batch_prediction": PredictBatch(),

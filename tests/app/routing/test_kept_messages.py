@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 from contract import problem_of
 from httpx import Response
@@ -294,3 +295,20 @@ def test_a_file_contains_the_compressed_message() -> None:
         content = pack(message, "messages/a", cipher)
         assert len(content) < 200
         assert unpack(content, "messages/a", cipher) == message
+
+
+def test_kept_messages_and_their_feedback_make_a_data_set(encrypted: InProcessApi) -> None:
+    desk = encrypted
+    raw = route(desk, 1)
+    parts = desk.call("POST", "/v1/routers/desk/message-parts", 200, json=PARTS)
+    route(desk, 2)
+    for decision, labels in ((raw, ["legal"]), (parts, ["billing"])):
+        path = f"/v1/decisions/{decision['decision_id']}/feedback"
+        desk.call("POST", path, 200, json={"labels": labels})
+    body = {"name": "corrections", "from_feedback": {"router": "desk"}}
+    dataset = desk.call("POST", "/v1/datasets", 201, json=body)["id"]
+    in_process.work(with_keys(desk.ctx, key(1)))
+    stored = desk.call("GET", f"/v1/datasets/{dataset}", 200)
+    assert (stored["state"], stored["n_examples"]) == ("ready", 2), stored
+    examples = desk.call("GET", f"/v1/datasets/{dataset}/examples", 200)["items"]
+    assert sorted(example["labels"] for example in examples) == [["billing"], ["legal"]]
