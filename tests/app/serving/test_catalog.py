@@ -63,7 +63,7 @@ def with_models(database: Database) -> Database:
                     artifact_key=f"artifacts/{version}.covey",
                     artifact_sha256="0" * 64,
                     artifact_bytes=1,
-                    description={"features": {"kind": "text"}},
+                    description={"features": {"kind": "text"}, "labels": ["a"]},
                     created_at=tx.now,
                 )
             )
