@@ -13,6 +13,12 @@ FALLBACKS = Counter(
     ["router"],
     registry=PROCESS,
 )
+SHADOW_DECISIONS = Counter(
+    "covey_shadow_decisions",
+    "Decisions of shadow versions: agreed if they have exactly the departments of the router.",
+    ["router", "agreement"],
+    registry=PROCESS,
+)
 DECISION_GROUPS = Histogram(
     "covey_decision_group_size",
     "Decisions that are committed together.",

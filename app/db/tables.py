@@ -374,10 +374,31 @@ class Router(Base):
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     version: Mapped[int | None] = mapped_column(Integer)
-    """The version that decides, if the router names it by its number; otherwise ``alias`` names it."""
+    """The version that decides, if the router names one by its number; otherwise ``alias`` names it, or there
+    are several; see ``RouterVersion``."""
     alias: Mapped[str | None] = mapped_column(String(64))
     shadow_version: Mapped[int | None] = mapped_column(Integer)
     shadow_alias: Mapped[str | None] = mapped_column(String(64))
+
+
+class RouterVersion(Base):
+    """One of several versions between which a router splits its messages."""
+
+    __tablename__ = "router_versions"
+    __table_args__ = (
+        ForeignKeyConstraint(["router"], ["routers.name"], ondelete="CASCADE"),
+        ForeignKeyConstraint(["model", "version"], ["model_versions.model", "model_versions.version"]),
+        ForeignKeyConstraint(["model", "alias"], ["model_aliases.model", "model_aliases.alias"]),
+        Index(None, "model", "version"),
+        Index(None, "model", "alias"),
+    )
+
+    router: Mapped[str] = mapped_column(String(64), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int | None] = mapped_column(Integer)
+    """The version, if the router names it by its number; otherwise ``alias`` names it."""
+    alias: Mapped[str | None] = mapped_column(String(64))
 
 
 class Decision(Base):

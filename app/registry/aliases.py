@@ -169,7 +169,7 @@ def delete(
         lock_model(tx, name)
         row = _get_or_404(tx.session, name, alias)
         _check_revision(tx.session, name, alias, if_match)
-        used_by = or_(tables.Router.alias == alias, tables.Router.shadow_alias == alias)
+        used_by = or_(router_needs.decides_by(name, alias), tables.Router.shadow_alias == alias)
         if (router := find_router(tx, name, used_by)) is not None:
             raise Conflict(
                 f"alias {alias} of {name} is used by router {router}; change the router first",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, or_, select
 
 from app.db import tables
 from app.db.session import Transaction
@@ -37,13 +37,27 @@ def has_curves(version: tables.ModelVersion) -> bool:
     return bool(version.description.get("has_curves", False))
 
 
+def decides_by(model: str, alias: str) -> ColumnElement[bool]:
+    """Return the condition that the version which an alias names decides for a router."""
+    of = tables.RouterVersion
+    several = select(of.router).where(of.model == model, of.alias == alias)
+    return or_(tables.Router.alias == alias, tables.Router.name.in_(several))
+
+
+def uses_version(model: str, version: int) -> ColumnElement[bool]:
+    """Return the condition that a router names a version by its number."""
+    of, router = tables.RouterVersion, tables.Router
+    several = select(of.router).where(of.model == model, of.version == version)
+    return or_(router.version == version, router.shadow_version == version, router.name.in_(several))
+
+
 def find_unmet(tx: Transaction, version: tables.ModelVersion, alias: str) -> UnmetNeed | None:
     """Return what a router that uses an alias needs and a version does not have, or None."""
     if is_calibrated(version) and has_curves(version):
         return None
     routers = tx.session.execute(
         select(tables.Router.name, tables.Router.config)
-        .where(tables.Router.model == version.model, tables.Router.alias == alias)
+        .where(tables.Router.model == version.model, decides_by(version.model, alias))
         .order_by(tables.Router.name)
     )
     for name, config in routers:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.orm import Session
 
@@ -19,7 +19,7 @@ from app.http.idempotency import Idempotency
 from app.http.paging import Page, by_name, cut
 from app.ids import new_id
 from app.jobs.queue import UNFINISHED
-from app.registry import imports, publishing
+from app.registry import imports, publishing, router_needs
 from app.registry.publishing import NewVersion
 from app.registry.schemas import Artifact, Model, ModelPage, ModelVersion, ModelVersionPage, PromotionRule
 from app.serving.catalog_reading import (
@@ -126,8 +126,7 @@ def delete_version(ctx: AppContext, name: str, version: int) -> None:
                     f"version {version} of {name} has the alias {alias}; move or delete the alias first",
                     code="version_in_use",
                 )
-        used_by = or_(tables.Router.version == version, tables.Router.shadow_version == version)
-        if (router := find_router(tx, name, used_by)) is not None:
+        if (router := find_router(tx, name, router_needs.uses_version(name, version))) is not None:
             raise Conflict(
                 f"version {version} of {name} is used by router {router}; change the router first",
                 code="version_in_use",

@@ -8,19 +8,21 @@ whose file is written before its decision is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import structlog
 from anyio import to_thread
 from pydantic_core import to_json
 
 from app.context import AppContext
-from app.http.errors import NotFound
+from app.http.errors import NotFound, NotReady
 from app.logs import note_decision
 from app.metrics import FALLBACKS, count_decision
-from app.routing import policies, service
+from app.routing import canary, policies, service
 from app.routing.decision_content import Content, decision_content, decision_row, message_content
 from app.routing.decision_rules import (
     apply_rules,
@@ -34,15 +36,37 @@ from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
 from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
-from app.serving.costs import run_in_prediction_thread, run_measured
+from app.serving.costs import CostEstimate, run_in_prediction_thread, run_measured
 from app.serving.decision_writer import DecisionWriter
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.version_loading import load_version
+from app.storage import StorageUnavailableError
 from models.errors import CoveyError
 from models.mail import MailDocument, reader
 
 log = structlog.get_logger()
+
+
+class ReadyVersion(NamedTuple):
+    """A version in memory with the rule of a router."""
+
+    version: ServedVersion
+    loaded: LoadedVersion
+    rule: RouterRule
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Why a version could not decide.
+
+    Attributes:
+        version: the version; None if it does not exist.
+        reason: the reason.
+    """
+
+    version: VersionReference | None
+    reason: str
 
 
 class MessageRouter:
@@ -103,27 +127,27 @@ class MessageRouter:
         snapshot, router = await self._find_router(name)
         config = _config(router)
         explain = config.explain if explain is None else explain
-        in_memory = self._in_memory(snapshot, config)
-        rule = None if in_memory is None else await _rule(in_memory[1], router, config)
-        if in_memory is None or rule is None:
-            mail, scored = await run_in_prediction_thread(read), None
+        ready = await self._ready(snapshot, router, config)
+        if not ready:
+            mail = await run_in_prediction_thread(read)
+            reference, scored = _choose(router, config, mail), None
         else:
-            loaded = in_memory[1]
 
-            def read_and_score() -> tuple[MailDocument, ScoredMessage | None]:
+            def read_and_score() -> tuple[MailDocument, int | str, ScoredMessage | None]:
                 mail = read()
-                return mail, _score(loaded, mail, rule, explain=explain)
+                reference = _choose(router, config, mail)
+                return mail, reference, _score(ready.get(reference), mail, explain=explain)
 
-            cost = loaded.explanation_cost if explain else loaded.message_cost
-            mail, scored = await run_measured(cost, 1, n_bytes, read_and_score)
+            cost = _cost(router, config, ready, explain)
+            mail, reference, scored = await run_measured(cost, 1, n_bytes, read_and_score)
         key = message_key(mail)
-        if scored is not None and in_memory is not None and rule is not None:
-            content = self._decide(router.name, config, *in_memory, mail, scored, rule)
+        if scored is not None:
+            content = self._decide(router.name, config, ready[reference], mail, scored)
         else:
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier)
-            content = await self._decide_without_memory(router, config, mail, explain=explain)
+            content = await self._decide_without_memory(router, config, reference, mail, explain=explain)
         keeping = Keeping()
         if is_kept(config.keep_messages, content["disposition"]):
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
@@ -145,57 +169,96 @@ class MessageRouter:
             raise NotFound(f"there is no router {name}")
         return snapshot, router
 
-    def _in_memory(self, snapshot: Snapshot, config: RouterPut) -> tuple[ServedVersion, LoadedVersion] | None:
-        """Return the version of a router if it is in memory and can decide."""
-        version = snapshot.version(config.model, config.version)
-        loaded = self._loaded.loaded(version) if version is not None else None
-        if version is None or loaded is None or not reads_mail(loaded.pipeline):
-            return None
-        return version, loaded
+    async def _ready(
+        self, snapshot: Snapshot, router: ServedRouter, config: RouterPut
+    ) -> dict[int | str, ReadyVersion]:
+        """Return the versions of a router that are in memory and can decide, by their references."""
+        ready: dict[int | str, ReadyVersion] = {}
+        for reference in config.references:
+            version = snapshot.version(config.model, reference)
+            loaded = self._loaded.loaded(version) if version is not None else None
+            if version is not None and loaded is not None and reads_mail(loaded.pipeline):
+                rule = loaded.rules.get(router) or await _compute_rule(loaded, router, config)
+                if rule is not None:
+                    ready[reference] = ReadyVersion(version, loaded, rule)
+        return ready
 
     async def _decide_without_memory(
-        self, router: ServedRouter, config: RouterPut, mail: MailDocument, *, explain: bool
+        self, router: ServedRouter, config: RouterPut, chosen: int | str, mail: MailDocument, *, explain: bool
     ) -> Content:
-        """Load the version and decide; the fallback if it does not exist, or cannot be loaded or decide."""
-        name = router.name
+        """Load the chosen version and decide; by another version if it cannot, or by the fallback.
+
+        Raises:
+            NotReady: the chosen version is being loaded, and no other version that is in memory can decide.
+            StorageUnavailableError: the same, because the storage is unavailable.
+        """
+        undecided = Undecided(None, "the router has no version")
+        unavailable: NotReady | StorageUnavailableError | None = None
+        for reference in canary.in_order(config, chosen):
+            if unavailable is not None and not self._is_in_memory(config.model, reference):
+                continue  # a message must not wait for several versions
+            try:
+                found = await self._attempt(router, config, reference, mail, explain=explain)
+            except (NotReady, StorageUnavailableError) as error:
+                unavailable = unavailable or error
+                continue
+            if not isinstance(found, Undecided):
+                return found
+            if reference == chosen:
+                undecided = found
+            if config.versions:
+                log.error("routing.undecided", router=router.name, version=reference, reason=found.reason)
+        if unavailable is not None:
+            raise unavailable
+        return self._fall_back(router.name, config, undecided, mail)
+
+    def _is_in_memory(self, model: str, reference: int | str) -> bool:
+        snapshot = self._catalog.current
+        version = None if snapshot is None else snapshot.version(model, reference)
+        return version is not None and self._loaded.is_loaded(version)
+
+    async def _attempt(
+        self,
+        router: ServedRouter,
+        config: RouterPut,
+        reference: int | str,
+        mail: MailDocument,
+        *,
+        explain: bool,
+    ) -> Content | Undecided:
+        """Load a version and decide, or return why it cannot decide."""
 
         def apply() -> tuple[RouterRule, ScoredMessage]:
             rule = policies.router_rule(loaded, router, config)
             return rule, score(loaded, mail, rule.rule, explain=explain)
 
         try:
-            version, loaded = await load_version(self._catalog, self._loaded, config.model, config.version)
+            version, loaded = await load_version(self._catalog, self._loaded, config.model, reference)
         except NotFound as error:  # a router's references cannot be deleted, but can be missing in a backup
-            return self._fall_back(name, config, None, mail, error.detail)
+            return Undecided(None, error.detail)
         except ArtifactUnavailable as error:
-            return self._fall_back(name, config, error.version, mail, error.detail)
+            return Undecided(error.version, error.detail)
         if not reads_mail(loaded.pipeline):  # an alias that the router uses was moved to this version
-            return self._fall_back(name, config, version, mail, service.cannot_read_mail(version))
+            return Undecided(version, service.cannot_read_mail(version))
         try:
             rule, scored = await run_in_prediction_thread(apply)
         except CoveyError as error:
-            return self._fall_back(name, config, version, mail, str(error))
+            return Undecided(version, str(error))
         except Exception as error:
             # A mail server would send the message again and again, and then return it to its sender.
-            log.exception("routing.failed", router=name)
+            log.exception("routing.failed", router=router.name)
             reason = f"version {version.version} of {version.model} failed with {type(error).__name__}"
-            return self._fall_back(name, config, version, mail, reason)
-        return self._decide(name, config, version, loaded, mail, scored, rule)
+            return Undecided(version, reason)
+        return self._decide(router.name, config, ReadyVersion(version, loaded, rule), mail, scored)
 
     def _decide(
-        self,
-        name: str,
-        config: RouterPut,
-        version: ServedVersion,
-        loaded: LoadedVersion,
-        mail: MailDocument,
-        scored: ScoredMessage,
-        rule: RouterRule,
+        self, name: str, config: RouterPut, by: ReadyVersion, mail: MailDocument, scored: ScoredMessage
     ) -> Content:
-        settings, labels, ranked = self._ctx.settings, loaded.pipeline.labels_, scored.ranking
+        settings, pipeline, ranked = self._ctx.settings, by.loaded.pipeline, scored.ranking
+        labels = pipeline.labels_
         outcome = (
-            apply_rules(config, predicted_labels(labels, ranked), set_probability(ranked), rule.unmet)
-            if is_readable(loaded.pipeline, mail)
+            apply_rules(config, predicted_labels(labels, ranked), set_probability(ranked), by.rule.unmet)
+            if is_readable(pipeline, mail)
             else fallback_outcome(config)
         )
         ranking = decision_ranking(labels, ranked, outcome, settings.decision_ranking)
@@ -205,8 +268,8 @@ class MessageRouter:
             explanation = [item for item in explanation if item.label in included]
         return decision_content(
             name,
-            version.model,
-            version.version,
+            by.version.model,
+            by.version.version,
             outcome,
             message_content(
                 mail,
@@ -217,19 +280,17 @@ class MessageRouter:
             explanation=explanation,
         )
 
-    def _fall_back(
-        self, name: str, config: RouterPut, version: VersionReference | None, mail: MailDocument, reason: str
-    ) -> Content:
+    def _fall_back(self, name: str, config: RouterPut, undecided: Undecided, mail: MailDocument) -> Content:
         # Somebody must read the message, although nobody may notice the version for days.
-        log.error("routing.fallback", router=name, reason=reason)
+        log.error("routing.fallback", router=name, reason=undecided.reason)
         FALLBACKS.labels(name).inc()
         return decision_content(
             name,
             config.model,
-            None if version is None else version.version,
+            None if undecided.version is None else undecided.version.version,
             fallback_outcome(config),
             message_content(mail, keep_text=self._ctx.settings.keep_decision_text),
-            fallback_reason=reason,
+            fallback_reason=undecided.reason,
         )
 
     async def _record(
@@ -256,7 +317,7 @@ class MessageRouter:
         count_decision(router.name, content["model"], content.get("version"), content["disposition"])
         if is_new and config.shadow is not None:
             labels = frozenset([department["label"] for department in content["departments"]])
-            self._shadows.add(ShadowMessage(id_, config.model, config.shadow, labels, mail))
+            self._shadows.add(ShadowMessage(id_, router, config, config.shadow, labels, mail))
         return body
 
 
@@ -271,21 +332,42 @@ def _config(router: ServedRouter) -> RouterPut:
     return RouterPut.model_validate(router.config)
 
 
-async def _rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule | None:
+def _choose(router: ServedRouter, config: RouterPut, mail: MailDocument) -> int | str:
+    """Return the reference of the version that decides on a message."""
+    if not config.versions:
+        return config.references[0]
+    key = canary.sticky_key(config, mail, message_key(mail))
+    return canary.choose(router.id, key, config.versions)
+
+
+def _cost(
+    router: ServedRouter, config: RouterPut, ready: Mapping[int | str, ReadyVersion], explain: bool
+) -> CostEstimate:
+    """Return the estimate of the time of a message: that of its version, or of all versions of the router."""
+    if config.versions:
+        return _common_cost(router, explain)
+    (only,) = ready.values()
+    return only.loaded.explanation_cost if explain else only.loaded.message_cost
+
+
+@lru_cache(maxsize=1000)
+def _common_cost(router: ServedRouter, explain: bool) -> CostEstimate:  # noqa: ARG001 - the keys of the cache
+    return CostEstimate()
+
+
+async def _compute_rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule | None:
     """Return the rule of a router for a version; None if it cannot be computed."""
-    rule = version.rules.get(router)
-    if rule is None:
-        with suppress(Exception):  # it is computed again, and what is wrong becomes the reason of a fallback
-            return await run_in_prediction_thread(lambda: policies.router_rule(version, router, config))
-    return rule
+    with suppress(Exception):  # it is computed again, and what is wrong becomes the reason of a fallback
+        return await run_in_prediction_thread(lambda: policies.router_rule(version, router, config))
+    return None
 
 
-def _score(
-    version: LoadedVersion, mail: MailDocument, rule: RouterRule, *, explain: bool
-) -> ScoredMessage | None:
-    """Return the scores of a message, or None if the version cannot score it."""
+def _score(by: ReadyVersion | None, mail: MailDocument, *, explain: bool) -> ScoredMessage | None:
+    """Return the scores of a message, or None if the version is not in memory or cannot score it."""
+    if by is None:
+        return None
     try:
-        return score(version, mail, rule.rule, explain=explain)
+        return score(by.loaded, mail, by.rule.rule, explain=explain)
     except Exception:  # noqa: BLE001 - it is scored again, and what is wrong becomes the reason of a fallback
         return None
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+
+from sqlalchemy.orm import Session
 
 from app.db.session import Database
 from app.http.errors import NotFound
 from app.routing import policies, service
 from app.routing.schemas import LabelThreshold, Router, RouterPut, RouterThresholds, VersionThresholds
-from app.serving.catalog_reading import get_version_or_404, resolve
-from app.serving.loaded_models import LoadedModels
+from app.serving.catalog_reading import resolve
+from app.serving.loaded_models import LoadedModels, VersionReference
 from app.serving.preloading import load_before_use
+from models.pipeline import Pipeline
 
 
 def put(db: Database, loaded: LoadedModels, name: str, body: RouterPut) -> Router:
-    """Load the version of a router, then create or replace the router.
+    """Load the versions of a router, then create or replace the router.
 
     The shadow version is loaded when the router has changed. No message waits for it.
 
@@ -24,13 +28,14 @@ def put(db: Database, loaded: LoadedModels, name: str, body: RouterPut) -> Route
         NotReady: the version is not in memory, and the storage is slow.
         StorageUnavailableError: the version is not in memory, and the storage is unavailable.
     """
-    with suppress(NotFound):  # the transaction looks again, and its error names the field
-        load_before_use(db, loaded, lambda session: resolve(session, body.model, body.version))
+    for reference in body.references:
+        with suppress(NotFound):  # the transaction looks again, and its error names the field
+            load_before_use(db, loaded, _finder(body.model, reference))
     return service.put(db, name, body)
 
 
 def thresholds(db: Database, loaded: LoadedModels, name: str) -> RouterThresholds:
-    """Return the thresholds with which a router uses the labels of its version.
+    """Return the thresholds with which a router uses the labels of its versions.
 
     Raises:
         NotFound: there is no such router, or its version does not exist.
@@ -40,9 +45,19 @@ def thresholds(db: Database, loaded: LoadedModels, name: str) -> RouterThreshold
     """
     with db.read() as session:
         config = RouterPut.model_validate(service.get_or_404(session, name).config)
-        number = resolve(session, config.model, config.version).version
-    version = load_before_use(db, loaded, lambda session: get_version_or_404(session, config.model, number))
-    pipeline = version.pipeline
+        numbers = [resolve(session, config.model, ref).version for ref in config.references]
+    versions = [
+        _thresholds_of(load_before_use(db, loaded, _finder(config.model, number)).pipeline, number, config)
+        for number in dict.fromkeys(numbers)
+    ]
+    return RouterThresholds(router=name, model=config.model, versions=versions)
+
+
+def _finder(model: str, reference: int | str) -> Callable[[Session], VersionReference]:
+    return lambda session: resolve(session, model, reference)
+
+
+def _thresholds_of(pipeline: Pipeline, number: int, config: RouterPut) -> VersionThresholds:
     labels = [
         LabelThreshold(
             label=item.label,
@@ -55,8 +70,4 @@ def thresholds(db: Database, loaded: LoadedModels, name: str) -> RouterThreshold
         for item in policies.effective_thresholds(pipeline, config)
     ]
     unmet = policies.NO_CURVES if policies.has_policies(config) and pipeline.curves_ is None else None
-    return RouterThresholds(
-        router=name,
-        model=config.model,
-        versions=[VersionThresholds(version=number, labels=labels, unmet=unmet)],
-    )
+    return VersionThresholds(version=number, labels=labels, unmet=unmet)

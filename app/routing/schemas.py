@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
@@ -90,6 +90,28 @@ class LabelPolicy(RequestModel):
         return self
 
 
+StickyBy = TypeAliasType(
+    "StickyBy",
+    Annotated[
+        Literal["message", "sender"],
+        Field(description="What always gets the same version: a message, or all messages of a sender."),
+    ],
+)
+
+MAX_VERSIONS: Final = 10
+"""Maximum number of versions that decide for a router."""
+
+
+class WeightedVersion(RequestModel):
+    """A version that decides on a part of the messages."""
+
+    version: VersionRef
+    """The number of a version, or an alias."""
+    weight: int = Field(ge=0, le=1_000_000)
+    """The version decides on this part of the sum of all weights. With 0, it only replaces versions that
+    cannot decide."""
+
+
 class RouterPut(RequestModel):
     """The configuration of a router."""
 
@@ -116,9 +138,15 @@ class RouterPut(RequestModel):
 
     model: Name
     """Name of an existing model."""
-    version: VersionRef = "live"
+    version: VersionRef | None = None
     """The number of a version, or an alias. A router with an alias uses the version that the alias currently
-    names."""
+    names. `live` by default, if `versions` is empty."""
+    versions: list[WeightedVersion] = Field(default_factory=list, max_length=MAX_VERSIONS)
+    """Several versions instead of `version`, each for a part of the messages, for example 90 for `live` and
+    10 for `candidate`. If a version cannot decide on its message, the others replace it."""
+    sticky_by: StickyBy | None = None
+    """What always gets the same version while `versions` does not change: by default a message (its
+    Message-ID and body), or all messages of a sender."""
     destinations: dict[Label, Destination] = Field(default_factory=dict)
     """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: Destination
@@ -158,6 +186,27 @@ class RouterPut(RequestModel):
     keep_days: KeepDays = DEFAULT_KEEP_DAYS
     """Time in days after which a kept message is deleted."""
 
+    @property
+    def references(self) -> list[int | str]:
+        """The numbers and aliases of the versions that decide."""
+        if self.versions:
+            return [item.version for item in self.versions]
+        return [] if self.version is None else [self.version]
+
+    @model_validator(mode="after")
+    def _check_versions(self) -> Self:
+        if not self.versions:
+            if self.sticky_by is not None:
+                raise ValueError("sticky_by needs versions; set versions, or omit it")
+            self.version = "live" if self.version is None else self.version
+        elif self.version is not None:
+            raise ValueError("set version or versions, but not both")
+        elif not any(item.weight for item in self.versions):
+            raise ValueError("no version has a weight above 0")
+        elif len({item.version for item in self.versions}) < len(self.versions):
+            raise ValueError("versions contains the same version or alias twice")
+        return self
+
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
         if sum(value is not None for value in (self.target_precision, self.target_recall, self.costs)) > 1:
@@ -175,8 +224,12 @@ class Router(ResponseModel):
     """Name of the router."""
     model: str
     """Name of the model that decides."""
-    version: int | str
-    """The number of the version, or an alias."""
+    version: int | str | None = None
+    """The number of the version, or an alias. Absent if the router has `versions`."""
+    versions: list[WeightedVersion] | None = None
+    """The versions that decide, each for a part of the messages. Absent if the router has `version`."""
+    sticky_by: StickyBy | None = None
+    """What always gets the same version. Absent for the default, a message."""
     destinations: dict[str, str]
     """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from sqlalchemy import delete as delete_rows
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -22,6 +23,7 @@ from app.routing.policies import has_policies, policy_of
 from app.routing.schemas import DEFAULT_KEEP_DAYS, Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
+from app.serving.snapshot import version_references
 from models.data.record import json_pointer
 
 
@@ -37,11 +39,17 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
     with db.write() as tx:
         try:
             registry.lock_model(tx, body.model)
-            version = resolve(tx.session, body.model, body.version)
-            _check_reads_mail(version, "/model")
-            _check_labels(body, version)
-            _check_review(body, version)
-            _check_policies(body, version)
+            versions = [
+                resolve(tx.session, body.model, reference, pointer=f"/versions/{i}/version")
+                if body.versions
+                else resolve(tx.session, body.model, reference)
+                for i, reference in enumerate(body.references)
+            ]
+            _check_labels(body, versions)
+            for version in versions:
+                _check_reads_mail(version, "/model")
+                _check_review(body, version)
+                _check_policies(body, version)
             if body.shadow is not None:
                 shadow = resolve(tx.session, body.model, body.shadow, pointer="/shadow")
                 _check_reads_mail(shadow, "/shadow")
@@ -58,16 +66,25 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
         row = tx.session.scalars(
             insert.on_conflict_do_update(index_elements=["name"], set_=values).returning(tables.Router)
         ).one()
+        of = tables.RouterVersion
+        tx.session.execute(delete_rows(of).where(of.router == name))
+        for position, item in enumerate(body.versions):
+            tx.session.add(
+                of(router=name, position=position, model=body.model, **_reference("", item.version))
+            )
         return _router_to_response(row)
 
 
 def _references(body: RouterPut) -> dict[str, int | str | None]:
     """Return the columns whose foreign keys keep what a router uses from being deleted."""
-    references: dict[str, int | str | None] = {}
-    for prefix, reference in (("", body.version), ("shadow_", body.shadow)):
-        references[f"{prefix}version"] = reference if isinstance(reference, int) else None
-        references[f"{prefix}alias"] = reference if isinstance(reference, str) else None
-    return references
+    return {**_reference("", body.version), **_reference("shadow_", body.shadow)}
+
+
+def _reference(prefix: str, reference: int | str | None) -> dict[str, int | str | None]:
+    return {
+        f"{prefix}version": reference if isinstance(reference, int) else None,
+        f"{prefix}alias": reference if isinstance(reference, str) else None,
+    }
 
 
 def get(db: Database, name: str) -> Router:
@@ -84,12 +101,13 @@ def page(db: Database, page: Page) -> RouterPage:
 
 
 def used_versions(db: Database) -> list[tuple[str, tables.ModelVersion]]:
-    """Return the name of each router with the version that it uses now."""
+    """Return the name of each router with each of the versions that it uses now."""
     used = []
     with db.read() as session:
         for router in session.scalars(select(tables.Router).order_by(tables.Router.name)).all():
-            with suppress(NotFound):
-                used.append((router.name, resolve(session, router.model, router.config["version"])))
+            for reference in version_references(router.config):
+                with suppress(NotFound):
+                    used.append((router.name, resolve(session, router.model, reference)))
     return used
 
 
@@ -144,8 +162,10 @@ def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:
         raise Invalid(message, errors=[(pointer, message)])
 
 
-def _check_labels(body: RouterPut, version: tables.ModelVersion) -> None:
-    labels, name = set(version.description["labels"]), f"version {version.version} of {version.model}"
+def _check_labels(body: RouterPut, versions: Sequence[tables.ModelVersion]) -> None:
+    labels = {label for version in versions for label in version.description["labels"]}
+    numbers = " and ".join(str(version.version) for version in versions)
+    name = f"version {numbers} of {body.model}"
     for field, of_labels in (("thresholds", body.thresholds), ("label_policies", body.label_policies)):
         unknown = [label for label in of_labels if label not in labels]
         errors = [(json_pointer(field, label), f"{name} has no label {label!r}") for label in unknown]
@@ -193,7 +213,7 @@ def _router_to_response(row: tables.Router) -> Router:
             "destinations": {},
             "keep_messages": "none",
             "keep_days": DEFAULT_KEEP_DAYS,
-            **row.config,
+            **{field: value for field, value in row.config.items() if field != "versions" or value},
             "name": row.name,
             "created_at": row.created_at,
             "updated_at": row.updated_at,

@@ -18,17 +18,21 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.session import Database
 from app.http.errors import ApiError
+from app.metrics import SHADOW_DECISIONS
 from app.routing import service
 from app.routing.decision_content import Content, ranking_content
 from app.routing.decision_rules import best_labels, set_probability
-from app.routing.scoring import reads_mail, to_documents
+from app.routing.policies import router_rule
+from app.routing.schemas import RouterPut
+from app.routing.scoring import is_readable, reads_mail, to_documents
 from app.serving.catalog import Catalog
 from app.serving.costs import CostEstimate, run_measured
 from app.serving.loaded_models import LoadedModels
+from app.serving.loaded_version import LoadedVersion
+from app.serving.snapshot import ServedRouter
 from app.serving.version_loading import load_version
 from models.errors import CoveyError
 from models.mail import MailDocument
-from models.pipeline import Pipeline
 
 log = structlog.get_logger()
 
@@ -57,14 +61,16 @@ class ShadowMessage:
 
     Attributes:
         decision_id: id of the decision.
-        model: the model of the router.
+        router: the router.
+        config: its configuration.
         shadow: number or alias of the shadow version.
         labels: the labels of the departments.
         mail: the message.
     """
 
     decision_id: str
-    model: str
+    router: ServedRouter
+    config: RouterPut
     shadow: int | str
     labels: frozenset[str]
     mail: MailDocument
@@ -128,16 +134,21 @@ class ShadowRecorder:
         """Score and record messages of one version."""
         first = group[0]
         try:
-            version, loaded = await load_version(self._catalog, self._loaded, first.model, first.shadow)
+            version, loaded = await load_version(
+                self._catalog, self._loaded, first.config.model, first.shadow
+            )
             if not reads_mail(loaded.pipeline):
                 raise _CannotReadMailError(service.cannot_read_mail(version))
             shadows = await run_measured(
                 self._cost,
                 len(group),
                 sum(message.n_chars for message in group),
-                lambda: _score(loaded.pipeline, version.version, group),
+                lambda: _score(loaded, version.version, group),
             )
             await to_thread.run_sync(service.record_shadows, self._db, shadows)
+            for shadow in shadows.values():
+                agreement = "agreed" if shadow["agrees"] else "disagreed"
+                SHADOW_DECISIONS.labels(first.router.name, agreement).inc()
         except (ApiError, CoveyError, _CannotReadMailError, OSError, SQLAlchemyError) as error:
             # The routing must not depend on the shadow version, which is for comparison only.
             _log_unavailable(group, str(error))
@@ -151,10 +162,10 @@ class _CannotReadMailError(Exception):
 
 
 def _groups(messages: Sequence[ShadowMessage]) -> Iterator[list[ShadowMessage]]:
-    """Yield groups of messages with the same version."""
+    """Yield groups of messages of the same router, and so of the same version."""
 
-    def version(message: ShadowMessage) -> tuple[str, str]:
-        return message.model, repr(message.shadow)
+    def version(message: ShadowMessage) -> tuple[str, int, str]:
+        return message.router.id, id(message.router), repr(message.shadow)
 
     for _, same in groupby(sorted(messages, key=version), key=version):
         of_version = list(same)
@@ -162,13 +173,19 @@ def _groups(messages: Sequence[ShadowMessage]) -> Iterator[list[ShadowMessage]]:
             yield of_version[start : start + MAX_GROUP]
 
 
-def _score(pipeline: Pipeline, version: int, group: Sequence[ShadowMessage]) -> dict[str, Content]:
-    """Return the content of each shadow decision by the id of the decision."""
-    ranking = pipeline.rank(to_documents(pipeline, [message.mail for message in group]))
+def _score(loaded: LoadedVersion, version: int, group: Sequence[ShadowMessage]) -> dict[str, Content]:
+    """Return the content of each shadow decision by the id of the decision.
+
+    The shadow decides as it would if it was the version of the router.
+    """
+    pipeline = loaded.pipeline
+    rule = router_rule(loaded, group[0].router, group[0].config).rule
+    ranking = pipeline.rank(to_documents(pipeline, [message.mail for message in group]), rule=rule)
     labels = pipeline.labels_
     shadows: dict[str, Content] = {}
     for i, message in enumerate(group):
-        predicted = [labels[number] for number in ranking.label_sets[i]]
+        readable = is_readable(pipeline, message.mail)
+        predicted = [labels[number] for number in ranking.label_sets[i]] if readable else []
         shadows[message.decision_id] = content = {
             "version": version,
             "labels": predicted,

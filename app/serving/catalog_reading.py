@@ -17,7 +17,14 @@ from app.db.rows import snapshot as consistent_session
 from app.db.session import Database
 from app.http.errors import NotFound
 from app.http.guards import Caller
-from app.serving.snapshot import Numbers, ServedKey, ServedRouter, ServedVersion, Snapshot
+from app.serving.snapshot import (
+    Numbers,
+    ServedKey,
+    ServedRouter,
+    ServedVersion,
+    Snapshot,
+    version_references,
+)
 
 BATCH_SIZE = 500
 """Number of versions that one statement reads by their numbers."""
@@ -118,7 +125,7 @@ def _numbers_of(routers: Mapping[str, ServedRouter]) -> Numbers:
     return frozenset(
         (router.config["model"], reference)
         for router in routers.values()
-        for reference in (router.config["version"], router.config.get("shadow"))
+        for reference in (*version_references(router.config), router.config.get("shadow"))
         if isinstance(reference, int)
     )
 

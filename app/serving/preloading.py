@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.db.session import Database
 from app.serving.loaded_models import ArtifactUnavailable, LoadedModels, VersionReference
 from app.serving.loaded_version import LoadedVersion
-from app.serving.snapshot import ServedVersion, Snapshot
+from app.serving.snapshot import ServedVersion, Snapshot, version_references
 from app.storage import MissingFileError
 
 START_SECONDS = 10.0
@@ -84,13 +84,13 @@ class Preloader:
 
     def _expected(self, old: Snapshot | None, new: Snapshot) -> Iterator[ServedVersion]:
         """Yield the versions of routers, of their shadows, and of aliases whose last version is in memory."""
-        for field in ("version", "shadow"):
-            for router in new.routers.values():
-                reference = router.config.get(field)
-                if reference is not None:
-                    version = new.version(router.config["model"], reference)
-                    if version is not None:
-                        yield version
+        configs = [router.config for router in new.routers.values()]
+        deciding = [(config, reference) for config in configs for reference in version_references(config)]
+        shadows = [(config, config["shadow"]) for config in configs if config.get("shadow") is not None]
+        for config, reference in (*deciding, *shadows):
+            version = new.version(config["model"], reference)
+            if version is not None:
+                yield version
         if old is None or old.aliases is new.aliases:
             return
         for key, version in new.aliases.items():

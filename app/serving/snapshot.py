@@ -55,6 +55,12 @@ class ServedRouter:
     config: Mapping[str, Any]
 
 
+def version_references(config: Mapping[str, Any]) -> list[int | str]:
+    """Return the numbers and aliases of the versions that decide for a router, by its configuration."""
+    versions = config.get("versions")
+    return [item["version"] for item in versions] if versions else [config["version"]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """Keys, versions and routers as of one moment. Parts that have not changed are shared by snapshots.

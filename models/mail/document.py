@@ -25,6 +25,7 @@ class MailDocument:
     Attributes:
         subject: decoded subject on one line.
         sender_domain: domain of the author, in lower case; empty if unknown.
+        sender_line: the field From or Sender, from which ``sender`` reads the address.
         recipient_domains: distinct domains of To and Cc.
         recipient_lines: the fields To and Cc, from which ``recipients`` reads the addresses.
         new_text: text that the author wrote.
@@ -51,6 +52,16 @@ class MailDocument:
     body_digest: str = ""
     defects: tuple[str, ...] = ()
     truncated: bool = False
+    sender_line: str = ""
+
+    @property
+    def sender(self) -> str | None:
+        """Address of the author in lower case; None if it is unknown.
+
+        >>> MailDocument(sender_line="Ann <Ann@Example.org>").sender
+        'ann@example.org'
+        """
+        return next(iter(find_addresses(self.sender_line)), None)
 
     @cached_property
     def language(self) -> str | None:

@@ -50,11 +50,13 @@ def read_message(raw: bytes) -> MailDocument:
         part.headers.decode_raw = decoder.decode
     body = combine(parts, diagnostics)
     subject = headers.text("subject")
-    sender_domain = next(iter(headers.domains("from") or headers.domains("sender")), "")
+    senders = find_domains(sender_line) if (sender_line := headers.address_lines("from")) else ()
+    if not senders and (sender_line := headers.address_lines("sender")):
+        senders = find_domains(sender_line)
     recipients = headers.address_lines("to", "cc")
     return MailDocument(
         subject=subject,
-        sender_domain=sender_domain,
+        sender_domain=senders[0] if senders else "",
         recipient_domains=find_domains(recipients) if recipients else (),
         recipient_lines=recipients,
         new_text=body.new,
@@ -66,6 +68,7 @@ def read_message(raw: bytes) -> MailDocument:
         body_digest=_digest(headers, data, parts[0].start, raw[MAX_BYTES:]),
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
+        sender_line=sender_line,
     )
 
 
@@ -98,6 +101,7 @@ def read_email(email: Email) -> MailDocument:
         body_digest=hashlib.sha256(_to_json(fields).encode()).hexdigest(),
         defects=tuple(diagnostics.defects),
         truncated=diagnostics.truncated,
+        sender_line=email.from_[:MAX_ADDRESSES_CHARS],
     )
 
 
