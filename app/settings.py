@@ -334,6 +334,9 @@ class Settings(BaseSettings):
     """Time in days for which every attempt to send to a webhook fails before the webhook is disabled. 0:
     never."""
 
+    drift_threshold: NonNegativeFloat = 0.25
+    """Population stability index of the last seven days above which webhooks receive ``router.drift``."""
+
     ready_queue_seconds: PositiveFloat = 60.0
     """If a job waits longer than this although a worker has capacity, readiness returns 503."""
 

@@ -46,6 +46,7 @@ MORE_SQL_FILES = {
     "app/routing/decision_search.py",
     "app/routing/decisions.py",
     "app/routing/feedback_labels.py",
+    "app/routing/report/drift_events.py",
     "app/routing/report/service.py",
     "app/serving/decision_writer.py",
     "app/serving/catalog_reading.py",

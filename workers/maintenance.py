@@ -1,4 +1,4 @@
-"""The maintenance process of a worker: its heartbeat, lost jobs, retention and webhooks, each in a thread.
+"""The maintenance process of a worker: heartbeat, lost jobs, retention, drift and webhooks, each in a thread.
 
 Threads share no connection, so neither a slow storage nor a long transaction of one delays the others.
 """
@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.context import AppContext
 from app.maintenance import retention
+from app.routing.report.drift_events import queue_drift_events
 from app.settings import Settings
 from app.webhooks.delivery import Deliverer
 from workers import stopping
@@ -26,6 +27,9 @@ from workers.lost_jobs import requeue_lost_jobs
 from workers.wakeups import Wakeups
 
 log = structlog.get_logger()
+
+DRIFT_SECONDS = 3600.0
+"""Time between two comparisons of routed messages with the training."""
 
 
 def run(
@@ -56,6 +60,7 @@ def run(
     beats, collects = settings.heartbeat_seconds, settings.collect_seconds
     _start_thread("lost jobs", _repeat, settings, wakeups, requeue, 0.0, beats)
     _start_thread("retention", _repeat, settings, wakeups, apply_retention, collects, collects)
+    _start_thread("drift", _repeat, settings, wakeups, queue_drift_events, DRIFT_SECONDS, DRIFT_SECONDS)
     _start_thread("webhooks", _send_events, settings, wakeups)
     if not stopping.requested():
         signal.sigwait({signal.SIGTERM})

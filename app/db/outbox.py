@@ -16,7 +16,7 @@ from app.db.session import Transaction
 from app.db.tables import Webhook, WebhookDelivery
 from app.ids import new_id
 
-Event: TypeAlias = Literal["decision.review", "job.ended", "version.promoted"]
+Event: TypeAlias = Literal["decision.review", "job.ended", "router.drift", "version.promoted"]
 
 
 def subscribers(session: Session, event: Event, *, lock: bool = False) -> list[Webhook]:

@@ -50,7 +50,8 @@ class WebhookCreate(RequestModel):
     events: list[Event] = Field(min_length=1, max_length=20)
     """Events to send. `decision.review`: a router has decided that a person must look at a message.
     `job.ended`: a job has succeeded, failed or was cancelled; an experiment counts as one job, when it ends.
-    `version.promoted`: an alias names another version than before."""
+    `router.drift`: the messages of a router differ from the training. `version.promoted`: an alias names
+    another version than before."""
     router: Name | None = None
     """Router whose decisions are sent. By default those of all routers. Requires `decision.review`."""
     model: Name | None = None
