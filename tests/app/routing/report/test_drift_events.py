@@ -21,7 +21,7 @@ from tests.app.routing.report.test_report_values import REFERENCE
 def subscribe(ctx: AppContext, *events: str) -> None:
     now = datetime.now(UTC)
     values: dict[str, Any] = {
-        "id": new_id("whk"),
+        "id": new_id("wh"),
         "url": "https://example.org",
         "events": [*events],
         "secret": "whsec_",
