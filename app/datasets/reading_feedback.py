@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import structlog
+
 from app.context import AppContext
 from app.datasets import feedback
 from app.datasets.reading_sources import digest, with_counts
@@ -18,14 +20,19 @@ from app.datasets.reading_uploads import (
     label_tree,
 )
 from app.db import tables
+from app.http.errors import FileDamaged, NotReady
 from app.jobs.progress import ProgressReporter
+from app.storage import MissingFileError
 from models.data.examples import Split
 from models.data.ingestion.derive import SourceCounts
 from models.data.ingestion.feedback_records import FeedbackCounts, FeedbackRecords
 from models.data.ingestion.ingest import store_items
 from models.data.ingestion.message_labels import MessageLabels
 from models.data.store import StoredExamples
+from models.errors import BadDataError
 from models.mail.email import Email
+
+log = structlog.get_logger()
 
 ReadKeptMessage: TypeAlias = Callable[[AppContext, tables.Decision], Email | None]
 """Reads the message of a decision; None if it is not kept."""
@@ -55,7 +62,7 @@ def read_feedback(
 
     def kept(ids: Sequence[str]) -> Iterator[tuple[str, Email]]:
         for decision in feedback.rows(ctx.db, ids):
-            email = read_kept(ctx, decision)
+            email = _read(ctx, decision, read_kept)
             if email is not None:
                 yield decision.id, email
 
@@ -75,6 +82,23 @@ def read_feedback(
         )
     sha256, size = digest(target)
     return DatasetContent(content, sha256, size, _lineage(row, len(labels), other, records.counts))
+
+
+def _read(ctx: AppContext, decision: tables.Decision, read_kept: ReadKeptMessage) -> Email | None:
+    """Return the message of a decision; None if it is not kept, or not any more, or its file is damaged.
+
+    Raises:
+        BadDataError: the message cannot be decrypted.
+    """
+    try:
+        return read_kept(ctx, decision)
+    except MissingFileError:  # retention has just deleted it
+        return None
+    except FileDamaged as error:
+        log.error("datasets.message_damaged", decision_id=decision.id, reason=error.detail)  # noqa: TRY400
+        return None
+    except NotReady as error:
+        raise BadDataError(error.detail) from error
 
 
 def _labels(ctx: AppContext, row: tables.Dataset, report: ProgressReporter) -> MessageLabels:

@@ -16,6 +16,8 @@ from in_process_api import InProcessApi, api
 from app.context import AppContext
 from app.datasets.work import Ingestion
 from app.db import tables
+from app.http.errors import FileDamaged, NotReady
+from app.storage import MissingFileError
 from models.mail.email import Email
 from workers import job_kinds
 
@@ -45,10 +47,13 @@ class Desk:
         self.service = service
         self.name = name
         self.kept: dict[str, bytes] = {}
+        self.errors: dict[str, Exception] = {}
         service.call("PUT", f"/v1/routers/{name}", 200, json={"model": "m", "fallback": "desk@example.org"})
 
     def read(self, _ctx: AppContext, row: tables.Decision) -> Email | None:
-        """Return the kept message of a decision."""
+        """Return the kept message of a decision, or raise the error of its file."""
+        if (error := self.errors.get(row.id)) is not None:
+            raise error
         message = self.kept.get(row.id)
         return None if message is None else Email(raw=message)
 
@@ -191,6 +196,18 @@ def test_without_a_message_the_data_set_fails_and_releases_the_other_one(desk: D
     path = f"/v1/datasets/{dataset['id']}/content"
     problem_of(desk.service.send("PUT", path, content=b"x", headers=OCTETS), 409, "dataset_has_content")
     desk.service.call("DELETE", f"/v1/datasets/{other}", 204)
+
+
+def test_a_missing_or_damaged_file_does_not_stop_the_others(desk: Desk) -> None:
+    desk.route(1, "a")
+    desk.errors[desk.route(2, "a")["decision_id"]] = MissingFileError("messages/2")
+    desk.errors[desk.route(3, "a")["decision_id"]] = FileDamaged("the message of a decision")
+    dataset = desk.create()
+    assert [id_ for id_, *_ in desk.examples(dataset)] == ["1@example.org"]
+    assert dataset["lineage"]["feedback"]["n_without_message"] == 2
+    desk.errors[desk.route(4, "a")["decision_id"]] = NotReady("add the key", code="encryption_key_missing")
+    failed = desk.create()
+    assert (failed["state"], failed["error"]["detail"]) == ("failed", "add the key")
 
 
 def test_uploaded_messages_are_joined_by_their_message_id(desk: Desk) -> None:

@@ -96,6 +96,10 @@ def use_everything(service: InProcessApi) -> None:
     for read in ("/v1/routers", "/v1/routers/r", "/v1/routers/r/decisions", f"/v1/decisions/{decision}"):
         call("GET", read, 200)
     call("POST", f"/v1/decisions/{decision}/feedback", 200, json={"labels": ["billing"]})
+    of_feedback = {"name": "corrections", "from_feedback": {"router": "r"}}
+    corrections = call("POST", "/v1/datasets", 201, json=of_feedback)["id"]
+    in_process.work(ctx)
+    assert call("GET", f"/v1/datasets/{corrections}", 200)["n_examples"] == 1
     for by in ("department", "week", "version"):
         call("GET", f"/v1/routers/r/report?by={by}", 200)
     assert service.send("GET", f"/v1/decisions/{decision}/message").content == MESSAGE
