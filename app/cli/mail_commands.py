@@ -57,6 +57,16 @@ def run_for_mail_server(cli: typer.Typer) -> NoReturn:
     sys.exit(os.EX_TEMPFAIL)
 
 
+def check_url(url: str) -> None:
+    """Refuse a URL that cannot be that of the service.
+
+    Raises:
+        CommandError: it is no URL of HTTP.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise CommandError(f"the URL {url!r} does not begin with http:// or https://")
+
+
 def read_key(key: str | None, file: Path | None) -> str | None:
     """Return the API key of the options, or None if there is none.
 
@@ -165,8 +175,7 @@ def smtp(
 
     logs.configure(Settings())
     try:
-        if not url.startswith(("http://", "https://")):
-            raise CommandError(f"the URL {url!r} does not begin with http:// or https://")
+        check_url(url)
         options = FilterOptions(
             replace(Address.parse(listen), lmtp=lmtp),
             Address.parse(next_hop),
@@ -278,6 +287,7 @@ def imap(
 
     logs.configure(Settings())
     try:
+        check_url(url)
         rules = Rules(action, _folders_by_label(folder_for), folder, review_folder, fallback_folder, keyword)
         if action == "flag" and (folder or rules.named_folders()):
             raise CommandError("--action flag uses no folders; use --keyword")

@@ -60,7 +60,6 @@ async def receive(
             router,
             lambda: read_raw(message, truncated),
             n_bytes=len(message),
-            explain=False,
             original=OriginalMessage("message/rfc822", message, truncated),
         )
     except NotReady:

@@ -486,6 +486,7 @@ def test_messages_that_a_person_marked_as_deleted_stay(server: Dovecot, watch: W
         (["--folder-for", "billing"], "must be LABEL=FOLDER"),
         ([], "needs --folder or --folder-for"),
         (["--action", "flag", *WORDS], "uses no folders"),
+        (["--url", "localhost:8000", *WORDS], "does not begin with http"),
         (["--host", "mail.example.org", *WORDS], "can read the password"),
         (["--password-file", "/does/not/exist", *WORDS], "the password cannot be read"),
         (["--state", "/does/not/exist", *WORDS], "cannot be written"),

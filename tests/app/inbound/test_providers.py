@@ -265,6 +265,14 @@ def test_a_notification_without_a_message_is_accepted(service: InProcessApi, fie
     assert deliver(service, providers.sns(fields)) == {}
 
 
+def test_the_router_decides_about_explanations_and_kept_messages(service: InProcessApi) -> None:
+    config = {"model": "m", "fallback": "front", "explain": True, "keep_messages": "all"}
+    service.call("PUT", "/v1/routers/keeping", 200, json=config)
+    decision = decision_of(service, deliver(service, providers.ses(new_message()), router="keeping"))
+    assert decision["explanation"]
+    assert decision["message_kept"] is True
+
+
 def test_a_router_that_does_not_exist_lets_the_provider_try_again(service: InProcessApi) -> None:
     request = providers.sendgrid(new_message())
     response = service.send("POST", request.path("gone"), headers=dict(request.headers), content=request.body)
