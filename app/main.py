@@ -50,6 +50,7 @@ from app.serving.loaded_models import LoadedModels
 from app.serving.preloading import Preloader
 from app.serving.schemas import PredictRequest
 from app.settings import Settings, get_settings
+from app.telemetry.opening import open_spans
 from app.training import api as training
 from app.training.event_streams import EventStreams
 from app.version import __version__
@@ -77,6 +78,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         context = AppContext.open(settings, Notifier(broker_url(settings)))
         require_servable(settings, context.db)
         app.state.context = context
+        app.state.spans = open_spans(in_background=True)
         uses = KeyUses(context.db)
         uses.start()
         app.state.loaded = LoadedModels(context.storage, settings.models_in_memory)
@@ -101,6 +103,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await app.state.catalog.stop()
         app.state.rates.close()
         await to_thread.run_sync(uses.stop)
+        if app.state.spans is not None:
+            await to_thread.run_sync(app.state.spans.close)
         context.close()
 
     app = FastAPI(

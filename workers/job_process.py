@@ -21,10 +21,11 @@ from app.context import AppContext
 from app.db.session import DATABASE_UNAVAILABLE
 from app.http.errors import job_problem, make_problem
 from app.jobs.progress import CancelledError, ProgressReporter
-from app.jobs.queue import Claim, LostClaimError
+from app.jobs.queue import Claim, FinalState, LostClaimError
 from app.parent_death import set_parent_death_signal
 from app.storage import MissingFileError
 from app.storage.interface import UNAVAILABLE_ERRNOS
+from app.telemetry.opening import open_spans
 from models.errors import CoveyError
 from workers import job_kinds
 from workers.log_tail import LogTail
@@ -121,22 +122,40 @@ def _run_and_report(inherited: AppContext, claim: Claim) -> int:
         0 if the row contains the outcome, ``EX_TEMPFAIL`` if it could not be written.
     """
     ctx = AppContext.open(inherited.settings, inherited.notifier)
+    started, outcome = time.time_ns(), "interrupted"
     try:
         with threadpoolctl.threadpool_limits(ctx.settings.job_threads):
-            _run(ctx, claim)
+            outcome = _run(ctx, claim)
     except LostClaimError:
         log.warning("job.claim_lost")
     except (*DATABASE_UNAVAILABLE, OSError):
         log.exception("job.dependency_unavailable")
         return EX_TEMPFAIL
+    finally:
+        _record_span(claim, started, outcome)
     return 0
 
 
-def _run(ctx: AppContext, claim: Claim) -> None:
+def _record_span(claim: Claim, started: int, outcome: str) -> None:
+    """Export a span of the attempt. Its outcome is in the database already."""
+    if (spans := open_spans(in_background=False)) is not None:
+        attributes: dict[str, str | int | None] = {
+            "covey.job_id": claim.job_id,
+            "covey.job_kind": claim.kind,
+            "covey.attempt": claim.attempt,
+            "covey.outcome": outcome,
+        }
+        spans.record(f"job {claim.kind}", started, attributes, failed=outcome in {"failed", "interrupted"})
+        spans.close()
+
+
+def _run(ctx: AppContext, claim: Claim) -> FinalState:
+    """Run the job and finish it. Return how it ended."""
     try:
         job_kinds.KINDS[claim.kind].run(ctx, claim, ProgressReporter(ctx.db, claim))
     except CancelledError:
         job_kinds.cancel(ctx, claim)
+        return "cancelled"
     except CoveyError as error:
         job_kinds.fail(ctx, claim, job_problem(error))
     except (LostClaimError, *DATABASE_UNAVAILABLE):
@@ -158,6 +177,9 @@ def _run(ctx: AppContext, claim: Claim) -> None:
         log.exception("job.internal_error")
         detail = f"internal error; the worker's log contains the cause under {claim.job_id}"
         job_kinds.fail(ctx, claim, _problem("internal_error", detail))
+    else:
+        return "succeeded"
+    return "failed"
 
 
 def _problem(code: str, detail: str) -> dict[str, Any]:

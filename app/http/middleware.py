@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from anyio import CancelScope, to_thread
 from fastapi import HTTPException
@@ -24,6 +24,9 @@ from app.ids import new_id
 from app.logs import REQUEST, RequestIds
 from app.metrics import count_request
 from app.settings import Settings
+
+if TYPE_CHECKING:  # needs an extra
+    from app.telemetry.spans import Spans
 
 _STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
 _UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
@@ -181,7 +184,8 @@ class RequestMiddleware:
                 message["headers"] = headers
             await send(message)
 
-        token = REQUEST.set(RequestIds(request_id, caller_trace_id(head)))
+        ids = RequestIds(request_id, caller_trace_id(head))
+        token = REQUEST.set(ids)
         try:
             error = await self._reason_to_refuse(scope, head, limit)
             if error is not None:
@@ -198,6 +202,8 @@ class RequestMiddleware:
             operation = _operation(scope)
             count_request(operation, status, seconds)
             self._access_log.write(scope["method"], path, operation, status, seconds)
+            if (spans := scope["app"].state.spans) is not None:
+                _record_span(spans, scope["method"], operation, status, seconds, head, ids)
             REQUEST.reset(token)
 
     async def _reason_to_refuse(self, scope: Scope, head: RequestHead, limit: int) -> ApiError | None:
@@ -212,6 +218,31 @@ class RequestMiddleware:
         if error is not None and await _is_open(scope):
             return error
         return _too_large(limit) if head.content_length > limit else None
+
+
+def _record_span(
+    spans: Spans,
+    method: str,
+    operation: str,
+    status: int,
+    seconds: float,
+    head: RequestHead,
+    ids: RequestIds,
+) -> None:
+    attributes: dict[str, str | int | None] = {
+        "http.request.method": method,
+        "http.response.status_code": status,
+        "covey.request_id": ids.request_id,
+        "covey.decision_id": ids.decision_id,
+    }
+    spans.record(
+        operation,
+        time.time_ns() - int(seconds * 1e9),
+        attributes,
+        traceparent=None if ids.trace_id is None else head.get(b"traceparent"),
+        is_request=True,
+        failed=status == 0 or status >= 500,
+    )
 
 
 def _operation(scope: Scope) -> str:

@@ -1,0 +1,1 @@
+"""Traces: spans of requests and jobs, exported with OpenTelemetry if it is installed and configured."""
