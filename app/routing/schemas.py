@@ -106,7 +106,7 @@ class WeightedVersion(RequestModel):
     """A version that decides on a part of the messages."""
 
     version: VersionRef
-    """The number of a version, or an alias."""
+    """The number or an alias of the version that decides."""
     weight: int = Field(ge=0, le=1_000_000)
     """The version decides on this part of the sum of all weights. With 0, it only replaces versions that
     cannot decide."""
