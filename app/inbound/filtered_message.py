@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
-from app.inbound.mail_headers import decision_fields, field_lines, strip_fields
+from app.inbound.mail_headers import decision_fields, header_length, header_with
 from app.inbound.routed_message import RoutedMessage
 from app.inbound.service_client import NotRoutedError
 from app.inbound.smtp_next_hop import line_chunks
@@ -26,12 +26,9 @@ MAX_HOPS = 100
 WhenUnavailable = Literal["retry", "pass"]
 """What happens to a message that cannot be routed: its client sends it again later, or it is handed on."""
 
-_HEADER_END = re.compile(rb"(?:\A|\n)\r*\n")
 _RECEIVED = re.compile(rb"^received[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _DECISION = re.compile(rb"^x-covey-decision[ \t]*:((?:[^\n]|\n[ \t])*)", re.IGNORECASE | re.MULTILINE)
 _DECISION_ID = re.compile(rb"\bid=([\w-]+)")
-_CR_BEFORE_FIELD = re.compile(rb"\r(?=x-covey-)", re.IGNORECASE)
-_CRS_AT_END = re.compile(rb"\n\r*\n\Z")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
@@ -73,8 +70,7 @@ class IncomingMessage:
         """
         if content.count(b"\n") != content.count(b"\r\n"):
             content = _BARE_LF.sub(b"\r\n", content)
-        end = _HEADER_END.search(content)
-        header = content[: end.end()] if end else content
+        header = content[: header_length(content)]
         if len(_RECEIVED.findall(header)) >= MAX_HOPS:
             raise TooManyHopsError
         ids = {
@@ -89,17 +85,8 @@ class IncomingMessage:
 
         The fields ``X-Covey-…`` that it has are removed. The body stays as it is, byte for byte.
         """
-        yield field_lines(fields, b"\r\n") + _unforged(strip_fields(self.content[: self.header_bytes]))
+        yield header_with(self.content[: self.header_bytes], fields, b"\r\n")
         yield from line_chunks(self.content, self.header_bytes)
-
-
-def _unforged(header: bytes) -> bytes:
-    """Return a header in which no receiver finds other fields ``X-Covey-…`` than those above it."""
-    # Some receivers end a line at CR, and some do not see the end of a header in CR CR LF.
-    header = _CR_BEFORE_FIELD.sub(b" ", header)
-    header = _CRS_AT_END.sub(b"\n\r\n", header)
-    # A first line that begins with a space would continue the last field above.
-    return b"\r\n" + header if header[:1] in (b" ", b"\t") else header
 
 
 class MessageFilter:

@@ -18,6 +18,9 @@ PREFIX = b"x-covey-"
 MAX_LINE = 76
 """Maximum length of a line of an added field, if its words allow it."""
 
+_HEADER_END = re.compile(rb"(?:\A|\n)\r*\n")
+_CR_BEFORE_FIELD = re.compile(rb"\r(?=x-covey-)", re.IGNORECASE)
+_CRS_AT_END = re.compile(rb"\n\r*\n\Z")
 _SPECIAL = re.compile(r'[,"\\;]|^\s|\s$|^$')
 
 
@@ -74,7 +77,31 @@ def add_fields(message: bytes, fields: Sequence[tuple[str, str]]) -> bytes:
     start = message.find(b"\n") + 1 if message.startswith(b"From ") else 0
     first_end = message.find(b"\n")
     newline = b"\r\n" if first_end > 0 and message[first_end - 1 : first_end] == b"\r" else b"\n"
-    return message[:start] + field_lines(fields, newline) + strip_fields(message[start:])
+    end = start + header_length(message[start:])
+    return message[:start] + header_with(message[start:end], fields, newline) + message[end:]
+
+
+def header_length(message: bytes) -> int:
+    """Return the length of the header of a message with the empty line after it."""
+    end = _HEADER_END.search(message)
+    return end.end() if end else len(message)
+
+
+def header_with(header: bytes, fields: Sequence[tuple[str, str]], newline: bytes) -> bytes:
+    """Return a header with fields at its top, in which no receiver finds other fields ``X-Covey-…``.
+
+    Args:
+        header: the header with the empty line after it.
+        fields: names and values.
+        newline: the end of a line.
+    """
+    header = strip_fields(header)
+    # Some receivers end a line at CR, and some do not see the end of a header in CR CR LF.
+    header = _CR_BEFORE_FIELD.sub(b" ", header)
+    header = _CRS_AT_END.sub(b"\n" + newline, header)
+    # A first line that begins with a space would continue the last field above.
+    separator = newline if header[:1] in (b" ", b"\t") else b""
+    return field_lines(fields, newline) + separator + header
 
 
 def strip_fields(message: bytes) -> bytes:

@@ -21,24 +21,15 @@ import dovecot
 import postfix
 import production
 import pytest
+from mail_recipes import covey_smtp, recipe, smtp_filter
 from required import missing
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS
 
-from app.parent_death import end_with_parent
-
 pytestmark = pytest.mark.system
 
-PAGE = Path(__file__).parents[2] / "docs" / "mail.md"
 COVEY = "/opt/covey/.venv/bin/covey"
 USERS = ["billing", "shipping", "support", "sales", "desk", "office"]
-
-
-def recipe(name: str) -> str:
-    """Return a recipe of the page."""
-    match = re.search(rf"<!-- recipe: {name} -->\n```\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert match is not None, name
-    return match[1]
 
 
 @pytest.fixture(scope="module")
@@ -126,36 +117,9 @@ def test_postfix_delivers_to_the_departments(stack: Stack) -> None:
         assert server.delivered("office") == server.delivered("desk") == []
 
 
-@contextmanager
-def covey_smtp(stack: Stack, *options: str) -> Iterator[None]:
-    """Run ``covey smtp`` until the block ends; then it must end by itself after SIGTERM."""
-    command = [sys.executable, "-m", "app", "smtp", "--router", "frontdesk", "--url", stack.url, *options]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=end_with_parent(),  # noqa: PLW1509 - calls nothing that takes a lock
-    ) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline().startswith("Covey filters mail at ")
-            yield
-        finally:
-            process.terminate()
-            assert process.wait(LIMIT_SECONDS) == 0
-
-
-def smtp_recipe(port: int, next_port: int) -> tuple[str, str]:
-    """Return the content filter and the services of the recipe for ``covey smtp`` with other ports."""
-    master = recipe("postfix-smtp-filter").replace(":10025", f":{port}").replace(":10026", f":{next_port}")
-    content_filter = re.search(r"content_filter=(\S+)", master)
-    assert content_filter is not None
-    return content_filter[1], master[master.index("covey  ") :]
-
-
 def test_postfix_filters_every_message_while_the_service_and_the_filter_stop_and_start(stack: Stack) -> None:
     port, next_port = production.free_port(), production.free_port()
-    content_filter, services = smtp_recipe(port, next_port)
+    content_filter, services = smtp_filter(port, next_port)
     options = ["--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"]
     with postfix.server(USERS, master=services, content_filter=content_filter) as server:
         with covey_smtp(stack, *options):
@@ -186,7 +150,7 @@ def test_postfix_filters_messages_before_it_accepts_them(stack: Stack) -> None:
     port, next_port = production.free_port(), production.free_port()
     # Without notify_classes, Postfix would also write to its administrator.
     main = {"smtpd_proxy_filter": f"127.0.0.1:{port}", "notify_classes": ""}
-    with postfix.server(USERS, main, master=smtp_recipe(port, next_port)[1]) as server:
+    with postfix.server(USERS, main, master=smtp_filter(port, next_port)[1]) as server:
         with pytest.raises(smtplib.SMTPRecipientsRefused, match="451"):
             server.submit(message(30), ["billing@example.org"])
         assert server.queue() == []

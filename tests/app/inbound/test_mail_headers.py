@@ -91,6 +91,20 @@ def test_fields_of_the_sender_are_removed(forged: bytes) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b"A: 1\rX-Covey-Score: 9\nB: 2\n\nHello\n", b"A: 1 X-Covey-Score: 9\nB: 2\n\nHello\n"),
+        (b" X-Covey-Score: 9\nB: 2\n\nHello\n", b"\n X-Covey-Score: 9\nB: 2\n\nHello\n"),
+        (b"A: 1\r\n\r\r\nX-Covey-Score: 9\r\n", b"A: 1\r\n\r\nX-Covey-Score: 9\r\n"),
+    ],
+)
+def test_no_receiver_takes_text_of_the_sender_for_a_field(message: bytes, expected: bytes) -> None:
+    newline = b"\r\n" if b"\r\n" in message else b"\n"
+    added = b"X-Covey-Score: 1" + newline
+    assert add_fields(message, [("X-Covey-Score", "1")]) == added + expected
+
+
 def test_fields_of_attached_messages_stay() -> None:
     body = b"Subject: fwd\n\n--b\nContent-Type: message/rfc822\n\nX-Covey-Score: 1\n\nHello\n"
     assert strip_fields(body) == body
