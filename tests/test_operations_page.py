@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs/operations.md").read_text("utf-8")
 SOURCE = "".join(
     path.read_text("utf-8") for folder in ("app", "workers") for path in sorted((ROOT / folder).rglob("*.py"))
 )
-FIELDS = {"error.log"}
+FIELDS = {"error.log", "result.promotion"}
 """Names with a dot that are not log events."""
 
 

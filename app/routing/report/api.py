@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Literal
 
 from anyio import to_thread
@@ -11,7 +10,7 @@ from fastapi import Query, Request, Response
 
 from app.http.base_route import Context, ReadScope, resource, responses
 from app.http.negotiation import negotiate
-from app.http.schemas import RouterName
+from app.http.schemas import RouterName, TimeParameter
 from app.pages.rendering import CONTENT_SECURITY_POLICY
 from app.routing.report import service
 from app.routing.report.schemas import ReportBy, RouterReport
@@ -21,11 +20,12 @@ router = resource("routers")
 MEDIA_TYPES: Mapping[Literal["json", "html"], str] = {"json": "application/json", "html": "text/html"}
 
 From = Annotated[
-    datetime | None,
+    TimeParameter | None,
     Query(alias="from", description="Begin of the window. By default, 90 days before its end."),
 ]
 To = Annotated[
-    datetime | None, Query(description="End of the window, which does not belong to it. By default, now.")
+    TimeParameter | None,
+    Query(description="End of the window, which does not belong to it. By default, now."),
 ]
 
 

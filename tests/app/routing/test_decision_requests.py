@@ -99,3 +99,9 @@ def test_a_query_with_a_mistake_is_refused(
     response = service.send("GET", f"/v1/routers/desk/decisions?{query}")
     problem = problem_of(response, 422, "invalid_request", pointer=pointer)
     assert message in problem["errors"][0]["message"]
+
+
+def test_a_report_refuses_times_with_a_mistake(service: InProcessApi) -> None:
+    for query in ("to=1767225600", "from=2026-01-01T00:00:00"):
+        response = service.send("GET", f"/v1/routers/desk/report?{query}")
+        problem_of(response, 422, "invalid_request", pointer=f"/query/{query.partition('=')[0]}")
