@@ -29,7 +29,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MOST_STATEMENTS = 5
 """Largest number of statements of an operation, without those that find the API key."""
 
-MORE_STATEMENTS = {"experiments_get_report": 8, "routers_get_report": 6}
+MORE_STATEMENTS = {"experiments_get_report": 8, "health_metrics": 9, "routers_get_report": 6}
 
 WITHOUT_STATEMENTS = {"learners_list", "health_live"}
 
@@ -345,6 +345,7 @@ def read_all(
                     "datasets_list_examples": 409,
                     "models_list_pivots": 503,
                     "routers_get_thresholds": 503,
+                    "decisions_get_message": 404,  # the message is not kept
                     "health_ready": 503,
                 }
                 status = expected.get(operation["operationId"], 200)
@@ -396,7 +397,7 @@ def test_indexes_serve_every_statement_of_every_operation(
                 plan = "\n".join(
                     row[0] for row in session.connection().exec_driver_sql(f"EXPLAIN {statement}", parameters)
                 )
-            if "Seq Scan on workers" not in plan:  # there are few workers
+            if not re.search("Seq Scan on (workers|webhooks)", plan):  # there are few of them
                 assert "Seq Scan" not in plan, f"{operation} executes\n{statement}\n{plan}"
             if operation.endswith("list") or "_list_" in operation:
                 assert not re.search(r"^ *(->)? *Sort", plan.split("\n")[1] if "Limit" in plan else ""), (
