@@ -197,7 +197,7 @@ CASES: list[Case] = [
     (
         "an unknown router to post to",
         "POST",
-        "/v1/routers/nope/messages",
+        "/v1/routers/nope/message-parts",
         '{"email": {"text": "a"}}',
         404,
         NOT_FOUND,
