@@ -24,13 +24,13 @@ from app.routing.raw_messages import read_raw
 from app.routing.schemas import (
     Decision,
     DecisionPage,
+    EffectiveThresholds,
     Feedback,
     MessageParts,
     RecordedDecision,
     Router,
     RouterPage,
     RouterPut,
-    RouterThresholds,
 )
 from app.serving.dependencies import Loaded
 from app.serving.instances import read_json_email
@@ -95,7 +95,7 @@ def get(ctx: Context, name: RouterName) -> Router:
     responses=responses(404),
     response_description="The thresholds of the router.",
 )
-def get_thresholds(ctx: Context, loaded: Loaded, name: RouterName) -> RouterThresholds:
+def get_thresholds(ctx: Context, loaded: Loaded, name: RouterName) -> EffectiveThresholds:
     """Get the thresholds of a router.
 
     They are those with which the router now uses the labels of its version: fixed ones, those that follow

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.db.session import Database
 from app.http.errors import NotFound
 from app.routing import policies, service
-from app.routing.schemas import LabelThreshold, Router, RouterPut, RouterThresholds, VersionThresholds
+from app.routing.schemas import EffectiveThresholds, LabelThreshold, Router, RouterPut, VersionThresholds
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import LoadedModels, VersionReference
 from app.serving.preloading import load_before_use
@@ -34,7 +34,7 @@ def put(db: Database, loaded: LoadedModels, name: str, body: RouterPut) -> Route
     return service.put(db, name, body)
 
 
-def thresholds(db: Database, loaded: LoadedModels, name: str) -> RouterThresholds:
+def thresholds(db: Database, loaded: LoadedModels, name: str) -> EffectiveThresholds:
     """Return the thresholds with which a router uses the labels of its versions.
 
     Raises:
@@ -50,7 +50,7 @@ def thresholds(db: Database, loaded: LoadedModels, name: str) -> RouterThreshold
         _thresholds_of(load_before_use(db, loaded, _finder(config.model, number)).pipeline, number, config)
         for number in dict.fromkeys(numbers)
     ]
-    return RouterThresholds(router=name, model=config.model, versions=versions)
+    return EffectiveThresholds(router=name, model=config.model, versions=versions)
 
 
 def _finder(model: str, reference: int | str) -> Callable[[Session], VersionReference]:

@@ -299,7 +299,7 @@ class VersionThresholds(ResponseModel):
     Absent if they have an effect, or the router has none."""
 
 
-class RouterThresholds(ResponseModel):
+class EffectiveThresholds(ResponseModel):
     """The thresholds of a router."""
 
     router: str
