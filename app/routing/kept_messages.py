@@ -139,6 +139,7 @@ class MessageKeeper:
         except (OSError, NotReady):
             return self._not_kept(decision_id, "the storage is unavailable")
         except Exception:
+            # The routing must not depend on the copy, whatever is wrong with it.
             log.exception("routing.keeping_failed", decision_id=decision_id)
             return Keeping(reason="an internal error")
         until = datetime.now(UTC) + timedelta(days=config.keep_days)

@@ -117,7 +117,7 @@ def test_a_decision_has_the_share_of_words_that_the_version_does_not_know(
     ctx_with_router: AppContext,
 ) -> None:
     with message_routing(ctx_with_router) as routing:
-        half = routing.decide("desk", read_message(b"Subject: word7\r\n\r\nunheard"))
+        half = routing.decide("desk", read_message(b"Subject: word7\r\n\r\nunseen"))
         nothing = routing.decide("desk", read_message(b"\r\n"))
     assert half.message.unknown_words == 0.5
     with ctx_with_router.db.read() as session:

@@ -101,6 +101,6 @@ def test_features_of_an_older_model_know_no_share_of_their_training() -> None:
     fitted.fit_transform([TEXTS], LABELS)
     restored = features().set_state(fitted.get_state())
     assert restored.unknown_terms_ is None
-    vector = restored.vector("red unheard")
+    vector = restored.vector("red unseen")
     assert vector is not None
     assert vector.unknown_terms == 0.5

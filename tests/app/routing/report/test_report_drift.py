@@ -20,7 +20,7 @@ WORDS = {label: [f"{label}{i}" for i in range(30)] for label in ("billing", "leg
 
 
 def texts_of(
-    seed: int, n: int, shares: Sequence[float], unheard: float = 0.0
+    seed: int, n: int, shares: Sequence[float], unseen: float = 0.0
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return texts whose words hint at their label, with new words, and their labels."""
     rng = np.random.default_rng(seed)
@@ -30,7 +30,7 @@ def texts_of(
         label = str(rng.choice(list(WORDS), p=shares))
         other = str(rng.choice(list(WORDS)))
         words = [*rng.choice(WORDS[label], 4), *rng.choice(WORDS[other], 3)]
-        words += [f"rare{rng.integers(10**6)}" for _ in range(rng.binomial(6, 0.2 + unheard))]
+        words += [f"rare{rng.integers(10**6)}" for _ in range(rng.binomial(6, 0.2 + unseen))]
         texts.append(" ".join(words))
         sets.append((label,))
     return texts, sets
@@ -44,9 +44,9 @@ def version() -> Pipeline:
     ).fit(Examples("text", *texts_of(0, 600, [0.5, 0.3, 0.2])))
 
 
-def drift_of(version: Pipeline, shares: Sequence[float], unheard: float = 0.0) -> Drift:
+def drift_of(version: Pipeline, shares: Sequence[float], unseen: float = 0.0) -> Drift:
     sums = DriftSums()
-    for text in texts_of(1, 400, shares, unheard)[0]:
+    for text in texts_of(1, 400, shares, unseen)[0]:
         ranking = version.rank([text])
         labels = [version.labels_[number] for number in ranking.label_sets[0]]
         assert ranking.set_probabilities is not None
@@ -78,7 +78,7 @@ def test_other_shares_of_departments_are_drift(version: Pipeline) -> None:
 
 
 def test_new_words_are_drift(version: Pipeline) -> None:
-    drift = drift_of(version, [0.5, 0.3, 0.2], unheard=0.5)
+    drift = drift_of(version, [0.5, 0.3, 0.2], unseen=0.5)
     assert drift.unknown_words is not None
     assert drift.unknown_words.population_stability_index > 0.25
     assert drift.unknown_words.expected_mean is not None
