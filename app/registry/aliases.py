@@ -9,6 +9,7 @@ from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database, Transaction
 from app.http.errors import Conflict, Invalid, NotFound, PreconditionFailed
+from app.http.etags import accepts
 from app.http.paging import Page, by_name, cut
 from app.registry import alias_changes, publishing, router_needs
 from app.registry.alias_changes import Cause
@@ -183,20 +184,6 @@ def delete(
 def etag(alias: Alias) -> str:
     """Return the ``ETag`` of an alias."""
     return f'"{alias.revision}"'
-
-
-def accepts(if_match: str, current: str | None) -> bool:
-    """Whether ``If-Match`` or ``If-None-Match`` lists an ``ETag``.
-
-    Args:
-        if_match: value of the header.
-        current: the current ``ETag``; None if there is no alias.
-
-    >>> accepts('"1", "2"', '"2"'), accepts("*", '"2"'), accepts('"1"', '"2"'), accepts("*", None)
-    (True, True, False, False)
-    """
-    accepted = [tag.strip() for tag in if_match.split(",")]
-    return current is not None and ("*" in accepted or current in accepted)
 
 
 def _move(tx: Transaction, name: str, alias: str, number: int, cause: Cause) -> Alias:

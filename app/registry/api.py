@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import Header, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from app.http.base_route import Context, ReadScope, TrainScope, resource, response_headers, responses
 from app.http.downloads import RangeHeader, download, download_responses
+from app.http.etags import IfMatch
 from app.http.idempotency import IdempotencyHeader, StreamedIdempotencyHeader, key_id_of
 from app.http.paging import PageQuery
 from app.http.request_head import head_of, refuse_encoding
@@ -38,13 +39,6 @@ Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the vers
 AliasName = Annotated[Name, Path(description="Name of the alias.")]
 PREVIOUS = AliasRollback()
 """The body of a rollback that has none."""
-IfMatch = Annotated[
-    str | None,
-    Header(
-        description="The `ETag` that the alias must have; if it has another one, the response is 412.",
-        max_length=200,
-    ),
-]
 
 
 @router.get("/models", dependencies=[ReadScope], response_description="A page of models.")

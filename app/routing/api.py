@@ -7,8 +7,18 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from app.http.base_route import Context, PredictScope, ReadScope, TrainScope, json_body, resource, responses
+from app.http.base_route import (
+    Context,
+    PredictScope,
+    ReadScope,
+    TrainScope,
+    json_body,
+    resource,
+    response_headers,
+    responses,
+)
 from app.http.direct_routes import Direct, DirectRequest, DirectRoute, JsonResponse
+from app.http.etags import IfMatch
 from app.http.json_body import parse
 from app.http.paging import PageQuery
 from app.http.request_head import refuse_encoding
@@ -61,15 +71,25 @@ _QUERIES: Mapping[bytes, Mapping[str, Any]] = {
 
 
 @router.put(
-    "/routers/{name}", dependencies=[TrainScope], responses=responses(409), response_description="The router."
+    "/routers/{name}",
+    dependencies=[TrainScope],
+    responses={**responses(409, 412), **response_headers(200, "ETag")},
+    response_description="The router.",
 )
-def put(ctx: Context, loaded: Loaded, name: RouterName, body: RouterPut) -> Router:
+def put(
+    ctx: Context,
+    loaded: Loaded,
+    response: Response,
+    name: RouterName,
+    body: RouterPut,
+    if_match: IfMatch = None,
+) -> Router:
     """Create or replace a router.
 
     Its model, version and shadow must exist. The version is loaded and verified first. If its file is missing
     or damaged, or the storage is slow or unavailable, the router does not change, and the response is 503.
     """
-    return router_versions.put(ctx.db, loaded, name, body)
+    return _with_etag(response, router_versions.put(ctx.db, loaded, name, body, if_match))
 
 
 @router.get("/routers", dependencies=[ReadScope], response_description="A page of routers.")
@@ -81,12 +101,12 @@ def list(ctx: Context, page: PageQuery) -> RouterPage:  # noqa: A001 - the verb 
 @router.get(
     "/routers/{name}",
     dependencies=[ReadScope],
-    responses=responses(404),
+    responses={**responses(404), **response_headers(200, "ETag")},
     response_description="The router.",
 )
-def get(ctx: Context, name: RouterName) -> Router:
-    """Get a router."""
-    return service.get(ctx.db, name)
+def get(ctx: Context, response: Response, name: RouterName) -> Router:
+    """Get a router. Its `ETag` is for the `If-Match` of a request that replaces the router."""
+    return _with_etag(response, service.get(ctx.db, name))
 
 
 @router.get(
@@ -283,3 +303,8 @@ def _read_parts(body: bytes) -> MailDocument:
     value = parse(body, replace_surrogates=True, documents=MessageParts.documents)
     message: MessageParts = _PARTS.validate(value)
     return read_json_email(message.email, message.raw_email)
+
+
+def _with_etag(response: Response, router: Router) -> Router:
+    response.headers["ETag"] = service.etag(router)
+    return router

@@ -31,6 +31,7 @@ from app.routing.decision_rules import (
     predicted_labels,
     set_probability,
 )
+from app.routing.explained_texts import texts_of_explanation
 from app.routing.kept_messages import Keeping, MessageKeeper, OriginalMessage, is_kept
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
@@ -126,6 +127,7 @@ class MessageRouter:
         """
         snapshot, router = await self._find_router(name)
         config = _config(router)
+        with_texts = bool(explain)
         explain = config.explain if explain is None else explain
         ready = await self._ready(snapshot, router, config)
         if not ready:
@@ -146,18 +148,18 @@ class MessageRouter:
         else:
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
-                return _stored_to_json(earlier)
+                return _stored_to_json(earlier, mail if with_texts else None)
             content = await self._decide_without_memory(router, config, reference, mail, explain=explain)
         keeping = Keeping()
         if is_kept(config.keep_messages, content["disposition"]):
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
-                return _stored_to_json(earlier)
+                return _stored_to_json(earlier, mail if with_texts else None)
             keeping = await self._keeper.keep(content["decision_id"], config, original)
             content["message_kept"] = keeping.key is not None
             if keeping.reason is not None:
                 content["not_kept_reason"] = keeping.reason
-        return await self._record(router, config, key, content, mail, keeping)
+        return await self._record(router, config, key, content, mail, keeping, with_texts=with_texts)
 
     async def _find_router(self, name: str) -> tuple[Snapshot, ServedRouter]:
         snapshot = self._catalog.current or await self._catalog.fresh()
@@ -301,6 +303,8 @@ class MessageRouter:
         content: Content,
         mail: MailDocument,
         keeping: Keeping,
+        *,
+        with_texts: bool,
     ) -> bytes:
         """Record a decision, and return it; or return the one that another request has recorded."""
         body = stored = to_json(content)
@@ -313,12 +317,12 @@ class MessageRouter:
             decision_row(router.id, key, content, stored.decode(), keeping.key, keeping.until)
         )
         if earlier is not None:
-            return _stored_to_json(earlier)
+            return _stored_to_json(earlier, mail if with_texts else None)
         count_decision(router.name, content["model"], content.get("version"), content["disposition"])
         if is_new and config.shadow is not None:
             labels = frozenset([department["label"] for department in content["departments"]])
             self._shadows.add(ShadowMessage(id_, router, config, config.shadow, labels, mail))
-        return body
+        return to_json(_add_texts(content, mail)) if with_texts and "explanation" in content else body
 
 
 def message_key(mail: MailDocument) -> str:
@@ -372,6 +376,13 @@ def _score(by: ReadyVersion | None, mail: MailDocument, *, explain: bool) -> Sco
         return None
 
 
-def _stored_to_json(response: Content) -> bytes:
+def _stored_to_json(response: Content, mail: MailDocument | None) -> bytes:
+    """Return a stored decision as JSON, with the texts of its explanation if the message is given."""
     note_decision(response["decision_id"])
+    if mail is not None and "explanation" in response:
+        response = _add_texts(response, mail)
     return Decision.model_validate(response).model_dump_json(exclude_none=True).encode()
+
+
+def _add_texts(content: Content, mail: MailDocument) -> Content:
+    return {**content, "texts": texts_of_explanation(mail, content["explanation"])}

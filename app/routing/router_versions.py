@@ -17,12 +17,15 @@ from app.serving.preloading import load_before_use
 from models.pipeline import Pipeline
 
 
-def put(db: Database, loaded: LoadedModels, name: str, body: RouterPut) -> Router:
+def put(
+    db: Database, loaded: LoadedModels, name: str, body: RouterPut, if_match: str | None = None
+) -> Router:
     """Load the versions of a router, then create or replace the router.
 
     The shadow version is loaded when the router has changed. No message waits for it.
 
     Raises:
+        PreconditionFailed: ``if_match`` is not the current ``ETag`` of the router.
         Invalid: the model, version or shadow does not exist, or cannot read e-mail.
         ArtifactUnavailable: the file of the version is missing or damaged.
         NotReady: the version is not in memory, and the storage is slow.
@@ -31,7 +34,7 @@ def put(db: Database, loaded: LoadedModels, name: str, body: RouterPut) -> Route
     for reference in body.references:
         with suppress(NotFound):  # the transaction looks again, and its error names the field
             load_before_use(db, loaded, _finder(body.model, reference))
-    return service.put(db, name, body)
+    return service.put(db, name, body, if_match)
 
 
 def thresholds(db: Database, loaded: LoadedModels, name: str) -> EffectiveThresholds:

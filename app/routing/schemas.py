@@ -436,6 +436,9 @@ class Decision(ResponseModel):
     """Whether the message is kept. Absent if the router does not keep such messages."""
     not_kept_reason: str | None = None
     """Why the message is not kept, although the router keeps such messages. Absent otherwise."""
+    texts: dict[str, str] | None = None
+    """The texts by field to which the `occurrences` of `explanation` refer. Only in the response to a message
+    that was posted with `explain=true`. They are not stored."""
 
 
 class RecordedDecision(Decision):

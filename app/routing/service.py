@@ -14,7 +14,8 @@ from app.db import tables
 from app.db.deadlocks import retry_deadlocks
 from app.db.session import Database
 from app.db.upsert import upsert
-from app.http.errors import Invalid, NotFound
+from app.http.errors import Invalid, NotFound, PreconditionFailed
+from app.http.etags import accepts
 from app.http.paging import Page, by_name
 from app.ids import new_id
 from app.registry import service as registry
@@ -28,10 +29,11 @@ from models.data.record import json_pointer
 
 
 @retry_deadlocks
-def put(db: Database, name: str, body: RouterPut) -> Router:
+def put(db: Database, name: str, body: RouterPut, if_match: str | None = None) -> Router:
     """Create or replace a router.
 
     Raises:
+        PreconditionFailed: ``if_match`` is not the current ``ETag`` of the router.
         Invalid: the model, version or shadow does not exist, or cannot read e-mail, the version has no label
             of this name, ``review_below`` needs probabilities and the version is not calibrated, or policies
             need held-out curves and the version has none.
@@ -39,6 +41,7 @@ def put(db: Database, name: str, body: RouterPut) -> Router:
     with db.write() as tx:
         try:
             registry.lock_model(tx, body.model)
+            _check_unchanged(tx.session, name, if_match)
             versions = [
                 resolve(tx.session, body.model, reference, pointer=f"/versions/{i}/version")
                 if body.versions
@@ -100,6 +103,11 @@ def page(db: Database, page: Page) -> RouterPage:
         return RouterPage(items=[_router_to_response(row) for row in rows], next_cursor=cursor)
 
 
+def etag(router: Router) -> str:
+    """Return the ``ETag`` of a router: the time of its last change."""
+    return f'"{router.updated_at:%Y%m%dT%H%M%S%f}"'
+
+
 def used_versions(db: Database) -> list[tuple[str, tables.ModelVersion]]:
     """Return the name of each router with each of the versions that it uses now."""
     used = []
@@ -154,6 +162,18 @@ def cannot_read_mail(version: VersionReference) -> str:
         f"version {version.version} of {version.model} was trained on numeric features and cannot read "
         "e-mail; use a version trained on text or e-mail"
     )
+
+
+def _check_unchanged(session: Session, name: str, if_match: str | None) -> None:
+    if if_match is None:
+        return
+    row = session.get(tables.Router, name, with_for_update=True)
+    current = None if row is None else etag(_router_to_response(row))
+    if not accepts(if_match, current):
+        raise PreconditionFailed(
+            f"router {name} has the ETag {current or 'none'}, not {if_match}; check the router and send its "
+            "current ETag"
+        )
 
 
 def _check_reads_mail(version: tables.ModelVersion, pointer: str) -> None:

@@ -103,6 +103,8 @@ def test_the_bytes_of_a_decision_are_those_of_the_documented_schema(
             if kind == "plain" and explain:
                 (term,) = stored["explanation"][0]["terms"]
                 assert (term["words"], term["fields"]) == (["word7"], ["subject", "new_text"])
+            texts = stored.pop("texts", None)
+            assert (texts is not None) == (explain and "explanation" in stored)
             if not keep_text:
                 stored.pop("explanation", None)  # it has words of the message
             with ctx.db.write() as tx:
@@ -111,6 +113,28 @@ def test_the_bytes_of_a_decision_are_those_of_the_documented_schema(
                 tx.session.delete(row)
     assert {("plain", True), ("with Message-ID", True)} <= explained
     assert all(explain for _, explain in explained)
+
+
+@pytest.mark.parametrize("keep_text", [True, False])
+def test_an_explained_decision_has_the_texts_in_which_its_words_occur(
+    ctx_with_router: AppContext, keep_text: bool
+) -> None:
+    ctx = with_settings(ctx_with_router, keep_decision_text=keep_text)
+    mail = read_message(b"Subject: word7 please\r\n\r\nPlease help: word7 is wrong.")
+    with message_routing(ctx) as routing:
+        first = Decision.model_validate_json(routing.route("desk", mail, explain=True))
+        again = Decision.model_validate_json(routing.route("desk", mail, explain=True))
+        without = Decision.model_validate_json(routing.route("desk", mail))
+    assert first.explanation is not None
+    assert first.texts is not None
+    places = [place for term in first.explanation[0].terms for place in term.occurrences or ()]
+    words = {first.texts[place.field][place.start : place.end] for place in places}
+    assert words == {"word7"}
+    assert set(first.texts) == {"subject", "new_text"}
+    # A repetition returns the first decision. Its explanation is stored only with texts of messages.
+    assert again == (first if keep_text else first.model_copy(update={"explanation": None, "texts": None}))
+    assert without.texts is None
+    assert decisions.get(ctx.db, first.decision_id).texts is None
 
 
 def test_a_decision_has_the_share_of_words_that_the_version_does_not_know(
