@@ -13,6 +13,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import logs
 from app.batch_predictions import api as batch_predictions
+from app.console import installation as console
+from app.console.sessions import ConsoleSessions
 from app.context import AppContext
 from app.datasets import api as datasets
 from app.db import schema
@@ -86,6 +88,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.catalog = Catalog(context.db, settings, preloader.before_snapshot)
         await app.state.catalog.start()
         app.state.authenticator = KeyAuthenticator(app.state.catalog, uses)
+        app.state.console_sessions = ConsoleSessions(context.db, app.state.authenticator)
         app.state.rates = RateLimiter(settings)
         decision_writer = DecisionWriter(context.db, settings.max_waiting_decisions)
         decision_writer.start()
@@ -160,5 +163,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(router)
     docs_page.install(app)
+    console.install(app)
     openapi.install(app, manual_bodies=[MessageParts, PredictRequest])
     return app

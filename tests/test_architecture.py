@@ -34,7 +34,9 @@ SQL = {"select", "insert", "update", "delete", "text", "exists", "union", "union
 SQL_FILES = {"service.py", "completion.py", "work.py", "publishing.py", "metrics.py"}
 """Files of a resource that may contain SQL."""
 MORE_SQL_FILES = {
+    "app/console/sessions.py",
     "app/datasets/feedback.py",
+    "app/health/overview.py",
     "app/jobs/queue.py",
     "app/jobs/events.py",
     "app/keys/uses.py",

@@ -486,6 +486,18 @@ class ApiKey(Base):
     previous_secret_expires_at: Mapped[datetime | None]
 
 
+class ConsoleSession(Base):
+    """A browser that is signed in to the console. Only the digest of its cookie is stored."""
+
+    __tablename__ = "console_sessions"
+
+    token_sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
+    secret_sha256: Mapped[str] = mapped_column(String(64))
+    """Digest of the secret that signed in. The session is valid as long as this secret of a key is."""
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
 class Webhook(Base):
     """A receiver of events: Covey sends it a signed request for each of them."""
 

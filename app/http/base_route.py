@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from app.context import AppContext
 from app.http.errors import ERRORS, PROBLEM_JSON, Problem
-from app.http.guards import Scope, authorize, require
+from app.http.guards import SAFE_METHODS, Scope, authorize, require
 from app.http.json_body import check_text, escape
 from app.http.query_parameters import QueryParameters
 from app.http.request_head import check_media_type, head_of, refuse_encoding
@@ -43,8 +43,6 @@ SCOPES: Mapping[Any, Scope] = {
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
-_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
-
 
 class _ValidatedRequest(Request):
     """A request with a body that is parsed and validated already. FastAPI accepts the value as it is."""
@@ -69,7 +67,7 @@ class StrictJSONRoute(APIRoute):
     def get_route_handler(self) -> Handler:
         """Return the function that handles a request."""
         handler = self._json_handler(super().get_route_handler())
-        changes_state = not _SAFE_METHODS.issuperset(self.methods or ())
+        changes_state = not SAFE_METHODS.issuperset(self.methods or ())
         media_types = self._media_types()
 
         parameters = get_flat_params(self.dependant)

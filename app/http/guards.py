@@ -17,6 +17,10 @@ from starlette.types import Scope as AsgiScope
 from typing_extensions import TypeAliasType
 
 from app.http.errors import Forbidden, Unauthorized
+from app.http.request_head import RequestHead
+
+SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+"""Methods of requests that change nothing."""
 
 Scope = TypeAliasType(
     "Scope",
@@ -58,6 +62,18 @@ class Authenticator(Protocol):
         ...
 
 
+class Sessions(Protocol):
+    """Finds out who is signed in to the console."""
+
+    async def caller(self, head: RequestHead, *, changes_state: bool) -> Caller | None:
+        """Return the caller with the session of a request; None if it has no valid session.
+
+        Raises:
+            Forbidden: the request changes state and does not prove that the console sends it.
+        """
+        ...
+
+
 def require(scope: Scope) -> Callable[..., Awaitable[None]]:
     """Return a dependency that accepts a request if its key has the scope, or ``admin``."""
 
@@ -93,10 +109,14 @@ async def authorize(scope: AsgiScope, secret: str | None, required: Scope) -> No
         if await authenticator.allows_anonymous():
             state["authorized_scope"] = required
             return
-        raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
-    caller = await authenticator.authenticate(secret)
-    if caller is None:
-        raise _unauthorized("this API key is unknown or has expired")
+        sessions: Sessions = app_state.console_sessions
+        caller = await sessions.caller(state["head"], changes_state=scope["method"] not in SAFE_METHODS)
+        if caller is None:
+            raise _unauthorized("this service requires an API key; send it as Authorization: Bearer cov_…")
+    else:
+        caller = await authenticator.authenticate(secret)
+        if caller is None:
+            raise _unauthorized("this API key is unknown or has expired")
     if required not in caller.scopes and "admin" not in caller.scopes:
         raise Forbidden(f"this API key lacks the scope {required}; it has {', '.join(caller.scopes)}")
     if app_state.rates.counts:

@@ -66,6 +66,14 @@ class RequestHead:
         scheme, _, credentials = (self.get(b"authorization") or "").partition(" ")
         return (credentials.strip() or None) if scheme.lower() == "bearer" else None
 
+    def cookie(self, name: str) -> str | None:
+        """Return the value of a cookie; None if the request does not have it."""
+        for pair in (self.get(b"cookie") or "").split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name:
+                return value
+        return None
+
     @property
     def media_type(self) -> str:
         """The media type of the body, in lower case and without parameters; empty if it is not stated."""

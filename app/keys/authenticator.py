@@ -31,7 +31,14 @@ class KeyAuthenticator:
         Raises:
             NotReady: the database is unavailable, and the secret is unknown or the snapshot is too old.
         """
-        secret_digest = digest(secret)
+        return await self.find(digest(secret))
+
+    async def find(self, secret_digest: str) -> Caller | None:
+        """Return the caller whose secret has this digest, or None if there is none or it has expired.
+
+        Raises:
+            NotReady: the database is unavailable, and the secret is unknown or the snapshot is too old.
+        """
         snapshot = self._catalog.current or await self._catalog.fresh()
         now = time.time()
         caller = snapshot.caller(secret_digest, now)

@@ -59,6 +59,7 @@ def delete_expired(ctx: AppContext, stop: Callable[[], bool]) -> dict[str, int]:
             ctx, stop, settings.keep_webhook_deliveries_days, _delete_webhook_deliveries
         ),
         "workers": _delete_in_batches(ctx, stop, settings.keep_workers_days, _delete_workers),
+        "console_sessions": _delete_in_batches(ctx, stop, _ANY_AGE, _delete_console_sessions),
     }
 
 
@@ -244,3 +245,16 @@ def _delete_workers(tx: Transaction, before: datetime, after: str) -> Batch:
     ).all()
     tx.session.execute(delete(workers).where(workers.id.in_(ids)))
     return len(ids), ids[-1] if len(ids) == BATCH_SIZE else None
+
+
+def _delete_console_sessions(tx: Transaction, _before: datetime, after: str) -> Batch:
+    sessions = tables.ConsoleSession
+    tokens = tx.session.scalars(
+        select(sessions.token_sha256)
+        .where(sessions.expires_at <= tx.now)
+        .order_by(sessions.expires_at)
+        .limit(BATCH_SIZE)
+        .with_for_update(skip_locked=True)
+    ).all()
+    tx.session.execute(delete(sessions).where(sessions.token_sha256.in_(tokens)))
+    return len(tokens), after if len(tokens) == BATCH_SIZE else None

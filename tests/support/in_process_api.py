@@ -174,6 +174,10 @@ class InProcessApi:
         """Remove all versions from memory, as if other versions had replaced them."""
         self.loaded._entries.clear()
 
+    def forget_cookies(self) -> None:
+        """Remove all cookies, as if another browser sent the next request."""
+        self._client.cookies.clear()
+
     def dataset(self, examples: list[dict[str, Any]] | None = None) -> str:
         """Create a ready data set from inline examples, by default texts, and return its id."""
         examples = examples or [

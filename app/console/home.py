@@ -1,0 +1,31 @@
+"""The first page: what exists, and what to do next."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from app.console.rendering import page
+from app.console.route import pages
+from app.datasets import service as datasets
+from app.health.service import check_readiness
+from app.http.base_route import Context, ReadScope
+from app.http.paging import Page
+from app.registry import service as registry
+from app.routing import service as routing
+
+router = pages()
+
+_FIRST = Page(limit=5, after=None)
+
+
+@router.get("", dependencies=[ReadScope])
+def home(ctx: Context, request: Request) -> Response:
+    """Show the newest data sets, models and routers, and the steps from a data set to a router."""
+    return page(
+        request,
+        "home.html",
+        datasets=datasets.page(ctx.db, _FIRST).items,
+        models=registry.page_models(ctx.db, _FIRST).items,
+        routers=routing.page(ctx.db, _FIRST).items,
+        readiness=check_readiness(ctx),
+    )

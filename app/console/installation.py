@@ -1,0 +1,22 @@
+"""Adds the console to the application."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse
+from fastapi.staticfiles import StaticFiles
+
+from app.console import health, home, keys, sign_in
+
+
+def install(app: FastAPI) -> None:
+    """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
+    app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
+    for router in (sign_in.router, home.router, health.router, keys.router):
+        app.include_router(router)
+
+    @app.get("/", include_in_schema=False)
+    def root(request: Request) -> RedirectResponse:
+        return RedirectResponse(f"{request.scope.get('root_path', '')}/console", HTTPStatus.SEE_OTHER)

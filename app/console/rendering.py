@@ -1,0 +1,126 @@
+"""Renders the pages of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment
+from markupsafe import Markup
+
+from app.console.sessions import COOKIE, csrf_token
+from app.http.guards import has_scope
+from app.http.request_head import head_of
+from app.pages.rendering import environment
+from app.version import __version__
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Scripts come only from files of the service, in case a user's text on a page is not escaped correctly. The
+charts have inline styles."""
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **values: Any,
+) -> HTMLResponse:
+    """Render a page.
+
+    Templates know ``root`` (the path of the service behind a proxy), ``path`` (the path of the page),
+    ``can(scope)`` (what the visitor may do), ``signed_in``, ``csrf`` and ``version``.
+
+    Args:
+        request: the request.
+        template: name of the template.
+        status: status of the response.
+        headers: further headers of the response.
+        values: what the template shows.
+    """
+    cookie = head_of(request).cookie(COOKIE)
+    signed_in = cookie is not None and getattr(request.state, "scopes", None) is not None
+    # An error can occur before a guard knows the scopes of the visitor, who then sees no links to pages.
+    is_authorized = "authorized_scope" in request.scope["state"]
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            root=request.scope.get("root_path", ""),
+            path=request.url.path,
+            can=lambda scope: is_authorized and has_scope(request, scope),
+            signed_in=signed_in,
+            csrf=csrf_token(cookie) if signed_in and cookie is not None else "",
+            version=__version__,
+            **values,
+        )
+    )
+    policy = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-store"}
+    return HTMLResponse(html, status, headers={**policy, **(headers or {})})
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    created = environment("app.console")
+    created.filters |= {"time": time, "number": number, "percent": percent, "bytes": size}
+    return created
+
+
+def time(value: datetime | None) -> str:
+    """Return an element with a time in UTC. A script shows it in the time zone of the browser.
+
+    >>> time(datetime(2026, 3, 1, 9, 30, 5, tzinfo=UTC))
+    Markup('<time datetime="2026-03-01T09:30:05Z">2026-03-01 09:30 UTC</time>')
+    >>> time(None)
+    '–'
+    """
+    if value is None:
+        return "–"
+    utc = value.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        utc.strftime("%Y-%m-%dT%H:%M:%SZ"), utc.strftime("%Y-%m-%d %H:%M UTC")
+    )
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number for people.
+
+    >>> number(12345), number(0.98765), number(None)
+    ('12,345', '0.988', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """Return a fraction in percent.
+
+    >>> percent(0.4567)
+    '45.7 %'
+    """
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def size(n_bytes: int | None) -> str:
+    """Return a number of bytes for people.
+
+    >>> size(999), size(12_345_678)
+    ('999 B', '12.3 MB')
+    """
+    if n_bytes is None:
+        return "–"
+    value = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError

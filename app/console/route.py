@@ -1,0 +1,54 @@
+"""The route class of pages: errors become pages, and a visitor without a session signs in first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+
+from app.console.rendering import page
+from app.http import problem_handlers
+from app.http.errors import Problem
+
+
+class PageRoute(APIRoute):
+    """A route that returns a page."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that handles a request."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except Exception as error:  # noqa: BLE001 - raised again if it is unexpected
+                response = await problem_handlers.respond(request, error)
+            return _error_page(request, response)
+
+        return handle
+
+
+def pages(path: str = "") -> APIRouter:
+    """Create the router of the pages below ``/console<path>``. Logs name them ``console_…``."""
+    return APIRouter(
+        prefix=f"/console{path}",
+        route_class=PageRoute,
+        include_in_schema=False,
+        generate_unique_id_function=lambda route: f"console_{route.name}",
+    )
+
+
+def _error_page(request: Request, response: Response) -> Response:
+    """Convert a problem document to a page, or lead to the sign-in."""
+    root = request.scope.get("root_path", "")
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"{root}/console/sign-in?next={quote(target, safe='')}", HTTPStatus.SEE_OTHER)
+    problem = Problem.model_validate_json(bytes(response.body))
+    headers = {name: response.headers[name] for name in ("Retry-After",) if name in response.headers}
+    return page(request, "error.html", status=response.status_code, headers=headers, problem=problem)
