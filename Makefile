@@ -60,10 +60,15 @@ audit: $(VENV)/.developing ## Check the locked dependencies for known vulnerabil
 openapi: $(VENV)/.developing ## Regenerate openapi.json.
 	$(BIN)/covey openapi > openapi.json
 
+.PHONY: docs
+docs: $(VENV)/.developing ## Build the documentation site into build/site.
+	$(BIN)/sphinx-build --quiet --fail-on-warning --conf-dir docs/site --doctree-dir build/doctrees docs build/site
+	@echo "Open build/site/index.html in a browser."
+
 .PHONY: lock
 lock: ## Update the locked dependencies (needs uv).
 	requirements/lock.sh --upgrade
 
 .PHONY: clean
 clean: ## Remove .venv and the caches.
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
