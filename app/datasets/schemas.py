@@ -459,6 +459,12 @@ class Dataset(ResponseModel):
     """Number of examples without labels."""
     n_with_unknown: int | None = None
     """Number of examples with unknown labels."""
+    n_empty: int | None = None
+    """Number of documents without content."""
+    n_duplicates: int | None = None
+    """Number of documents that are equal to an earlier one."""
+    n_conflicting: int | None = None
+    """Number of these documents whose labels differ from the labels of the earlier one."""
     n_weighted: int | None = None
     """Number of examples with a weight other than 1."""
     splits: SplitCounts | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import delete as delete_rows
@@ -213,11 +213,28 @@ def page_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
             .limit(page.limit + 1)
         ).all()
         page_rows, cursor = cut(rows, page, lambda row: row.position)
-        items = [
-            LabelItem(label=row.label, count=row.count, parent=row.parent, unknown=unknown.get(row.label))
-            for row in page_rows
-        ]
-        return LabelPage(items=items, next_cursor=cursor)
+        return LabelPage(items=[_to_label(row, unknown) for row in page_rows], next_cursor=cursor)
+
+
+def page_frequent_labels(db: Database, dataset_id: str, page: Page) -> LabelPage:
+    """Return a page of the labels of a data set, the most frequent first; ties are in label order."""
+    with db.read() as session:
+        dataset = get_or_404(session, dataset_id)
+        unknown: dict[str, int] = (dataset.report or {}).get("unknown_counts", {})
+        first = page.after_number() + 1
+        rows = session.scalars(
+            select(tables.DatasetLabel)
+            .where(tables.DatasetLabel.dataset_id == dataset_id)
+            .order_by(tables.DatasetLabel.count.desc(), tables.DatasetLabel.position)
+            .offset(first)
+            .limit(page.limit + 1)
+        ).all()
+        page_rows, cursor = cut(rows, page, lambda _row: first + page.limit - 1)
+        return LabelPage(items=[_to_label(row, unknown) for row in page_rows], next_cursor=cursor)
+
+
+def _to_label(row: tables.DatasetLabel, unknown: Mapping[str, int]) -> LabelItem:
+    return LabelItem(label=row.label, count=row.count, parent=row.parent, unknown=unknown.get(row.label))
 
 
 def label_counts(db: Database, dataset_id: str) -> dict[str, int]:
@@ -346,6 +363,9 @@ REPORT_FIELDS: Sequence[str] = (
     "label_density",
     "n_unlabelled",
     "n_with_unknown",
+    "n_empty",
+    "n_duplicates",
+    "n_conflicting",
     "n_weighted",
     "splits",
     "n_bad_records",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from app.db import tables
@@ -98,6 +98,28 @@ def list_curve(session: Session, job_id: str, page: Page) -> CurvePage:
     on_page, cursor = cut(rows, page, lambda row: row.step)
     items = [CurvePoint(step=row.step, measures=row.measures) for row in on_page]
     return CurvePage(items=items, next_cursor=cursor)
+
+
+def curve_outline(session: Session, job_id: str, max_points: int) -> list[CurvePoint]:
+    """Return points of a job's learning curve at about equal distances, by ascending step, with the last one.
+
+    Args:
+        session: the session.
+        job_id: id of the job.
+        max_points: about how many points; one or two more are possible.
+    """
+    points = tables.CurvePoint
+    n_points = session.scalar(select(func.count()).where(points.job_id == job_id)) or 0
+    distance = max(-(-n_points // max_points), 1)
+    position = func.row_number().over(order_by=points.step).label("position")
+    numbered = select(points.step, position).where(points.job_id == job_id).subquery()
+    chosen = select(numbered.c.step).where(
+        or_(numbered.c.position % distance == 1 % distance, numbered.c.position == n_points)
+    )
+    rows = session.scalars(
+        select(points).where(points.job_id == job_id, points.step.in_(chosen)).order_by(points.step)
+    )
+    return [CurvePoint(step=row.step, measures=row.measures) for row in rows]
 
 
 def curves_of(session: Session, job_ids: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:

@@ -18,7 +18,7 @@ from app.http.idempotency import Idempotency
 from app.http.paging import Page, newest_first
 from app.jobs import events as job_events
 from app.jobs import queue
-from app.jobs.schemas import CurvePage, JobEventPage
+from app.jobs.schemas import CurvePage, CurvePoint, JobEventPage
 from app.limits import service as limits
 from app.training.coverings import check_coverings, coverings_of_learners
 from app.training.decision_costs import check_costs
@@ -171,6 +171,17 @@ def curve(db: Database, job_id: str, page: Page) -> CurvePage:
     with db.read() as session:
         _get_or_404(session, job_id)
         return job_events.list_curve(session, job_id, page)
+
+
+def curve_outline(db: Database, job_id: str, max_points: int) -> list[CurvePoint]:
+    """Return points of a training's learning curve at about equal distances, for a chart.
+
+    Raises:
+        NotFound: the job does not exist.
+    """
+    with db.read() as session:
+        _get_or_404(session, job_id)
+        return job_events.curve_outline(session, job_id, max_points)
 
 
 def _get_or_404(session: Session, job_id: str) -> tables.Job:

@@ -42,7 +42,7 @@ def render(report: ExperimentReport) -> str:
 @cache
 def _template() -> Template:
     templates = environment("app.experiments.report")
-    templates.filters |= {"p_value": format_p_value, "configuration_json": _configuration_json}
+    templates.filters |= {"p_value": format_p_value, "configuration_json": configuration_json}
     templates.globals |= {
         "arrows": ARROWS,
         "color_of": color_of,
@@ -54,6 +54,6 @@ def _template() -> Template:
     return templates.get_template("report.html")
 
 
-def _configuration_json(row: ReportRow) -> str:
+def configuration_json(row: ReportRow) -> str:
     fields = {"features": row.features, "learner": row.learner, "decision": row.decision}
     return json.dumps(fields, indent=2, ensure_ascii=False)

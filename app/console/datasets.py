@@ -1,0 +1,143 @@
+"""Pages of data sets: the list, the upload, the report, and the examples."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from markupsafe import Markup
+
+from app.console.data_charts import MAX_LABELS, label_chart
+from app.console.rendering import page
+from app.console.route import pages
+from app.console.schema_form import Field, SchemaForm
+from app.datasets import examples, service
+from app.datasets.schemas import DatasetCreate, ExampleItem
+from app.http.base_route import Context, ReadScope, TrainScope
+from app.http.paging import Page, PageQuery
+from app.http.schemas import DatasetId
+from app.http.storage_threads import run_in_storage_thread
+from models.data.readers.registry import FORMATS
+from models.mail import Email, read_email
+
+router = pages()
+
+EXAMPLES_ON_A_PAGE = 20
+"""Examples are long, so a page has fewer of them than of other things."""
+
+_MAX_FEATURES = 30
+
+
+@router.get("/datasets", dependencies=[ReadScope])
+def datasets(ctx: Context, request: Request, paging: PageQuery) -> Response:
+    """Show the data sets, newest first."""
+    return page(request, "datasets/list.html", datasets=service.page(ctx.db, paging))
+
+
+@router.get("/datasets/new", dependencies=[TrainScope])
+def new_dataset(request: Request) -> Response:
+    """Show the form to upload a data set."""
+    return page(request, "datasets/new.html", fields=_upload_fields(), suffixes=_suffixes())
+
+
+@router.get("/datasets/{dataset_id}", dependencies=[ReadScope])
+def dataset(ctx: Context, request: Request, dataset_id: DatasetId, paging: PageQuery) -> Response:
+    """Show the report on a data set: its sizes, warnings and labels, or why it failed."""
+    item = service.get(ctx.db, dataset_id)
+    labels = service.page_frequent_labels(ctx.db, dataset_id, paging) if item.state == "ready" else None
+    chart = None
+    if labels is not None and paging.after is None and len(labels.items) > 1:
+        chart = Markup(label_chart(labels.items[:MAX_LABELS]))  # noqa: S704 - matplotlib escapes text
+    return page(request, "datasets/detail.html", dataset=item, labels=labels, chart=chart)
+
+
+@router.get("/datasets/{dataset_id}/examples", dependencies=[ReadScope])
+async def dataset_examples(
+    ctx: Context,
+    request: Request,
+    dataset_id: DatasetId,
+    paging: PageQuery,
+    words: Annotated[str, Query(max_length=500)] = "",
+    label: Annotated[str, Query(max_length=500)] = "",
+) -> Response:
+    """Show the examples that contain some text and have a label."""
+    search = examples.ExampleSearch(words=words.strip(), label=label.strip())
+    limited = Page(min(paging.limit, EXAMPLES_ON_A_PAGE), paging.after)
+
+    def read() -> Response:
+        return page(
+            request,
+            "datasets/examples.html",
+            dataset=service.get(ctx.db, dataset_id),
+            search=search,
+            found=(found := examples.search(ctx, dataset_id, search, limited)),
+            shown=[_show(item) for item in found.items],
+        )
+
+    return await run_in_storage_thread(read)
+
+
+@dataclass(frozen=True)
+class ShownExample:
+    """An example as the page shows it.
+
+    Attributes:
+        item: the example.
+        title: the subject of an e-mail; empty for other documents.
+        sender: the sender of an e-mail; empty for other documents.
+        text: the document as text; for an e-mail, what its author wrote.
+        quoted: text that an e-mail quotes or forwards.
+        attachments: names of the attachments of an e-mail.
+        features: the numeric features with the largest absolute values.
+        n_features: number of all features.
+    """
+
+    item: ExampleItem
+    title: str = ""
+    sender: str = ""
+    text: str = ""
+    quoted: str = ""
+    attachments: Sequence[str] = ()
+    features: Sequence[tuple[str, float]] = ()
+    n_features: int = 0
+
+
+def _show(item: ExampleItem) -> ShownExample:
+    if item.features is not None:
+        largest = sorted(item.features.items(), key=lambda feature: -abs(feature[1]))[:_MAX_FEATURES]
+        return ShownExample(item, features=largest, n_features=len(item.features))
+    if item.text is not None:
+        return ShownExample(item, text=item.text)
+    if item.raw_email is not None:
+        mail = read_email(Email(raw=base64.b64decode(item.raw_email)))
+    else:
+        assert item.email is not None, "an example has a document"  # noqa: S101
+        parts = item.email
+        attachments = tuple((part.name, part.content_type) for part in parts.attachments)
+        mail = read_email(
+            Email(None, parts.subject, parts.from_, parts.to, parts.text, parts.html, parts.list_id, attachments)
+        )
+    return ShownExample(
+        item,
+        title=mail.subject or "(no subject)",
+        sender=mail.sender_line,
+        text=mail.new_text,
+        quoted=mail.quoted_text,
+        attachments=[name or type_ for name, type_ in mail.attachments],
+    )
+
+
+@cache
+def _upload_fields() -> list[Field]:
+    form = SchemaForm(DatasetCreate.model_json_schema())
+    return form.fields(["options", "merge_labels", "max_bad_records"], {})
+
+
+def _suffixes() -> str:
+    """Return the suffixes of files that the button offers first."""
+    names = [suffix for form in FORMATS.values() for suffix in form.suffixes]
+    return ",".join([*names, ".zip", ".gz", ".zst"])

@@ -1,0 +1,205 @@
+"""Pages of training: the list of jobs, the form, and one job while it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Query, Request, Response
+from markupsafe import Markup
+
+from app.console.data_charts import curve_measures, training_curve
+from app.console.rendering import number, page
+from app.console.route import pages
+from app.console.schema_form import Field, SchemaForm
+from app.datasets import service as datasets
+from app.datasets.schemas import Dataset
+from app.experiments.report import service as reports
+from app.http.base_route import Context, ReadScope, TrainScope
+from app.http.errors import NotFound
+from app.http.paging import Page, PageQuery
+from app.http.schemas import JobId
+from app.http.storage_threads import run_in_storage_thread
+from app.jobs.queue import FINISHED
+from app.jobs.schemas import CurvePoint
+from app.training import service
+from app.training.schemas import TrainingJobCreate
+from models import catalog
+from models.measures.directions import DIRECTIONS
+
+router = pages()
+
+FIRST_LEARNER = "mp_boost"
+"""The learner that the form shows first: its decisions are easy to explain."""
+
+MAX_DATASETS = 500
+"""Data sets to choose from, the newest ones."""
+
+MAX_POINTS = 300
+"""Points of a curve in the chart. There can be many more steps."""
+
+MAX_EVENTS = 100
+"""Events of a job on its page."""
+
+_ROWS = 20
+_KINDS = {"text": "text", "email": "text", "features": "numeric"}
+
+
+@router.get("/training", dependencies=[ReadScope])
+def trainings(ctx: Context, request: Request, paging: PageQuery) -> Response:
+    """Show the training jobs, newest first."""
+    return page(request, "training/list.html", jobs=service.page(ctx.db, paging))
+
+
+@router.get("/training/new", dependencies=[TrainScope])
+async def new_training(
+    ctx: Context,
+    request: Request,
+    dataset: str | None = None,
+    model: str = "",
+    job: str | None = None,
+    experiment: str | None = None,
+    configuration: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """Show the form of a training: empty, or filled in from another job or from an experiment."""
+
+    def read() -> Response:
+        values: Mapping[str, Any] = {}
+        chosen = dataset
+        if job is not None:
+            earlier = service.get(ctx.db, job)
+            values, chosen = earlier.request, dataset or earlier.dataset_id
+        elif experiment is not None:
+            values, source = _values_of_experiment(ctx, experiment, configuration)
+            chosen = dataset or source
+        ready = ready_datasets(ctx)
+        item = next((item for item in ready if item.id == chosen), None)
+        if item is None and chosen is not None:
+            item = datasets.get(ctx.db, chosen)
+        if item is None and ready:
+            item = ready[0]
+        return page(
+            request,
+            "training/new.html",
+            datasets=ready,
+            dataset=item,
+            query={"model": model, "job": job, "experiment": experiment, "configuration": configuration},
+            basic=[] if item is None else form_fields(BASIC, {**values, **({"model": model} if model else {})}, item),
+            further=[] if item is None else form_fields(FURTHER, values, item),
+        )
+
+    return await run_in_storage_thread(read)
+
+
+BASIC = ("model", "learner", "split", "promote")
+FURTHER = ("features", "decision", "keep_labels", "covering", "seed", "priority")
+
+
+def form_fields(names: Sequence[str], values: Mapping[str, Any], dataset: Dataset) -> list[Field]:
+    """Return fields of the form for a data set.
+
+    Args:
+        names: the properties of the request.
+        values: a request that the form shows, perhaps with only a few properties.
+        dataset: a ready data set.
+    """
+    has_split = dataset.splits is not None and dataset.splits.train > 0
+    shown = {
+        "learner": {"algorithm": FIRST_LEARNER},
+        "split": {"kind": "given"} if has_split else {"kind": "random", "test_fraction": 0.25},
+        **values,
+    }
+    fields = _form().fields(names, shown)
+    return [_for_dataset(field, dataset, has_split=has_split) for field in fields]
+
+
+def _for_dataset(field: Field, dataset: Dataset, *, has_split: bool) -> Field:
+    """Leave out what does not fit a data set, and describe the learners by the catalog."""
+    variants = field.variants
+    match field.name:
+        case "learner/algorithm":
+            variants = [replace(item, help=_learners()[item.key]) for item in variants]
+        case "features/kind":
+            variants = [item for item in variants if item.key in ("default", _KINDS[dataset.kind or "text"])]
+        case "split/kind" if not has_split:
+            variants = [item for item in variants if item.key != "given"]
+    return replace(field, variants=variants)
+
+
+def ready_datasets(ctx: Context) -> list[Dataset]:
+    """Return the newest data sets with labels that are ready."""
+    items = datasets.page(ctx.db, Page(MAX_DATASETS, None)).items
+    return [item for item in items if item.state == "ready" and item.n_unlabelled != item.n_examples]
+
+
+def _values_of_experiment(
+    ctx: Context, experiment_id: str, configuration: int
+) -> tuple[Mapping[str, Any], str]:
+    """Return the request for a configuration of an experiment, and the data set of the experiment."""
+    report = reports.get(ctx, experiment_id)
+    row = next((row for row in report.rows if row.configuration == configuration), None)
+    if row is None:
+        raise NotFound(f"experiment {experiment_id} has no configuration {configuration}")
+    values = {"features": row.features, "learner": row.learner, "decision": row.decision, "seed": report.seed}
+    return values, report.dataset_id
+
+
+@router.get("/training/{job_id}", dependencies=[ReadScope])
+def training(ctx: Context, request: Request, job_id: JobId) -> Response:
+    """Show a training job: its progress, its learning curve, and its result or the reason of its failure."""
+    job = service.get(ctx.db, job_id)
+    points = service.curve_outline(ctx.db, job_id, MAX_POINTS)
+    events = service.events(ctx.db, job_id, Page(MAX_EVENTS, None)).items
+    phases = [event.detail for event in events if event.type == "phase"]
+    unit = next((phase["unit"] for phase in phases if phase["phase"] == "training"), "steps")
+    return page(
+        request,
+        "training/detail.html",
+        job=job,
+        is_final=job.state in FINISHED,
+        chart=_draw(unit, tuple(map(_to_key, points))) if len(points) > 1 else None,
+        columns=[unit, *curve_measures(points)],
+        rows=_rows(points),
+        events=events,
+        request_json=json.dumps(job.request, indent=2, ensure_ascii=False),
+        directions=DIRECTIONS,
+    )
+
+
+_PointKey: TypeAlias = tuple[int, tuple[tuple[str, float], ...]]
+
+
+def _to_key(point: CurvePoint) -> _PointKey:
+    return point.step, tuple(point.measures.items())
+
+
+@lru_cache(maxsize=16)
+def _draw(unit: str, points: tuple[_PointKey, ...]) -> Markup:
+    """Draw a curve once for all that look at it, and for a page that has not changed since."""
+    curve = [CurvePoint(step=step, measures=dict(measures)) for step, measures in points]
+    return Markup(training_curve(curve, unit))  # noqa: S704 - matplotlib escapes text
+
+
+def _rows(points: Sequence[CurvePoint]) -> list[list[str]]:
+    """Return some points of a curve as rows of a table, with the last one."""
+    measures = curve_measures(points)
+    distance = -(-len(points) // _ROWS) or 1
+    shown = [*points[:-1][::distance], *points[-1:]]
+    return [
+        [f"{point.step:,}", *(number(point.measures.get(name), 4) for name in measures)] for point in shown
+    ]
+
+
+@cache
+def _form() -> SchemaForm:
+    return SchemaForm(TrainingJobCreate.model_json_schema())
+
+
+@cache
+def _learners() -> dict[str, Markup]:
+    """Return the summary and the source of each learner."""
+    text = Markup("{} <span class='quiet'>Source: {}.</span>")
+    return {item.algorithm: text.format(item.summary, item.source) for item in catalog.describe()}
