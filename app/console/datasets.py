@@ -119,7 +119,9 @@ def _show(item: ExampleItem) -> ShownExample:
         parts = item.email
         attachments = tuple((part.name, part.content_type) for part in parts.attachments)
         mail = read_email(
-            Email(None, parts.subject, parts.from_, parts.to, parts.text, parts.html, parts.list_id, attachments)
+            Email(
+                None, parts.subject, parts.from_, parts.to, parts.text, parts.html, parts.list_id, attachments
+            )
         )
     return ShownExample(
         item,

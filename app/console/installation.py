@@ -8,14 +8,14 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
-from app.console import health, home, keys, sign_in
+from app.console import datasets, experiments, health, home, keys, sign_in, training
 
 
 def install(app: FastAPI) -> None:
     """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
-    for router in (sign_in.router, home.router, health.router, keys.router):
-        app.include_router(router)
+    for pages in (sign_in, home, datasets, training, experiments, health, keys):
+        app.include_router(pages.router)
 
     @app.get("/", include_in_schema=False)
     def root(request: Request) -> RedirectResponse:

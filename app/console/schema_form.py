@@ -1,7 +1,7 @@
 """Converts a JSON Schema to the fields of a form.
 
-The schemas are those of the API's requests, which are made from the parameter classes of the learners. So a new
-parameter needs no change here: its control, limits, default and description follow from its schema.
+The schemas are those of the API's requests, which are made from the parameter classes of the learners. So a
+new parameter needs no change here: its control, limits, default and description follow from its schema.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ Control: TypeAlias = Literal[
 ]
 
 _ABSENT: Any = object()
+_TYPES: Mapping[type, str] = {str: "string", list: "array", int: "integer", float: "number"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Field:
         name: JSON pointer of the value without the first slash.
         id: unique on the page; fields of several variants can have one name.
         label: what the value is, in words.
-        control: how it is entered. ``lines`` is a list of texts, one in each line; ``constant`` needs no entry.
+        control: how it is entered. ``lines`` is a list of texts, one in each line; ``constant`` is not entered.
         help: the description in the schema.
         value: what the field shows; an empty text for a value that is left out.
         default: the default for people; None if there is none.
@@ -46,7 +47,7 @@ class Field:
     id: str
     label: str
     control: Control
-    help: Markup = Markup()
+    help: Markup | str = ""
     value: Any = ""
     default: str | None = None
     required: bool = False
@@ -172,9 +173,15 @@ class SchemaForm:
         return Field(**common, control="object", fields=fields)
 
     def _union(
-        self, schema: Schema, options: Sequence[Schema], common: dict[str, Any], value: Any, *, is_nullable: bool
+        self,
+        schema: Schema,
+        options: Sequence[Schema],
+        common: dict[str, Any],
+        value: Any,
+        *,
+        is_nullable: bool,
     ) -> Field:
-        discriminator: str | None = self._discriminator(schema, options)
+        discriminator = _discriminator(options)
         chosen = _choose(options, value, discriminator)
         variants = []
         if is_nullable:
@@ -215,14 +222,6 @@ class SchemaForm:
         values = value if isinstance(value, Mapping) else {}
         return self._properties(option, names, f"{name}/", f"{id_}-{key}", values), key, sent
 
-    def _discriminator(self, schema: Schema, options: Sequence[Schema]) -> str | None:
-        """Return the property that distinguishes all options; None if there is none."""
-        if all(map(_is_object, options)):
-            for name in options[0]["properties"]:
-                if all("const" in option["properties"].get(name, ()) for option in options):
-                    return str(name)
-        return None
-
     def _resolve(self, schema: Schema) -> Schema:
         """Follow references. Properties beside a reference replace those of its definition."""
         while "$ref" in schema:
@@ -238,6 +237,15 @@ class SchemaForm:
         return [option for part in alternatives for option in self._options(self._resolve(part))]
 
 
+def _discriminator(options: Sequence[Schema]) -> str | None:
+    """Return the property that distinguishes all options; None if there is none."""
+    if all(map(_is_object, options)):
+        for name in options[0]["properties"]:
+            if all("const" in option["properties"].get(name, ()) for option in options):
+                return str(name)
+    return None
+
+
 def _is_object(schema: Schema) -> bool:
     return schema.get("type") == "object" and "properties" in schema
 
@@ -246,19 +254,18 @@ def _choose(options: Sequence[Schema], value: Any, discriminator: str | None) ->
     """Return the index of the option that a value has; without a value, None."""
     if value is None:
         return None
-    for number, option in enumerate(options):
-        if isinstance(value, Mapping):
-            if discriminator is not None:
-                if option["properties"][discriminator]["const"] == value.get(discriminator):
-                    return number
-            elif _is_object(option) and set(value) <= set(option["properties"]):
-                return number
-        elif value in option.get("enum", [option.get("const", _ABSENT)]):
-            return number
-        elif option.get("type") == {str: "string", list: "array", int: "integer", float: "number"}.get(type(value)):
-            if "enum" not in option:
-                return number
-    return None
+    fitting = (number for number, option in enumerate(options) if _fits(option, value, discriminator))
+    return next(fitting, None)
+
+
+def _fits(option: Schema, value: Any, discriminator: str | None) -> bool:
+    if isinstance(value, Mapping):
+        if discriminator is None:
+            return _is_object(option) and set(value) <= set(option["properties"])
+        return bool(option["properties"][discriminator]["const"] == value.get(discriminator))
+    if "const" in option or "enum" in option:
+        return value in option.get("enum", [option.get("const")])
+    return option.get("type") == _TYPES.get(type(value))
 
 
 def _label(name: str) -> str:
@@ -282,7 +289,7 @@ def _limits(schema: Schema) -> dict[str, str]:
 
 
 def _text(description: str) -> Markup:
-    """Return the first paragraph of a description as HTML, with code between backticks.
+    r"""Return the first paragraph of a description as HTML, with code between backticks.
 
     >>> _text("The `rounds`.\n\nWhy there are rounds.")
     Markup('The <code>rounds</code>.')

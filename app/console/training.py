@@ -87,7 +87,9 @@ async def new_training(
             datasets=ready,
             dataset=item,
             query={"model": model, "job": job, "experiment": experiment, "configuration": configuration},
-            basic=[] if item is None else form_fields(BASIC, {**values, **({"model": model} if model else {})}, item),
+            basic=[]
+            if item is None
+            else form_fields(BASIC, {**values, **({"model": model} if model else {})}, item),
             further=[] if item is None else form_fields(FURTHER, values, item),
         )
 

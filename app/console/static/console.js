@@ -72,12 +72,12 @@ export function follow(path, handlers) {
 /**
  * Return the fields of a form as a JSON object. The name of a field is its JSON pointer without the first slash:
  * `learner/rounds`. `data-type` is `number`, `boolean`, `list` (several fields with one name), `lines` (a list, one
- * item a line) or `json`. Empty fields are left out, so that the API uses its default.
+ * item a line) or `json`. A checkbox of type `list` or `json` adds its value to a list. Empty fields are left out, so that the API uses its default.
  */
 export function readForm(form) {
   const body = {};
   for (const field of form.elements) {
-    if (!field.name || field.disabled || field.type === "submit" || field.type === "file") continue;
+    if (!field.name || field.matches(":disabled") || field.type === "submit" || field.type === "file") continue;
     const value = readField(field);
     if (value !== undefined) assign(body, field.name.split("/"), value);
   }
@@ -88,6 +88,7 @@ function readField(field) {
   const type = field.dataset.type || (field.type === "number" ? "number" : "string");
   if (field.type === "checkbox") {
     if (type === "list") return field.checked ? [field.value] : undefined;
+    if (type === "json") return field.checked ? [JSON.parse(field.value)] : undefined;
     return field.checked;
   }
   if (field.type === "radio" && !field.checked) return undefined;
@@ -133,7 +134,7 @@ export function showProblem(form, error) {
     field.dataset.describedby ??= field.getAttribute("aria-describedby") || "";
     field.setAttribute("aria-describedby", `${note.id} ${field.dataset.describedby}`.trim());
     (field.closest(".field, fieldset") || field.parentElement).append(note);
-    field.closest("details")?.setAttribute("open", "");
+    for (let part = field.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
     first ??= field;
   }
   if (!first || others.length) {
@@ -151,7 +152,7 @@ export function showProblem(form, error) {
 function findField(form, pointer) {
   // The error of a part belongs to the field of the whole.
   for (let path = (pointer || "").slice(1); path; path = path.slice(0, Math.max(path.lastIndexOf("/"), 0))) {
-    const field = [...form.elements].find((element) => element.name === path);
+    const field = [...form.elements].find((element) => element.name === path && !element.matches(":disabled"));
     if (field) return field;
   }
   return null;

@@ -55,5 +55,6 @@ def _template() -> Template:
 
 
 def configuration_json(row: ReportRow) -> str:
+    """Return features, learner and decision rule of a configuration as readable JSON."""
     fields = {"features": row.features, "learner": row.learner, "decision": row.decision}
     return json.dumps(fields, indent=2, ensure_ascii=False)

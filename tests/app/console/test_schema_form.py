@@ -78,7 +78,10 @@ def test_the_form_of_a_learner_sends_its_defaults(algorithm: str) -> None:
             "features": {"kind": "numeric", "interactions": 2},
             "covering": {"kind": "groups", "groups": [{"labels": ["a", "b"]}]},
         },
-        {"learner": {"algorithm": "adaboost_lc", "template": "sequential"}, "decision": {"kind": "top_k", "k": 2}},
+        {
+            "learner": {"algorithm": "adaboost_lc", "template": "sequential"},
+            "decision": {"kind": "top_k", "k": 2},
+        },
         {"learner": {"algorithm": "h_m3", "kernel": "rbf"}, "decision": {"kind": "sign"}},
     ],
 )
@@ -128,7 +131,9 @@ def test_the_format_of_an_upload_is_detected_unless_a_person_chooses_it() -> Non
     (options,) = form.fields(["options"], {})
     assert sent([options]) == {}
     assert {variant.key for variant in options.variants} == {"default", *FORMATS}
-    (options,) = form.fields(["options"], {"options": {"format": "csv", "text": "body", "labels": ["a", "b"]}})
+    (options,) = form.fields(
+        ["options"], {"options": {"format": "csv", "text": "body", "labels": ["a", "b"]}}
+    )
     body = DatasetCreate.model_validate({"name": "x", **sent([options])})
     assert body == DatasetCreate.model_validate(
         {"name": "x", "options": {"format": "csv", "text": "body", "labels": ["a", "b"]}}
