@@ -32,7 +32,7 @@ class Field:
         name: JSON pointer of the value without the first slash.
         id: unique on the page; fields of several variants can have one name.
         label: what the value is, in words.
-        control: how it is entered. ``lines`` is a list of texts, one in each line; ``constant`` is not entered.
+        control: how it is entered. ``lines`` is a list of texts, one in each line; a ``constant`` is not.
         help: the description in the schema.
         value: what the field shows; an empty text for a value that is left out.
         default: the default for people; None if there is none.
@@ -143,7 +143,7 @@ class SchemaForm:
             return self._simple(option, common, value, default)
         if len(options) == 1 and not is_nullable:
             return self._object(options[0], common, value)
-        return self._union(schema, options, common, value, is_nullable=is_nullable)
+        return self._union(options, common, value, is_nullable=is_nullable)
 
     def _simple(self, schema: Schema, common: dict[str, Any], value: Any, default: Any) -> Field:
         if "const" in schema:
@@ -174,7 +174,6 @@ class SchemaForm:
 
     def _union(
         self,
-        schema: Schema,
         options: Sequence[Schema],
         common: dict[str, Any],
         value: Any,
