@@ -1,0 +1,184 @@
+"""Generates clients from ``openapi.json``: ``python clients/generate.py [--output FOLDER] [CLIENT ...]``.
+
+Without a name, it generates all clients whose generators are here, and says which are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+CLIENTS = Path(__file__).parent
+DOCUMENT = CLIENTS.parent / "openapi.json"
+OUTPUT = CLIENTS / "generated"
+TYPESCRIPT = CLIENTS / "typescript"
+BIN = Path(sys.executable).parent
+NODE = (20, 19)
+"""The oldest version of Node.js that runs the generators."""
+
+GO_DEPENDENCY = "gopkg.in/validator.v2"
+GO_DEPENDENCY_VERSION = "v2.0.1"
+DEBIAN_GO = Path("/usr/share/gocode/src")
+"""Where Debian installs the sources of Go packages."""
+
+
+class GeneratorMissingError(Exception):
+    """A program that a generator needs is not here."""
+
+
+class GeneratorError(Exception):
+    """A generator failed. The message contains its output."""
+
+
+def run(*command: str | Path, cwd: Path = CLIENTS, env: Mapping[str, str] | None = None) -> str:
+    """Run a command, and return what it prints.
+
+    Raises:
+        GeneratorError: the command failed.
+    """
+    completed = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if completed.returncode:
+        raise GeneratorError(f"{' '.join(map(str, command))}\n{completed.stdout[-8000:]}")
+    return completed.stdout
+
+
+def require(program: str, package: str) -> None:
+    """Check that a program is on the ``PATH``."""
+    if shutil.which(program) is None:
+        raise GeneratorMissingError(f"{program} is not here; install {package}")
+
+
+def python(folder: Path, *, config: Path | None = CLIENTS / "python" / "generator.yaml") -> str:
+    """Generate the Python package ``covey_client``, and return the output of the generator."""
+    return run(
+        BIN / "openapi-python-client",
+        "generate",
+        *("--path", DOCUMENT),
+        *("--output-path", folder / "covey_client"),
+        *("--meta", "none"),
+        "--overwrite",
+        *(("--config", config) if config else ()),
+        # The generator formats its code with ruff.
+        env={"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "200"},
+    )
+
+
+def install_npm_packages() -> None:
+    """Install the locked npm packages, unless they are here."""
+    require("node", "Node.js")
+    require("npm", "npm")
+    version = tuple(int(part) for part in run("node", "--version").lstrip("v").split(".")[:2])
+    if version < NODE:
+        raise GeneratorMissingError(f"Node.js {'.'.join(map(str, NODE))} or later is not here")
+    lock, installed = TYPESCRIPT / "package-lock.json", TYPESCRIPT / "node_modules" / ".installed"
+    if not installed.exists() or installed.read_text() != lock.read_text():
+        try:
+            run("npm", "ci", "--no-audit", "--no-fund", cwd=TYPESCRIPT)
+        except GeneratorError as error:
+            raise GeneratorMissingError(f"npm cannot install the packages: {error}") from error
+        installed.write_text(lock.read_text())
+
+
+def typescript(folder: Path) -> str:
+    """Generate the client of hey-api, and the types for openapi-fetch."""
+    install_npm_packages()
+    hey_api = run(
+        TYPESCRIPT / "node_modules" / ".bin" / "openapi-ts",
+        *("--file", "hey-api.config.mjs"),
+        cwd=TYPESCRIPT,
+        env={"INPUT": str(DOCUMENT), "OUTPUT": str(folder / "hey-api")},
+    )
+    openapi_fetch = run(
+        "node",
+        "openapi-fetch.mjs",
+        cwd=TYPESCRIPT,
+        env={"INPUT": str(DOCUMENT), "OUTPUT": str(folder / "openapi-fetch.d.ts")},
+    )
+    return hey_api + openapi_fetch
+
+
+def openapi_generator(name: str, folder: Path) -> str:
+    """Generate a client with openapi-generator-cli."""
+    require("java", "a Java runtime, for example the Debian package openjdk-17-jre-headless")
+    return run(
+        BIN / "openapi-generator-cli",
+        "generate",
+        *("--generator-name", name),
+        *("--input-spec", DOCUMENT),
+        *("--config", CLIENTS / f"{name}.yaml"),
+        *("--output", folder),
+        *("--global-property", "apiTests=false,modelTests=false,apiDocs=false,modelDocs=false"),
+    )
+
+
+def go(folder: Path) -> str:
+    """Generate the Go package ``covey``, with a ``go.mod``."""
+    output = openapi_generator("go", folder)
+    lines = ["module covey", "go 1.19", f"require {GO_DEPENDENCY} {GO_DEPENDENCY_VERSION}"]
+    source = DEBIAN_GO / GO_DEPENDENCY
+    if source.exists():  # compile without a proxy
+        vendored = folder / "vendor" / GO_DEPENDENCY
+        shutil.rmtree(vendored, ignore_errors=True)
+        shutil.copytree(source, vendored, ignore=shutil.ignore_patterns("*_test.go"))
+        (folder / "vendor" / "modules.txt").write_text(
+            f"# {GO_DEPENDENCY} {GO_DEPENDENCY_VERSION}\n## explicit\n{GO_DEPENDENCY}\n"
+        )
+    (folder / "go.mod").write_text("\n\n".join(lines) + "\n")
+    return output
+
+
+def java(folder: Path) -> str:
+    """Generate the Java packages ``covey.client``."""
+    return openapi_generator("java", folder)
+
+
+def csharp(folder: Path) -> str:
+    """Generate the C# namespace ``Covey.Client``."""
+    return openapi_generator("csharp", folder)
+
+
+GENERATORS: Mapping[str, Callable[[Path], str]] = {
+    generator.__name__: generator for generator in (python, typescript, go, java, csharp)
+}
+
+
+def main() -> None:
+    """Generate the clients that the arguments name."""
+    parser = argparse.ArgumentParser(description="Generate clients from openapi.json.")
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"one of: {', '.join(GENERATORS)}")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the generated clients")
+    arguments = parser.parse_args()
+    unknown = sorted(set(arguments.clients) - set(GENERATORS))
+    if unknown:
+        parser.error(f"unknown client: {', '.join(unknown)}; choose from {', '.join(GENERATORS)}")
+    for name in arguments.clients or GENERATORS:
+        folder = arguments.output.resolve() / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            GENERATORS[name](folder)
+        except GeneratorMissingError as error:
+            if arguments.clients:
+                raise SystemExit(f"{name}: {error}") from error
+            print(f"{name}: skipped, {error}")
+        except GeneratorError as error:
+            raise SystemExit(f"{name}: {error}") from error
+        else:
+            print(f"{name}: {folder}")
+
+
+if __name__ == "__main__":
+    main()
