@@ -44,6 +44,14 @@ check: $(VENV)/.developing ## Check style, formatting and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+.PHONY: clients
+clients: $(VENV)/.developing ## Generate clients from openapi.json into clients/generated (CLIENTS="go java": only these).
+	$(BIN)/python clients/generate_clients.py $(CLIENTS)
+
+.PHONY: clients-long
+clients-long: $(VENV)/.developing ## Compile the Go, Java and C# clients, and drive a running service with Go and Java.
+	$(BIN)/pytest -m long tests/clients/test_compiled.py
+
 .PHONY: results
 results: $(VENV)/.developing ## Measure the results of the papers again and render docs/results.md (an hour; URL: a running service).
 	$(BIN)/python -m benchmarks.papers $(if $(URL),--url $(URL))

@@ -12,12 +12,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import generate_clients
 import pytest
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
 ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
 
 MESSAGE = b"""\
 From: Ann <ann@example.com>
@@ -32,11 +32,11 @@ PROGRAM = '''\
 
 from io import BytesIO
 
-from covey_client import Client
-from covey_client.api.models import models_predict
-from covey_client.api.routers import routers_route_message, routers_route_message_parts
-from covey_client.api.training_jobs import training_jobs_create
-from covey_client.models import (
+from covey_api import Client
+from covey_api.api.models import models_predict
+from covey_api.api.routers import routers_route_message, routers_route_message_parts
+from covey_api.api.training_jobs import training_jobs_create
+from covey_api.models import (
     AdaBoostLCParameters,
     AllOf,
     CoverRule,
@@ -61,7 +61,7 @@ from covey_client.models import (
     TrainingJobCreate,
     WhenHas,
 )
-from covey_client.types import File
+from covey_api.types import File
 
 
 def train(client: Client, dataset_id: str) -> TrainingJob:
@@ -114,50 +114,23 @@ other = MPBoostParameters(algorithm="mp_boost", rounds=200)
 '''
 
 
-def generate(folder: Path, *options: str) -> str:
-    """Generate the client, and return the output of the generator."""
-    completed = subprocess.run(
-        [
-            BIN / "openapi-python-client",
-            "generate",
-            *("--path", ROOT / "openapi.json"),
-            *("--output-path", folder / "covey_client"),
-            *("--meta", "none"),
-            *options,
-        ],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-            "NO_COLOR": "1",
-            "COLUMNS": "200",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    output = completed.stdout + completed.stderr
-    assert completed.returncode == 0, output
-    return output
-
-
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("client")
-    generator_output = generate(folder, "--config", str(ROOT / "docs" / "python-client.yaml"))
+    generator_output = generate_clients.python(folder)
     assert "warning" not in generator_output.lower(), generator_output
     assert "unsupported" not in generator_output.lower(), generator_output
     assert "unable" not in generator_output.lower(), generator_output
     sys.path.insert(0, str(folder))
     yield folder
     sys.path.remove(str(folder))
-    for name in [name for name in sys.modules if name.split(".")[0] == "covey_client"]:
+    for name in [name for name in sys.modules if name.split(".")[0] == "covey_api"]:
         del sys.modules[name]
 
 
 @pytest.fixture(scope="module")
 def models(generated: Path) -> Any:
-    return importlib.import_module("covey_client.models")
+    return importlib.import_module("covey_api.models")
 
 
 def operations() -> dict[str, str]:
@@ -172,7 +145,7 @@ def operations() -> dict[str, str]:
 
 def test_every_operation_becomes_a_function(generated: Path) -> None:
     for operation_id, tag in operations().items():
-        module = importlib.import_module(f"covey_client.api.{tag}.{operation_id}")
+        module = importlib.import_module(f"covey_api.api.{tag}.{operation_id}")
         assert callable(module.sync_detailed), operation_id
         assert callable(module.asyncio_detailed), operation_id
 
@@ -180,13 +153,13 @@ def test_every_operation_becomes_a_function(generated: Path) -> None:
 def test_without_a_configuration_only_the_media_types_of_messages_and_results_are_unsupported(
     tmp_path: Path,
 ) -> None:
-    generator_output = generate(tmp_path)
+    generator_output = generate_clients.python(tmp_path, config=None)
     assert generator_output.count("WARNING") == 4, generator_output
     results = "Unsupported content_type application/x-ndjson, application/vnd.apache.parquet"
     assert generator_output.count(results) == 2, "one for a whole result, one for a range"
     for media_type in ("message/rfc822", "message/global"):
         assert f"Unsupported content type {media_type}" in generator_output
-    source = (tmp_path / "covey_client/api/routers/routers_route_message.py").read_text()
+    source = (tmp_path / "covey_api/api/routers/routers_route_message.py").read_text()
     assert 'headers["Content-Type"] = "application/octet-stream"' in source
 
 
@@ -201,7 +174,7 @@ def test_every_schema_becomes_a_class_of_the_same_name(generated: Path, models: 
 
 @pytest.fixture
 def client(stack: Stack, generated: Path) -> Iterator[Any]:
-    module = importlib.import_module("covey_client")
+    module = importlib.import_module("covey_api")
     with module.Client(base_url=stack.url, timeout=LIMIT_SECONDS, raise_on_unexpected_status=True) as client:
         yield client
 
@@ -209,10 +182,10 @@ def client(stack: Stack, generated: Path) -> Iterator[Any]:
 @pytest.mark.system
 @pytest.mark.xdist_group("stack")
 def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None:
-    types = importlib.import_module("covey_client.types")
+    types = importlib.import_module("covey_api.types")
 
     def call(operation_id: str, *arguments: Any, **options: Any) -> Any:
-        module = importlib.import_module(f"covey_client.api.{operations()[operation_id]}.{operation_id}")
+        module = importlib.import_module(f"covey_api.api.{operations()[operation_id]}.{operation_id}")
         response = module.sync_detailed(*arguments, client=client, **options)
         assert response.parsed is not None or response.status_code == 204, response
         return response.parsed
@@ -222,6 +195,12 @@ def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None
 
     dataset = call("datasets_create", body=models.DatasetCreate(name="by the client"))
     assert dataset.state is models.DatasetState.AWAITING_CONTENT
+    early = models.TrainingJobCreate(
+        model="by-the-client", dataset_id=dataset.id, learner=models.MPBoostParameters(algorithm="mp_boost")
+    )
+    problem = call("training_jobs_create", body=early)
+    assert isinstance(problem, models.Problem)
+    assert (problem.status, problem.code) == (409, "dataset_not_ready")
     content = "".join(json.dumps(example) + "\n" for example in departments(80)).encode()
     call("datasets_upload_content", dataset.id, body=as_file(content))
 
@@ -254,17 +233,27 @@ def test_the_client_trains_predicts_and_routes(client: Any, models: Any) -> None
     job = call("training_jobs_create", body=request, idempotency_key="by-the-client-1")
     assert call("training_jobs_create", body=request, idempotency_key="by-the-client-1").id == job.id
 
-    def get_if_ended() -> Any:
-        current = call("training_jobs_get", job.id)
-        return None if current.state in (models.JobState.QUEUED, models.JobState.RUNNING) else current
-
-    job = wait_for(get_if_ended, what="the training")
+    types_of_events = []
+    with client.get_httpx_client().stream(
+        "GET", f"/v1/training-jobs/{job.id}/events", headers={"Accept": "text/event-stream"}
+    ) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                event = models.JobEvent.from_dict(json.loads(line.removeprefix("data: ")))
+                types_of_events.append(event.type_)
+    assert (types_of_events[0], types_of_events[-1]) == ("queued", "succeeded")
+    job = call("training_jobs_get", job.id)
     assert job.state is models.JobState.SUCCEEDED, job
     assert job.result.metrics.test["f1_micro"] > 0.8
     assert [event.type_ for event in call("training_jobs_list_events", job.id).items][-1] == "succeeded"
     assert len(call("training_jobs_list_curve", job.id).items) == 8
 
     call("models_put_alias", "by-the-client", "candidate", body=models.AliasPut(version=1))
+    problem = call(
+        "models_put_alias", "by-the-client", "live", body=models.AliasPut(version=1), if_match='"stale"'
+    )
+    assert isinstance(problem, models.Problem)
+    assert (problem.status, problem.code) == (412, "precondition_failed")
     response = call(
         "models_predict",
         "by-the-client",

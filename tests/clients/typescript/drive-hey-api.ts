@@ -42,6 +42,9 @@ async function uploadExamples(): Promise<string> {
 }
 
 async function train(dataset_id: string): Promise<number> {
+  // @ts-expect-error A number of rounds is not a string.
+  const wrong: covey.MpBoostParameters = { algorithm: 'mp_boost', rounds: 'many' };
+  assert.ok(wrong);
   const refused = await covey.trainingJobsCreate({
     body: { model, dataset_id, learner: { algorithm: 'mp_boost', rounds: 0 } },
   });

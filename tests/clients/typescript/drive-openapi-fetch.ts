@@ -75,6 +75,9 @@ async function* follow(job_id: string): AsyncGenerator<JobEvent> {
 }
 
 async function train(dataset_id: string): Promise<number> {
+  // @ts-expect-error A number of rounds is not a string.
+  const wrong: components['schemas']['MPBoostParameters'] = { algorithm: 'mp_boost', rounds: 'many' };
+  assert.ok(wrong);
   const refused = await client.POST('/v1/training-jobs', {
     body: { model, dataset_id, learner: { algorithm: 'mp_boost', rounds: 0 } },
   });

@@ -1,4 +1,6 @@
-"""Generates clients from ``openapi.json``: ``python clients/generate.py [--output FOLDER] [CLIENT ...]``.
+"""Generates clients from ``openapi.json``.
+
+    python clients/generate_clients.py [--output FOLDER] [CLIENT ...]
 
 Without a name, it generates all clients whose generators are here, and says which are missing.
 """
@@ -62,16 +64,16 @@ def require(program: str, package: str) -> None:
 
 
 def python(folder: Path, *, config: Path | None = CLIENTS / "python" / "generator.yaml") -> str:
-    """Generate the Python package ``covey_client``, and return the output of the generator."""
+    """Generate the Python package ``covey_api``, and return the output of the generator."""
     return run(
         BIN / "openapi-python-client",
         "generate",
         *("--path", DOCUMENT),
-        *("--output-path", folder / "covey_client"),
+        *("--output-path", folder / "covey_api"),
         *("--meta", "none"),
         "--overwrite",
         *(("--config", config) if config else ()),
-        # The generator formats its code with ruff.
+        # Without a configuration, the generator formats its code with ruff.
         env={"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "200"},
     )
 
