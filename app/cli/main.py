@@ -104,7 +104,9 @@ def serve_command(
     )
     logs.configure(settings)
     with _reported_errors():
-        serve(settings, lambda url: typer.echo(f"Covey is ready at {url}"))
+        serve(
+            settings, lambda url: typer.echo(f"Covey is ready at {url}\nThe console is at {url}/console")
+        )
 
 
 @cli.command()
