@@ -64,7 +64,7 @@ def test_the_form_of_a_learner_sends_its_defaults(algorithm: str) -> None:
 @pytest.mark.parametrize(
     "example",
     [
-        *TrainingJobCreate.model_config["json_schema_extra"]["examples"],
+        *TrainingJobCreate.model_json_schema()["examples"],
         {
             "learner": {"algorithm": "mp_boost", "early_stopping": {"patience": 3, "metric": "hamming_loss"}},
             "split": {"kind": "random", "test_fraction": 0.3},
