@@ -104,9 +104,7 @@ def serve_command(
     )
     logs.configure(settings)
     with _reported_errors():
-        serve(
-            settings, lambda url: typer.echo(f"Covey is ready at {url}\nThe console is at {url}/console")
-        )
+        serve(settings, lambda url: typer.echo(f"Covey is ready at {url}\nThe console is at {url}/console"))
 
 
 @cli.command()

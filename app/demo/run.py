@@ -184,8 +184,8 @@ def _route(console: Console, client: Client, job: dict[str, Any]) -> None:
 
 def _show_next_steps(console: Console, url: str) -> None:
     console.print(
-        f"\nCovey runs. Open [bold]{url}/console[/] in a browser to see the data set, the model and the router, "
-        f"and to route messages of your own.\nThe API documentation is at [bold]{url}/docs[/]. Try:"
+        f"\nCovey runs. Open [bold]{url}/console[/] in a browser to see the data set, the model and the "
+        f"router, and to route messages of your own.\nThe API documentation is at [bold]{url}/docs[/]. Try:"
     )
     console.print(
         f"  curl {url}/v1/routers/{ROUTER}/message-parts -H 'Content-Type: application/json' \\\n"
