@@ -68,7 +68,7 @@ def evaluate_part(
     if evaluation.reliability is not None:
         content["reliability"] = [asdict(bin_) for bin_ in evaluation.reliability]
     if evaluation.set_reliability is not None:
-        content["set_reliability"] = [asdict(bin_) for bin_ in evaluation.set_reliability]
+        content["label_set_reliability"] = [asdict(bin_) for bin_ in evaluation.set_reliability]
     if evaluation.coverage_curve is not None:
         content["coverage_curve"] = [asdict(point) for point in evaluation.coverage_curve]
     if evaluation.confusion is not None:

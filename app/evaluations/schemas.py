@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Path
-from pydantic import ConfigDict, Field
+from pydantic import AliasChoices, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
 from app.http.errors import Problem
@@ -166,7 +166,10 @@ class PartEvaluation(ResponseModel):
     reliability: list[ReliabilityBin] | None = None
     """Reliability diagram of the probabilities of labels, over all pairs of an example and a label. Set if
     the version is calibrated."""
-    set_reliability: list[ReliabilityBin] | None = None
+    label_set_reliability: Annotated[
+        list[ReliabilityBin] | None,
+        Field(validation_alias=AliasChoices("label_set_reliability", "set_reliability")),
+    ] = None
     """Reliability diagram of the probabilities that a label set is right. Set if the version is
     calibrated."""
     coverage_curve: list[CoveragePoint] | None = None

@@ -11,7 +11,7 @@ from app.experiments.configuration_names import configuration_names
 from app.experiments.measures import fill_in_measures
 from app.experiments.schemas import (
     AssignedSplit,
-    Configuration,
+    ExperimentConfiguration,
     ExperimentCreate,
     ExperimentSplit,
     FoldsSplit,
@@ -121,7 +121,7 @@ def n_configurations(body: ExperimentCreate) -> int:
     return len(grid.learner) * len(grid.features or [None]) * len(grid.decision or [None])
 
 
-def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:
+def expand_grid(body: ExperimentCreate) -> list[tuple[str, ExperimentConfiguration]]:
     """Return every configuration with the JSON pointer of the part of the request that it comes from."""
     if body.grid is None:
         return [(f"/configurations/{i}", c) for i, c in enumerate(body.configurations or [])]
@@ -129,14 +129,14 @@ def expand_grid(body: ExperimentCreate) -> list[tuple[str, Configuration]]:
     features: Sequence[FeaturesConfig | None] = grid.features or [None]
     decisions: Sequence[DecisionRule | None] = grid.decision or [None]
     return [
-        ("/grid", Configuration(features=f, learner=learner, decision=decision))
+        ("/grid", ExperimentConfiguration(features=f, learner=learner, decision=decision))
         for learner, f, decision in itertools.product(grid.learner, features, decisions)
     ]
 
 
 def _fill_in_configuration(
-    configuration: Configuration, pointer: str, report: Mapping[str, Any], *, given_split: bool
-) -> Configuration:
+    configuration: ExperimentConfiguration, pointer: str, report: Mapping[str, Any], *, given_split: bool
+) -> ExperimentConfiguration:
     kind = report["kind"]
     features = configuration.features or catalog.FEATURES_PARAMETERS.validate_python(
         {"kind": "numeric" if kind == "features" else "text"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.db import tables
-from app.experiments.schemas import Configuration, ExperimentCreate
+from app.experiments.schemas import ExperimentConfiguration, ExperimentCreate
 from app.http.errors import Invalid
 from app.training.measures import measures_of_dataset
 from models.measures.covering import COVERING_MEASURES, covering_measure
@@ -23,7 +23,7 @@ def measures_of(request: ExperimentCreate) -> list[str]:
 
 
 def fill_in_measures(
-    body: ExperimentCreate, configurations: Sequence[Configuration], dataset: tables.Dataset
+    body: ExperimentCreate, configurations: Sequence[ExperimentConfiguration], dataset: tables.Dataset
 ) -> list[str]:
     """Return the measures of a request once each, with the coverings in their names.
 

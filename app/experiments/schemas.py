@@ -93,7 +93,7 @@ CurveSteps = TypeAliasType(
 )
 
 
-class Configuration(RequestModel):
+class ExperimentConfiguration(RequestModel):
     """A combination of features, a learner, and a decision rule."""
 
     name: Title | None = None
@@ -147,7 +147,7 @@ class ExperimentCreate(RequestModel):
     split: ExperimentSplit | None = None
     """How examples are held out. Defaults to the data set's own split, else to its own folds, else to five
     folds."""
-    configurations: list[Configuration] | None = Field(default=None, min_length=1)
+    configurations: list[ExperimentConfiguration] | None = Field(default=None, min_length=1)
     """The configurations. Set either `configurations` or `grid`."""
     grid: ConfigurationGrid | None = None
     """The configurations, as all combinations of the lists. Set either `configurations` or `grid`."""

@@ -147,8 +147,8 @@ class RunCell:
 def every_step_up_to(request: ExperimentCreate) -> int:
     """Return the number of the first steps of a cell that are all measured.
 
-    >>> from app.experiments.schemas import Configuration
-    >>> bayes = Configuration.model_validate({"learner": {"algorithm": "naive_bayes"}})
+    >>> from app.experiments.schemas import ExperimentConfiguration
+    >>> bayes = ExperimentConfiguration.model_validate({"learner": {"algorithm": "naive_bayes"}})
     >>> split = {"kind": "folds", "folds": 20}
     >>> fields = {"dataset_id": "ds_1", "configurations": [bayes], "split": split}
     >>> [every_step_up_to(ExperimentCreate(**fields, steps=steps)) for steps in ("thinned", "all")]

@@ -64,6 +64,12 @@ _ERROR_HEADERS = {"401": "WWW-Authenticate", "429": "Retry-After", "503": "Retry
 
 _COMPONENTS = "#/components/schemas/"
 
+ALSO_ACCEPTED = "x-also-accepted"
+"""Keyword with other schemas of a value that the service accepts, but generated clients do not offer."""
+
+_NULL = {"type": "null"}
+_MAX_INT32 = 2**31 - 1
+
 
 def install(app: FastAPI, *, manual_bodies: Sequence[type[BaseModel]] = ()) -> None:
     """Make the application serve the completed document.
@@ -103,21 +109,25 @@ def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, 
     for model in manual_bodies:
         schema = model.model_json_schema(ref_template=_COMPONENTS + "{model}")
         schemas.update({**schema.pop("$defs", {}), **schemas, model.__name__: schema})
-    for schema in _walk(document):
+    for schema in document_parts(document):
         _tidy(schema)
     in_requests = _request_schemas(document)
     for name, schema in schemas.items():
         _require_literals(schema)
         if name not in in_requests:
             _leave_out_null(schema)
-    for schema in _walk(document):
+    for schema in document_parts(document):
         _discriminate(schema, schemas)
+    for schema in document_parts(document):
+        _give_a_format(schema)
+        _document_one_form(schema)
+        _describe_the_default_of_a_union(schema, schemas)
     _operations(document, app)
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     document["components"]["headers"] = {
         name: {
             "description": text,
-            "schema": {"type": "integer" if name == "Retry-After" else "string"},
+            "schema": {"type": "integer", "format": "int64"} if name == "Retry-After" else {"type": "string"},
         }
         for name, text in HEADERS.items()
     }
@@ -132,19 +142,19 @@ _DATA = {"default", "examples", "example", "const", "enum", "mapping", "value"}
 """Keywords whose values are data, not parts of the document."""
 
 
-def _walk(part: Any) -> Iterator[dict[str, Any]]:
+def document_parts(part: Any) -> Iterator[dict[str, Any]]:
     """Yield every object that is a part of the document, not data. A part comes before its own parts."""
     if isinstance(part, dict):
         yield part
         for key, inner in list(part.items()):  # the caller may change what is yielded
             if key in _MAPS and isinstance(inner, dict):
                 for named in list(inner.values()):
-                    yield from _walk(named)
+                    yield from document_parts(named)
             elif key not in _DATA:
-                yield from _walk(inner)
+                yield from document_parts(inner)
     elif isinstance(part, list):
         for inner in part:
-            yield from _walk(inner)
+            yield from document_parts(inner)
 
 
 def _tidy(schema: dict[str, Any]) -> None:
@@ -206,7 +216,7 @@ def _request_schemas(document: dict[str, Any]) -> set[str]:
 
 
 def _references(part: Any) -> Iterator[str]:
-    for node in _walk(part):
+    for node in document_parts(part):
         if isinstance(reference := node.get("$ref"), str):
             yield reference.rsplit("/", 1)[-1]
 
@@ -215,9 +225,9 @@ def _leave_out_null(schema: dict[str, Any]) -> None:
     """Remove null from fields: responses leave out fields without a value."""
     for name, field in schema.get("properties", {}).items():
         branches = field.get("anyOf")
-        if not branches or {"type": "null"} not in branches:
+        if not branches or _NULL not in branches:
             continue
-        rest = [branch for branch in branches if branch != {"type": "null"}]
+        rest = [branch for branch in branches if branch != _NULL]
         field.pop("anyOf")
         field.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
         if name in schema.get("required", ()):
@@ -261,6 +271,64 @@ def _discriminate(schema: dict[str, Any], schemas: dict[str, Any]) -> None:
     others = [branch for branch in schema.pop("oneOf") if branch.get("$ref") not in objects]
     # Only objects can have a discriminator, so the other members stand outside of the union of objects.
     schema.update({"anyOf": [*others, union]} if others else union)
+
+
+def _give_a_format(schema: dict[str, Any]) -> None:
+    """Add the size of a number, without which generators choose 32 bits. Items of a pair are alike."""
+    if schema.get("type") == "number":
+        schema["format"] = "double"
+    elif schema.get("type") == "integer":
+        values = [*schema.get("enum", ()), schema.get("const"), schema.get("maximum")]
+        largest = max((value for value in values if value is not None), default=None)
+        schema["format"] = "int32" if largest is not None and largest <= _MAX_INT32 else "int64"
+    if prefix := schema.get("prefixItems"):
+        if any(item != prefix[0] for item in prefix):
+            raise ValueError(f"generators do not support an array whose items differ: {schema}")
+        schema["items"] = schema.pop("prefixItems")[0]
+
+
+def _document_one_form(schema: dict[str, Any]) -> None:
+    """Document one form of a value that can be an array or something else.
+
+    Java has no type for such a union, and its generators write code that does not compile. A list of names
+    can be given as one name; the document has the list, and `x-also-accepted` the name. Without such a
+    common form, the value has no type in the document.
+    """
+    branches = schema.get("anyOf", [])
+    arrays = [branch for branch in branches if branch.get("type") == "array"]
+    others = [branch for branch in branches if branch not in arrays and branch != _NULL]
+    if not arrays or not others:
+        return
+    if len(others) == 1 and arrays[0]["items"] == others[0]:
+        rest = [branch for branch in branches if branch != others[0]]
+        arrays[0][ALSO_ACCEPTED] = others
+        if len(rest) == 1:
+            schema.pop("anyOf")
+            schema.update(arrays[0])
+        else:
+            schema["anyOf"] = rest
+        if isinstance(schema.get("default"), str):
+            schema["default"] = [schema["default"]]
+    else:
+        schema.pop("anyOf")
+        if "default" in schema:
+            _describe_default(schema)
+
+
+def _describe_the_default_of_a_union(schema: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Move the default of a union to its description, because generators write a string for an object."""
+    if "default" not in schema:
+        return
+    union = schemas[schema["$ref"].removeprefix(_COMPONENTS)] if "$ref" in schema else schema
+    branches = [branch for branch in union.get("anyOf") or union.get("oneOf") or () if branch != _NULL]
+    if len(branches) > 1:
+        _describe_default(schema)
+
+
+def _describe_default(schema: dict[str, Any]) -> None:
+    default = schema.pop("default")
+    text = default if isinstance(default, str) else json.dumps(default)
+    schema["description"] = f"{schema.get('description', '')}\n\nDefault: `{text}`.".strip()
 
 
 def _operations(document: dict[str, Any], app: FastAPI) -> None:

@@ -224,7 +224,7 @@ class Router(ResponseModel):
     """Name of the router."""
     model: str
     """Name of the model that decides."""
-    version: int | str | None = None
+    version: VersionRef | None = None
     """The number of the version, or an alias. Absent if the router has `versions`."""
     versions: list[WeightedVersion] | None = None
     """The versions that decide, each for a part of the messages. Absent if the router has `version`."""
@@ -253,7 +253,7 @@ class Router(ResponseModel):
     policy."""
     label_policies: dict[str, LabelPolicy] = Field(default_factory=dict)
     """Policies of single labels, which replace the policy for all labels."""
-    shadow: int | str | None = None
+    shadow: VersionRef | None = None
     """The number or an alias of a second version that is recorded for comparison. Absent if there is none."""
     explain: bool
     """Whether every decision includes the terms that contribute most to the predicted labels."""

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from app.db.outbox import Event
 from app.http.schemas import Name, NextCursor, OneLine, RequestModel, ResponseModel, Timestamp
 
+DeliveredEvent: TypeAlias = Literal[Event, "webhook.test"]
 DeliveryState: TypeAlias = Literal["pending", "delivered", "failed"]
 
 
@@ -117,7 +118,7 @@ class Delivery(ResponseModel):
 
     id: str
     """Id of the event, which the receiver gets as `webhook-id`; starts with `msg_`."""
-    event: Event | Literal["webhook.test"]
+    event: DeliveredEvent
     """Kind of the event."""
     state: DeliveryState
     """`pending`: an attempt will follow. `delivered`: the receiver has accepted the event. `failed`: no

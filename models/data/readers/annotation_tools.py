@@ -39,7 +39,7 @@ class AnnotationTools:
     """
 
     def __init__(self, options: JSONLOptions, limits: IngestLimits) -> None:
-        controls = [options.labels] if isinstance(options.labels, str) else options.labels
+        controls = [options.common_column] if options.common_column is not None else options.own_columns
         self._controls = None if controls is None else frozenset(controls)
         self._has_text = any((options.text, options.email, options.features, options.raw_email))
         self._limits = limits

@@ -41,7 +41,7 @@ class EmlZipOptions(FormatOptionsBase):
     tree: bool = False
     """Whether nested folders are a label tree. If false, ``a/b`` is an ordinary label."""
     label_header: HeaderName | Annotated[list[HeaderName], Field(min_length=1, max_length=20)] | None = None
-    """The header field that contains the labels, or a list of such fields, instead of folders. By default,
+    """The header fields that contain the labels, or the only field, instead of folders. By default,
     mailboxes in a folder ``Takeout`` have their labels in ``X-Gmail-Labels``."""
     label_separator: Annotated[str, Field(min_length=1, max_length=10)] = ","
     """The separator between labels in a header field. White space around labels is removed."""

@@ -158,8 +158,9 @@ class FieldReader:
         ]
         self._raw = field("raw_email", options.raw_email)
         self._has_document = bool(kinds)
-        self._labels = field("labels", options.labels if isinstance(options.labels, str) else None)
-        self._flags = fields("labels", options.labels if isinstance(options.labels, list) else ())
+        self._labels = field("labels", options.common_column)
+        option = "label_columns" if options.labels is None else "labels"
+        self._flags = fields(option, options.own_columns or ())
         self._id = field("id", options.id)
         self._split = field("split", options.split)
         self._weight = field("weight", options.weight)

@@ -19,7 +19,7 @@ class MboxOptions(FormatOptionsBase):
 
     format: Literal["mbox"]
     label_header: HeaderName | Annotated[list[HeaderName], Field(min_length=1, max_length=20)] = GMAIL_LABELS
-    """The header field that contains the labels, or a list of such fields. Google Takeout writes
+    """The header fields that contain the labels, or the only field. Google Takeout writes
     ``X-Gmail-Labels``, and Thunderbird writes tags to ``X-Mozilla-Keys``, separated by spaces."""
     label_separator: Annotated[str, Field(min_length=1, max_length=10)] = ","
     """The separator between labels. White space around labels is removed."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from models.data.examples import Split
 from models.data.readers.values import split_words as index_split_words
@@ -19,13 +19,22 @@ class FormatOptionsBase(BaseModel):
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 """The name of a column, an attribute or a header in the file."""
 
+Names = Annotated[list[Name], Field(min_length=1)]
+
+_NAME = {"type": "string", "minLength": 1, "maxLength": 1000}
+LabelsOption = Annotated[
+    Name | Names,
+    WithJsonSchema({**_NAME, "x-also-accepted": [{"type": "array", "items": _NAME, "minItems": 1}]}),
+]
+"""The column of the labels. A list of label columns has an option of its own, and is accepted here, too."""
+
 
 def _check_split_words(words: dict[Split, list[str]]) -> dict[Split, list[str]]:
     index_split_words(words)
     return words
 
 
-_WORDS = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 1000}}
+_WORDS = {"type": "array", "items": _NAME}
 SplitWords = Annotated[
     dict[Split, list[Name]],
     AfterValidator(_check_split_words),
@@ -72,18 +81,20 @@ class TableOptions(FormatOptionsBase):
     names state. If there is no column ``text``, all columns without another role are numeric features.
     """
 
-    text: Name | Annotated[list[Name], Field(min_length=1)] | None = None
-    """The column of the text, or several columns whose texts are joined by a blank line in this order."""
-    features: Annotated[list[Name], Field(min_length=1)] | None = None
+    text: Name | Names | None = None
+    """The columns of the text, or the only column. Several texts are joined by a blank line in this order."""
+    features: Names | None = None
     """The columns of the numeric features."""
     email: EmailColumns | None = None
     """The columns of the parts of an e-mail."""
-    labels: Name | Annotated[list[Name], Field(min_length=1)] | None = None
-    """Either one column that contains all labels, or a list of label columns, each with 1 for yes, 0 for no,
-    or -1 if nobody knows. By default, the column ``labels``, or else ``label``."""
+    labels: LabelsOption | None = None
+    """The column that contains all labels. By default, the column ``labels``, or else ``label``."""
+    label_columns: Names | None = None
+    """The label columns, if each label has a column of its own, with 1 for yes, 0 for no, or -1 if nobody
+    knows. Set either ``labels`` or ``label_columns``."""
     label_separator: Annotated[str, Field(min_length=1, max_length=10)] = ","
     """The separator between the labels in a cell. White space around labels is removed."""
-    label_names: Annotated[list[Name], Field(min_length=1)] | None = None
+    label_names: Names | None = None
     """The names of the labels, if the column of the labels contains their numbers, in the order of the
     numbers."""
     first_label: Literal[0, 1] = 0
@@ -99,5 +110,21 @@ class TableOptions(FormatOptionsBase):
     because a column of this name is often a feature."""
     fold: Name | None = None
     """The column with the fold of a cross-validation, a whole number. An empty cell means no fold."""
-    ignore: Annotated[list[Name], Field(min_length=1)] | None = None
+    ignore: Names | None = None
     """Columns to omit, such as row numbers."""
+
+    @model_validator(mode="after")
+    def _labels_once(self) -> Self:
+        if self.labels is not None and self.label_columns is not None:
+            raise ValueError("set either labels or label_columns")
+        return self
+
+    @property
+    def own_columns(self) -> list[str] | None:
+        """The label columns; None if one column contains all labels."""
+        return self.labels if isinstance(self.labels, list) else self.label_columns
+
+    @property
+    def common_column(self) -> str | None:
+        """The column that contains all labels; None for the default."""
+        return self.labels if isinstance(self.labels, str) else None

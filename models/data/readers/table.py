@@ -98,10 +98,11 @@ def assign_columns(
     """
     find = _Finder(names, options.ignore or ())
     label_columns, labels = [], None
-    if isinstance(options.labels, list):
-        label_columns = [find.named(name, "labels") for name in options.labels]
+    if options.own_columns is not None:
+        option = "label_columns" if options.labels is None else "labels"
+        label_columns = [find.named(name, option) for name in options.own_columns]
     else:
-        labels = find.labels(options.labels)
+        labels = find.labels(options.common_column)
     if label_columns and options.label_names:
         raise BadDataError(
             "the option label_names needs one column of labels; rename the label columns instead"

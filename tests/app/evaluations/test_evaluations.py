@@ -98,11 +98,13 @@ def test_the_evaluation_of_a_calibrated_version_shows_how_true_its_probabilities
     part = service.get_of_training(ctx, "m", 1, texts=False).test
     assert part is not None
     assert part.reliability is not None
-    assert part.set_reliability is not None
+    assert part.label_set_reliability is not None
     assert part.coverage_curve is not None
     assert sum(bin_.count for bin_ in part.reliability) == 20 * 4
-    assert sum(bin_.count for bin_ in part.set_reliability) == 20
-    observed = sum(bin_.count * bin_.observed_share for bin_ in part.set_reliability if bin_.observed_share)
+    assert sum(bin_.count for bin_ in part.label_set_reliability) == 20
+    observed = sum(
+        bin_.count * bin_.observed_share for bin_ in part.label_set_reliability if bin_.observed_share
+    )
     assert observed == pytest.approx(20 * part.measures["accuracy"])
     last = part.coverage_curve[-1]
     assert last.coverage == 1.0
@@ -118,8 +120,8 @@ def test_an_evaluation_on_another_data_set_shows_the_probabilities_too(ctx: AppC
     evaluation = evaluate(ctx, in_process.dataset(ctx, departments(30, words_each=2)))
     in_process.work(ctx)
     part = result(ctx, evaluation)
-    assert part.set_reliability is not None
-    assert sum(bin_.count for bin_ in part.set_reliability) == 30
+    assert part.label_set_reliability is not None
+    assert sum(bin_.count for bin_ in part.label_set_reliability) == 30
     assert part.coverage_curve is not None
     assert "set_expected_calibration_error" in part.measures
 
@@ -128,7 +130,7 @@ def test_the_evaluation_of_a_version_without_probabilities_has_no_reliability(ct
     train(ctx, in_process.dataset(ctx, departments(80, words_each=2)), decision={"kind": "sign"})
     part = service.get_of_training(ctx, "m", 1, texts=False).test
     assert part is not None
-    assert (part.reliability, part.set_reliability, part.coverage_curve) == (None, None, None)
+    assert (part.reliability, part.label_set_reliability, part.coverage_curve) == (None, None, None)
     assert "brier_score" not in part.measures
 
 
