@@ -237,7 +237,7 @@ def test_every_schema_uses_only_keywords_of_json_schema() -> None:
     keywords = {
         *("$ref", "type", "title", "description", "default", "examples", "enum", "const", "format"),
         *("properties", "required", "additionalProperties", "propertyNames", "discriminator"),
-        *("minProperties", "maxProperties"),
+        *("minProperties", "maxProperties", "x-enum-varnames"),
         *(ALSO_ACCEPTED, "items", "minItems", "maxItems", "oneOf", "anyOf"),
         *("minLength", "maxLength", "pattern"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),

@@ -24,7 +24,12 @@ _DELIMITERS: tuple[str, ...] = (",", ";", "\t", "|")
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR_LINE = re.compile(r'"?sep=([\t !#-~])"?\r?\n?', re.IGNORECASE)
 
-Delimiter = Literal[",", ";", "\t", "|"]
+# Generators of clients make names of constants from values that are words; other values need names.
+Delimiter = Annotated[
+    Literal[",", ";", "\t", "|"],
+    Field(json_schema_extra={"x-enum-varnames": ["COMMA", "SEMICOLON", "TAB", "PIPE"]}),
+]
+DecimalMark = Annotated[Literal[".", ","], Field(json_schema_extra={"x-enum-varnames": ["POINT", "COMMA"]})]
 
 
 class CSVOptions(TableOptions):
@@ -36,7 +41,7 @@ class CSVOptions(TableOptions):
     delimiter: Delimiter | None = None
     """The delimiter between cells. By default, the delimiter in the line ``sep=``, which Excel writes, or
     else the delimiter that occurs most often in the header row."""
-    decimal: Literal[".", ","] = "."
+    decimal: DecimalMark = "."
     """The decimal mark of numbers."""
     encoding: Literal["utf-8", "utf-16", "cp1252", "latin-1"] = "utf-8"
     """The character encoding, unless the file has a byte order mark. Older spreadsheets use ``cp1252``."""
