@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from app.experiments.report.formatting import (
     ARROWS,
     describe_split,
@@ -13,33 +11,20 @@ from app.experiments.report.formatting import (
     tested_comparisons,
 )
 from app.experiments.report.schemas import Comparison, ExperimentReport, Summary
-
-_SPECIAL = re.compile(r"[\\|*`\[\]$~!#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.|^[-+=]")
-"""Characters that Markdown interprets, also as a link or, at the beginning of a text, as a list.
-An underscore inside a word is not one of them."""
-
-_NUMBER = re.compile(r"^([0-9]{1,9})([.)])")
-"""The beginning of a numbered list."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters, also those that reverse the direction of text."""
-
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
-"""Entities also work in renderers that do not know a backslash before ``<``."""
-
+from app.pages.markdown import escape
 
 def render(report: ExperimentReport) -> str:
     """Render the measures with the best values in bold, the failed cells, and the significance tests."""
-    lines = [f"# {_escape(report.name or report.id)}", ""]
+    lines = [f"# {escape(report.name or report.id)}", ""]
     lines.append(
-        f"Data set {_escape(report.dataset_name or '(deleted)')} `{report.dataset_id}`; "
+        f"Data set {escape(report.dataset_name or '(deleted)')} `{report.dataset_id}`; "
         f"{describe_split(report)}; seed {report.seed}; experiment `{report.id}`, {report.state}."
     )
     lines += ["", "## Measures of held-out examples", "", *_measures_table(report), ""]
     failures = [(row.name, failure) for row in report.rows for failure in row.failures]
     if failures:
         lines += ["## Cells without a result", ""]
-        lines += [f"- {_escape(name)}, fold {f.fold}: {f.state}: {_escape(f.detail)}" for name, f in failures]
+        lines += [f"- {escape(name)}, fold {f.fold}: {f.state}: {escape(f.detail)}" for name, f in failures]
         lines.append("")
     if any(comparison.tests for comparison in report.comparisons):
         lines += [
@@ -68,14 +53,14 @@ def format_summary(summary: Summary) -> str:
 
 
 def _measures_table(report: ExperimentReport) -> list[str]:
-    heads = [f"{_escape(measure.name)} {ARROWS[measure.better]}" for measure in report.measures]
+    heads = [f"{escape(measure.name)} {ARROWS[measure.better]}" for measure in report.measures]
     lines = [
         "| " + " | ".join(["configuration", *heads, "training, s"]) + " |",
         "|---" + "|---:" * (len(heads) + 1) + "|",
     ]
     for row in report.rows:
         incomplete = "" if row.complete else f" ({len(row.folds)} of {report.folds} folds)"
-        texts = [_escape(row.name) + incomplete]
+        texts = [escape(row.name) + incomplete]
         for measure in report.measures:
             summary = row.test.get(measure.name)
             text = "" if summary is None else format_summary(summary)
@@ -87,9 +72,9 @@ def _measures_table(report: ExperimentReport) -> list[str]:
 
 def _comparison_line(report: ExperimentReport, comparison: Comparison) -> str:
     texts = [
-        _escape(comparison.measure),
-        _escape(report.rows[comparison.first].name),
-        _escape(report.rows[comparison.second].name),
+        escape(comparison.measure),
+        escape(report.rows[comparison.first].name),
+        escape(report.rows[comparison.second].name),
         f"{comparison.difference:+.4g}",
         comparison.over,
     ]
@@ -97,13 +82,3 @@ def _comparison_line(report: ExperimentReport, comparison: Comparison) -> str:
         test = find_test(comparison, kind)
         texts.append("" if test is None else format_p_value(test.p_corrected))
     return "| " + " | ".join(texts) + " |"
-
-
-def _escape(text: str) -> str:
-    r"""Escapes text so that Markdown shows it unchanged, on one line. Control characters are replaced.
-
-    >>> _escape("a|b <i>")
-    'a\\|b &lt;i&gt;'
-    """
-    line = _CONTROL.sub("\ufffd", " ".join(text.split()))
-    return _NUMBER.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line)).translate(_ENTITIES)
