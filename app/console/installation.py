@@ -8,13 +8,23 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
-from app.console import datasets, experiments, health, home, keys, sign_in, training
+from app.console import (
+    datasets,
+    experiments,
+    health,
+    home,
+    keys,
+    models,
+    routers,
+    sign_in,
+    training,
+)
 
 
 def install(app: FastAPI) -> None:
     """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
-    for pages in (sign_in, home, datasets, training, experiments, health, keys):
+    for pages in (sign_in, home, datasets, training, experiments, models, routers, health, keys):
         app.include_router(pages.router)
 
     @app.get("/", include_in_schema=False)

@@ -27,8 +27,8 @@ def render(item: ComparedVersion, dataset: Dataset | None, history: Sequence[Ali
     lines = [
         f"# Model card: {escape(version.model)}, version {version.version}",
         "",
-        f"A multilabel classifier of the learner `{algorithm}` with {len(version.labels):,} labels. It predicts a "
-        "set of labels for a document, for example the departments of a message.",
+        f"A multilabel classifier of the learner `{algorithm}` with {len(version.labels):,} labels.",
+        "It predicts a set of labels for a document, for example the departments of a message.",
         "",
         *_list(_facts(item)),
         "",
@@ -77,7 +77,8 @@ def _facts(item: ComparedVersion) -> Iterator[str]:
     if version.training_job_id is not None:
         yield f"Training job: `{version.training_job_id}`, seed {version.seed}"
     elif version.lineage is not None:
-        yield f"Partial fit of version {version.lineage.parent_version} with {version.lineage.examples:,} examples"
+        lineage = version.lineage
+        yield f"Partial fit of version {lineage.parent_version} with {lineage.examples:,} examples"
     else:
         yield "Imported"
     yield f"Artifact: {version.artifact.size_bytes:,} bytes, SHA-256 `{version.artifact.sha256}`"
@@ -125,8 +126,8 @@ def _labels(item: ComparedVersion) -> list[str]:
     for row in label_table(part, thresholds, max_rows=None).rows:
         threshold = "" if thresholds is None else "never" if row.threshold is None else f"{row.threshold:.4g}"
         lines.append(
-            f"| {escape(row.label)} | {row.examples:,} | {row.precision:.3f} | {row.recall:.3f} | {row.f1:.3f} "
-            f"| {threshold} |"
+            f"| {escape(row.label)} | {row.examples:,} | {row.precision:.3f} | {row.recall:.3f} "
+            f"| {row.f1:.3f} | {threshold} |"
         )
     return lines
 
@@ -137,7 +138,7 @@ def _json(title: str, value: Any) -> list[str]:
 
 def _limitations(item: ComparedVersion) -> Iterator[str]:
     version = item.version
-    yield "Measures hold for documents like those of the data set. Watch the drift in the report of the router."
+    yield "Measures hold for documents like those of the data set. Watch the drift of the router's report."
     if not item.is_held_out:
         yield "No examples were held out, so the measures are too optimistic."
     if version.thresholds is not None and len(version.thresholds) < len(version.labels):

@@ -149,7 +149,10 @@ def _labels_of(mistakes: Sequence[LabelPair], *, is_confusion: bool) -> tuple[li
             both = true | {pair.label, pair.predicted}
             if len(both) <= MAX_HEAT_LABELS:
                 true = predicted = both
-        elif len(true | {pair.label}) <= MAX_HEAT_LABELS and len(predicted | {pair.predicted}) <= MAX_HEAT_LABELS:
+        elif (
+            len(true | {pair.label}) <= MAX_HEAT_LABELS
+            and len(predicted | {pair.predicted}) <= MAX_HEAT_LABELS
+        ):
             true.add(pair.label)
             predicted.add(pair.predicted)
     return sorted(true), sorted(predicted)

@@ -13,6 +13,7 @@ from app.experiments.report.formatting import (
 from app.experiments.report.schemas import Comparison, ExperimentReport, Summary
 from app.pages.markdown import escape
 
+
 def render(report: ExperimentReport) -> str:
     """Render the measures with the best values in bold, the failed cells, and the significance tests."""
     lines = [f"# {escape(report.name or report.id)}", ""]

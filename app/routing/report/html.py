@@ -1,10 +1,10 @@
-"""Renders the report of a router as one self-contained HTML page."""
+"""Renders the report of a router as one self-contained HTML page, or as a part of another page."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from jinja2 import Template
+from jinja2 import Environment
 from markupsafe import Markup
 
 from app.pages.rendering import environment
@@ -17,6 +17,15 @@ MAX_ROWS = 100
 
 def render(report: RouterReport) -> str:
     """Render the page."""
+    return _render("report.html", report)
+
+
+def render_body(report: RouterReport) -> Markup:
+    """Render the report without its heading, as a part of another page."""
+    return Markup(_render("report_body.html", report))  # noqa: S704 - the template escapes values
+
+
+def _render(template: str, report: RouterReport) -> str:
     total = report.total
     drifts: list[tuple[str, str, DriftValue]] = []
     if total.drift is not None:
@@ -26,24 +35,28 @@ def render(report: RouterReport) -> str:
             ("unknown_words", "Unknown words of a message", total.drift.unknown_words),
         ]
         drifts = [(key, title, value) for key, title, value in named if value is not None]
-    return _template().render(
-        report=report,
-        total=total,
-        groups=report.groups[:MAX_ROWS],
-        max_rows=MAX_ROWS,
-        drifts=drifts,
-        drift_charts={
-            key: _safe(charts.shares_chart(value.bins, title, key))
-            for key, title, value in drifts
-            if value.bins
-        },
-        volume_chart=_safe(charts.volume_chart(report)),
-        quality_chart=_safe(charts.quality_chart(report)),
-        calibration_chart=(
-            None if total.calibration is None else _safe(charts.calibration_chart(total.calibration))
-        ),
-        drift_chart=_safe(charts.drift_chart(report)),
-        shadows_chart=_safe(charts.shadows_chart(total.shadows)),
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            report=report,
+            total=total,
+            groups=report.groups[:MAX_ROWS],
+            max_rows=MAX_ROWS,
+            drifts=drifts,
+            drift_charts={
+                key: _safe(charts.shares_chart(value.bins, title, key))
+                for key, title, value in drifts
+                if value.bins
+            },
+            volume_chart=_safe(charts.volume_chart(report)),
+            quality_chart=_safe(charts.quality_chart(report)),
+            calibration_chart=(
+                None if total.calibration is None else _safe(charts.calibration_chart(total.calibration))
+            ),
+            drift_chart=_safe(charts.drift_chart(report)),
+            shadows_chart=_safe(charts.shadows_chart(total.shadows)),
+        )
     )
 
 
@@ -53,11 +66,11 @@ def _safe(chart: str | None) -> Markup | None:
 
 
 @cache
-def _template() -> Template:
+def _templates() -> Environment:
     templates = environment("app.routing.report")
     templates.filters |= {"share": _share, "percent": _percent}
     templates.globals |= {"shadow_name": charts.shadow_name}
-    return templates.get_template("report.html")
+    return templates
 
 
 def _percent(value: float | None) -> str:

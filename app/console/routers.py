@@ -1,0 +1,259 @@
+"""Pages of routing: try a message, the review queue, decisions, the report, and the settings of a router."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import Query, Request, Response
+
+from app.console.kept_texts import TITLES, KeptTexts, kept_texts
+from app.console.rendering import page
+from app.console.route import pages
+from app.context import AppContext
+from app.db.session import Database
+from app.http.base_route import Context, ReadScope, TrainScope
+from app.http.errors import FileDamaged, NotFound, NotReady
+from app.http.guards import has_scope
+from app.http.paging import MAX_LIMIT, Page, PageQuery, encode_cursor
+from app.http.schemas import DecisionId, RouterName
+from app.http.storage_threads import run_in_storage_thread
+from app.registry import service as registry
+from app.registry.schemas import Model, ModelVersion
+from app.routing import decisions, service
+from app.routing.decision_search import DecisionFilter
+from app.routing.report import html
+from app.routing.report import service as reports
+from app.routing.report.schemas import ReportBy
+from app.routing.schemas import Disposition, FeedbackState, RecordedDecision
+from app.storage import MissingFileError, StorageUnavailableError
+
+router = pages("/routers")
+
+MAX_CHOICES = 9
+"""Number of labels that have a number key in the review queue."""
+
+MAX_OTHER_LABELS = 2_000
+"""Maximum number of labels that the browser suggests."""
+
+MAX_DESTINATIONS = 100
+"""Maximum number of labels with a field for their destination; more of them are edited as JSON."""
+
+WAITING = DecisionFilter(disposition="review", feedback="none", oldest_first=True)
+"""The review queue: messages that wait for a person, the oldest first."""
+
+FORM_FIELDS = (
+    *("model", "version", "fallback", "review_below", "at_most", "explain", "keep_messages", "keep_days"),
+    *("shadow", "target_precision", "target_recall", "destinations"),
+)
+"""Settings with a field of their own."""
+
+
+@router.get("", dependencies=[ReadScope])
+def routers(ctx: Context, request: Request, paging: PageQuery) -> Response:
+    """Show the routers, and whether messages wait for a person."""
+    listed = service.page(ctx.db, paging)
+    waiting = {item.name: _count_waiting(ctx.db, item.name) for item in listed.items}
+    return page(request, "routers/list.html", routers=listed, waiting=waiting)
+
+
+@router.get("/new", dependencies=[TrainScope])
+def new(ctx: Context, request: Request, model: Annotated[str, Query(max_length=64)] = "") -> Response:
+    """Show the form of a new router."""
+    models = registry.page_models(ctx.db, Page(MAX_LIMIT, None)).items
+    chosen = model or next((item.name for item in models if "live" in item.aliases), "")
+    return page(
+        request,
+        "routers/settings.html",
+        router=None,
+        etag=None,
+        rest={},
+        models=models,
+        chosen=chosen,
+        **_destinations(ctx.db, models, chosen, {}),
+    )
+
+
+@router.get("/{name}", dependencies=[ReadScope])
+def try_message(ctx: Context, request: Request, name: RouterName) -> Response:
+    """Show a form that routes a message, and why it was routed so."""
+    return page(
+        request, "routers/try.html", router=service.get(ctx.db, name), waiting=_count_waiting(ctx.db, name)
+    )
+
+
+@router.get("/{name}/review", dependencies=[ReadScope])
+async def review(
+    ctx: Context,
+    request: Request,
+    name: RouterName,
+    paging: PageQuery,
+    saved: Annotated[str | None, Query(max_length=100)] = None,
+) -> Response:
+    """Show the oldest message that waits for a person, with its likely labels, and the messages after it."""
+
+    def read() -> dict[str, Any]:
+        waiting = decisions.page(ctx.db, name, WAITING, Page(10, paging.after))
+        shown = waiting.items[0] if waiting.items else None
+        return {
+            "router": service.get(ctx.db, name),
+            "waiting": waiting,
+            "decision": shown,
+            "saved": None if saved is None else _find_decision(ctx.db, saved),
+            "is_first_page": paging.after is None,
+            **_correction(ctx.db, shown),
+        }
+
+    values = await to_thread.run_sync(read)
+    values["kept"] = await _kept(ctx, request, values["decision"])
+    return page(request, "routers/review.html", **values)
+
+
+@router.get("/{name}/decisions", dependencies=[ReadScope])
+def list_decisions(
+    ctx: Context,
+    request: Request,
+    name: RouterName,
+    paging: PageQuery,
+    disposition: Annotated[Disposition | str, Query(max_length=20)] = "",
+    feedback: Annotated[FeedbackState | str, Query(max_length=20)] = "",
+    label: Annotated[str, Query(max_length=500)] = "",
+) -> Response:
+    """Show the decisions of a router that meet conditions, newest first."""
+    conditions = DecisionFilter(
+        disposition=next((item for item in ("routed", "review", "fallback") if item == disposition), None),
+        feedback=next((item for item in ("none", "agreed", "corrected") if item == feedback), None),
+        label=label or None,
+    )
+    found = decisions.page(ctx.db, name, conditions, paging)
+    return page(
+        request,
+        "routers/decisions.html",
+        router=service.get(ctx.db, name),
+        decisions=found,
+        conditions={"disposition": disposition, "feedback": feedback, "label": label},
+    )
+
+
+@router.get("/{name}/decisions/{decision_id}", dependencies=[ReadScope])
+async def decision(ctx: Context, request: Request, name: RouterName, decision_id: DecisionId) -> Response:
+    """Show a decision, its message if it is kept, and a form to correct it."""
+
+    def read() -> dict[str, Any]:
+        found = decisions.get(ctx.db, decision_id)
+        if found.router != name:
+            raise NotFound(f"router {name} has no decision {decision_id}")
+        return {"router": service.get(ctx.db, name), "decision": found, **_correction(ctx.db, found)}
+
+    values = await to_thread.run_sync(read)
+    values["kept"] = await _kept(ctx, request, values["decision"])
+    return page(request, "routers/decision.html", **values)
+
+
+@router.get("/{name}/report", dependencies=[ReadScope])
+def report(ctx: Context, request: Request, name: RouterName, by: ReportBy = "department") -> Response:
+    """Show the report of a router."""
+    found = reports.get(ctx.db, name, by, None, None)
+    return page(
+        request,
+        "routers/report.html",
+        router=service.get(ctx.db, name),
+        by=by,
+        report=html.render_body(found),
+    )
+
+
+@router.get("/{name}/settings", dependencies=[ReadScope])
+def settings(ctx: Context, request: Request, name: RouterName) -> Response:
+    """Show the settings of a router in a form."""
+    found = service.get(ctx.db, name)
+    models = registry.page_models(ctx.db, Page(MAX_LIMIT, None)).items
+    config = found.model_dump(mode="json", exclude_none=True, exclude={"name", "created_at", "updated_at"})
+    rest = {field: value for field, value in config.items() if field not in FORM_FIELDS and value != {}}
+    return page(
+        request,
+        "routers/settings.html",
+        router=found,
+        etag=service.etag(found),
+        rest=rest,
+        models=models,
+        chosen=found.model,
+        **_destinations(ctx.db, models, found.model, found.destinations),
+    )
+
+
+def _destinations(
+    db: Database, models: list[Model], name: str, destinations: dict[str, str]
+) -> dict[str, Any]:
+    """Return what the form needs: labels with their destinations, and the versions of the model."""
+    model = next((item for item in models if item.name == name), None)
+    labels: list[str] = []
+    calibrated = False
+    if model is not None and model.versions:
+        version = _served_version(db, model)
+        labels, calibrated = version.labels, version.calibrated
+    labels = sorted({*labels, *destinations})
+    return {
+        "labels": labels if len(labels) <= MAX_DESTINATIONS else [],
+        "destinations": destinations,
+        "calibrated": calibrated,
+        "references": [] if model is None else [*model.aliases, *range(model.last_version, 0, -1)][:50],
+    }
+
+
+def _served_version(db: Database, model: Model) -> ModelVersion:
+    """Return the live version of a model, or its newest one."""
+    if "live" in model.aliases:
+        return registry.get_version(db, model.name, model.aliases["live"])
+    return registry.page_versions(db, model.name, Page(1, None)).items[0]
+
+
+def _count_waiting(db: Database, name: str) -> str:
+    """Return how many messages wait for a person, as text that says when there are more than 99."""
+    found = decisions.page(db, name, WAITING, Page(100, None))
+    return "more than 99" if len(found.items) > 99 else str(len(found.items))
+
+
+def _find_decision(db: Database, decision_id: str) -> RecordedDecision | None:
+    try:
+        return decisions.get(db, decision_id)
+    except NotFound:
+        return None
+
+
+def _correction(db: Database, shown: RecordedDecision | None) -> dict[str, Any]:
+    """Return what the form of a correction needs.
+
+    ``choices`` are the labels that a person can choose with one key, and ``labels`` those of the version.
+    """
+    if shown is None:
+        return {}
+    likely = [item.label for item in shown.departments]
+    likely += [item.label for item in shown.ranking if item.label not in likely]
+    labels: list[str] = []
+    if shown.version is not None:
+        try:
+            labels = registry.get_version(db, shown.model, shown.version).labels
+        except NotFound:
+            labels = []  # the version was deleted
+    if len(likely) < MAX_CHOICES:
+        likely += [label for label in labels if label not in likely]
+    return {
+        "choices": likely[:MAX_CHOICES],
+        "labels": labels[:MAX_OTHER_LABELS],
+        "probabilities": {item.label: item.probability for item in shown.ranking},
+        "suggested": [item.label for item in shown.departments],
+        "explanation": [item.model_dump(exclude_none=True) for item in shown.explanation or ()],
+        "titles": TITLES,
+        "skip": encode_cursor(shown.decision_id),
+    }
+
+
+async def _kept(ctx: AppContext, request: Request, shown: RecordedDecision | None) -> KeptTexts | None:
+    """Return the kept message of a decision, for visitors that may read it."""
+    if shown is None or not shown.message_kept or not has_scope(request, "train"):
+        return None
+    try:
+        return await run_in_storage_thread(kept_texts, ctx, shown)
+    except (NotFound, NotReady, FileDamaged, MissingFileError, StorageUnavailableError) as error:
+        return KeptTexts(problem=getattr(error, "detail", None) or "the message cannot be read now")

@@ -1,0 +1,155 @@
+"""The pages of routing: try a message, the review queue, decisions, the report, and settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from console_visitors import Visitor, visitor
+from in_process_api import InProcessApi
+from stack import departments
+
+ROUTER = {
+    "model": "m",
+    "fallback": "front@example.org",
+    "review_below": 1.0,
+    "explain": True,
+    "keep_messages": "review",
+    "destinations": {"billing": "billing@example.org"},
+    "thresholds": {"sales": 0.5},
+}
+MESSAGE = (
+    b"From: ann@example.org\r\nSubject: <b>Refund</b>\r\n\r\n"
+    b"My invoice and refund are wrong, the card was charged.\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def decision(api: InProcessApi) -> dict[str, Any]:
+    """A decision that waits in the review queue of the router ``desk``."""
+    examples = [
+        {
+            "email": {"subject": f"Message {i}", "text": example["text"]},
+            "labels": example["labels"],
+            "split": example["split"],
+        }
+        for i, example in enumerate(departments(80))
+    ]
+    api.train(api.dataset(examples), decision={"kind": "auto"})
+    api.call("PUT", "/v1/routers/desk", 200, json=ROUTER)
+    headers = {"Content-Type": "message/rfc822"}
+    routed: dict[str, Any] = api.call(
+        "POST", "/v1/routers/desk/messages", 200, content=MESSAGE, headers=headers
+    )
+    assert routed["disposition"] == "review"
+    return routed
+
+
+@pytest.fixture(scope="module")
+def reader(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
+    return visitor(api, "read")
+
+
+@pytest.fixture(scope="module")
+def reviewer(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
+    return visitor(api, "read", "predict")
+
+
+@pytest.fixture(scope="module")
+def trainer(api: InProcessApi, decision: dict[str, Any]) -> Visitor:
+    return visitor(api, "read", "predict", "train")
+
+
+def test_routers_are_listed_with_the_messages_that_wait(reader: Visitor, trainer: Visitor) -> None:
+    text = reader.see("/console/routers")
+    assert '<a href="/console/routers/desk/review">1<span' in text
+    assert "Create a router" not in text
+    assert "Create a router" in trainer.see("/console/routers")
+    visitor(reader.api, "predict").see("/console/routers", status=403)
+
+
+def test_messages_are_routed_only_with_the_scope_predict(reader: Visitor, reviewer: Visitor) -> None:
+    assert "sign in with a key that has the scope predict" in reader.see("/console/routers/desk")
+    text = reviewer.see("/console/routers/desk")
+    assert 'data-router="/v1/routers/desk"' in text
+    assert "1 message waits for a review" in text
+    reader.see("/console/routers/none", status=404)
+
+
+def test_the_review_queue_shows_the_message_and_its_likely_labels(
+    reader: Visitor, reviewer: Visitor, trainer: Visitor, decision: dict[str, Any]
+) -> None:
+    path = "/console/routers/desk/review"
+    text = trainer.see(path)
+    assert "<b>Refund" not in text, "text of a message is escaped"
+    assert '<p class="text" data-field="new_text">My invoice and refund are wrong' in text
+    assert "From ann@example.org" in text
+    ranked = [item["label"] for item in decision["ranking"]]
+    assert re.findall(r'name="labels" value="(\w+)"', text)[: len(ranked)] == ranked
+    assert f'data-decision="/v1/decisions/{decision["decision_id"]}/feedback"' in text
+    explained = re.search(r'data-explanation="([^"]*)"', text)
+    assert explained is not None
+    assert json.loads(unescape(explained[1])) == decision["explanation"]
+    # Only people who may read messages see the text, and only those who may give feedback see the form.
+    assert "data-field" not in reviewer.see(path)
+    assert 'id="correction"' in reviewer.see(path)
+    assert 'id="correction"' not in reader.see(path)
+
+
+def test_a_decision_shows_why_and_its_feedback(trainer: Visitor, decision: dict[str, Any]) -> None:
+    path = f"/console/routers/desk/decisions/{decision['decision_id']}"
+    text = trainer.see(path)
+    assert "Deciding words" in text
+    assert unescape(decision["review_reason"]) in unescape(text)
+    trainer.see("/console/routers/desk/decisions/dec_none", status=404)
+    feedback = {"labels": ["support"]}
+    api = trainer.api
+    api.call("PUT", "/v1/routers/other", 200, json=ROUTER)
+    trainer.see(f"/console/routers/other/decisions/{decision['decision_id']}", status=404)
+    headers = {"Content-Type": "message/rfc822"}
+    second = api.call("POST", "/v1/routers/other/messages", 200, content=MESSAGE, headers=headers)[
+        "decision_id"
+    ]
+    api.call("POST", f"/v1/decisions/{second}/feedback", 200, json=feedback)
+    assert re.search(r'value="support" checked', trainer.see(f"/console/routers/other/decisions/{second}"))
+    empty = trainer.see(f"/console/routers/other/review?saved={second}")
+    assert "No message waits for a person" in empty
+    assert "support" in empty[empty.index('id="saved"') :]
+
+
+def test_decisions_are_found_by_disposition_feedback_and_department(
+    reader: Visitor, decision: dict[str, Any]
+) -> None:
+    path = "/console/routers/desk/decisions"
+    link = f"{path}/{decision['decision_id']}"
+    assert link in reader.see(path)
+    assert link in reader.see(f"{path}?disposition=review&feedback=none&label=")
+    assert link not in reader.see(f"{path}?disposition=fallback")
+    assert link not in reader.see(f"{path}?label=nothing")
+
+
+@pytest.mark.parametrize("by", ["department", "week", "version"])
+def test_the_report_is_a_part_of_the_page(reader: Visitor, by: str) -> None:
+    text = reader.see(f"/console/routers/desk/report?by={by}")
+    assert text.count("<html") == text.count("<h1>") == 1
+    assert "<h2>Volume</h2>" in text
+    assert "<svg" in text
+
+
+def test_settings_are_a_form_that_keeps_what_it_has_no_field_for(reader: Visitor, trainer: Visitor) -> None:
+    text = trainer.see("/console/routers/desk/settings")
+    etag = trainer.api.send("GET", "/v1/routers/desk").headers["ETag"]
+    assert f'data-etag="{etag.replace(chr(34), "&#34;")}"' in text
+    assert re.search(r'data-destination="billing" value="billing@example.org"', text)
+    rest = re.search(r'id="f-rest"[^>]*>([^<]*)</textarea>', text)
+    assert rest is not None
+    assert json.loads(unescape(rest[1])) == {"thresholds": {"sales": 0.5}}
+    assert "Delete this router" in text
+    shown = reader.see("/console/routers/desk/settings")
+    assert '<fieldset class="bare" disabled>' in shown
+    assert "Delete this router" not in shown
+    assert '<option value="live" selected>' in trainer.see("/console/routers/new")
+    reader.see("/console/routers/new", status=403)
