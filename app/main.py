@@ -39,6 +39,7 @@ from app.keys.service import require_keys
 from app.keys.uses import KeyUses
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
+from app.open_inference import api as open_inference
 from app.registry import api as registry
 from app.routing import api as routing
 from app.routing.message_router import MessageRouter
@@ -150,6 +151,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         experiments.router,
         registry.router,
         predictions.router,
+        open_inference.router,
         evaluations.router,
         batch_predictions.router,
         routing.router,

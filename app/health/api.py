@@ -8,9 +8,8 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.health.metrics import metrics_registry
-from app.health.service import check_readiness
+from app.health.service import require_ready
 from app.http.base_route import Context, StrictJSONRoute, responses
-from app.http.errors import NotReady
 from app.http.schemas import ResponseModel
 
 router = APIRouter(
@@ -54,11 +53,7 @@ def ready(ctx: Context, request: Request) -> Ready:
     The service is ready if this process does not shut down, database and storage are available, a worker
     runs, and no job waits too long although a worker has capacity.
     """
-    if request.app.state.draining:
-        raise NotReady("this process is shutting down", headers={"Retry-After": "5"})
-    state = check_readiness(ctx)
-    if not state.ready:
-        raise NotReady("; ".join(state.reasons), headers={"Retry-After": "5"})
+    state = require_ready(ctx, draining=request.app.state.draining)
     warnings: list[str] = request.app.state.routed_versions.problems()
     return Ready(
         status="ready", workers=state.workers, queue_seconds=state.queue_seconds, warnings=warnings or None

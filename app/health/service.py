@@ -12,6 +12,7 @@ from app.context import AppContext
 from app.db import tables
 from app.db.failures import DatabaseStateError
 from app.db.session import database_now
+from app.http.errors import NotReady
 
 HEARTBEAT_SECONDS = 15.0
 """A worker whose last heartbeat is older does not count."""
@@ -78,3 +79,21 @@ def check_readiness(ctx: AppContext) -> Readiness:
     if (reason := ctx.storage_probe.reason()) is not None:
         reasons.append(reason)
     return Readiness(not reasons, True, workers, waited, reasons)
+
+
+def require_ready(ctx: AppContext, *, draining: bool) -> Readiness:
+    """Return the result of the check.
+
+    Args:
+        ctx: the application context.
+        draining: whether this process is shutting down.
+
+    Raises:
+        NotReady: the service is not ready; the detail has the reasons.
+    """
+    if draining:
+        raise NotReady("this process is shutting down", headers={"Retry-After": "5"})
+    state = check_readiness(ctx)
+    if not state.ready:
+        raise NotReady("; ".join(state.reasons), headers={"Retry-After": "5"})
+    return state

@@ -45,15 +45,21 @@ _FAST_VALUES: Final = 100_000
 """Values that decoders which hold the interpreter read at once."""
 
 
-def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset[str] = frozenset()) -> Any:
+def parse(
+    body: bytes,
+    *,
+    replace_surrogates: bool = False,
+    documents: frozenset[str] = frozenset(),
+    parts: frozenset[str] | None = DOCUMENT_PARTS,
+) -> Any:
     """Parse a JSON text.
 
     Args:
         body: the text.
         replace_surrogates: whether to replace unpaired surrogates instead of rejecting them. Some programs
             write them for bytes that they cannot decode.
-        documents: top-level fields that contain documents, whose ``DOCUMENT_PARTS`` can contain control
-            characters.
+        documents: top-level fields that contain documents, whose parts can contain control characters.
+        parts: the names of these parts; None for every string in a document.
 
     Raises:
         BadRequest: the text is not JSON, or is nested too deeply.
@@ -115,7 +121,7 @@ def parse(body: bytes, *, replace_surrogates: bool = False, documents: frozenset
         place = next(_pointer([*path, name]) for path, part, is_name in _walk(value) if part is object_)
         raise Invalid(f"{place} occurs twice", errors=[(place, "occurs twice")])
     if may_not_be_text:
-        _check_strings(value, documents)
+        _check_strings(value, documents, parts)
     return value
 
 
@@ -167,11 +173,12 @@ def _decoder(
     return decoder  # type: ignore[no-any-return]
 
 
-def _check_strings(value: Any, documents: frozenset[str]) -> None:
+def _check_strings(value: Any, documents: frozenset[str], parts: frozenset[str] | None) -> None:
     for path, part, is_name in _walk(value):
         if not isinstance(part, str) or (wrong := _NOT_TEXT.search(part)) is None:
             continue
-        if not is_name and len(path) > 1 and path[0] in documents and path[-1] in DOCUMENT_PARTS:
+        is_inside = not is_name and len(path) > 1 and path[0] in documents
+        if is_inside and (parts is None or path[-1] in parts):
             wrong = _SURROGATE.search(part)
         if wrong is not None:
             message = describe(wrong[0])

@@ -15,8 +15,9 @@ from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.access_log import AccessLog
-from app.http.errors import PROBLEM_JSON, ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
+from app.http.errors import ApiError, BadRequest, HeadersTooLarge, NotReady, TooLarge
 from app.http.guards import Authenticator
+from app.http.protocol_errors import error_response
 from app.http.request_head import RequestHead
 from app.http.request_ids import caller_request_id, caller_trace_id
 from app.http.web_pages import WebPageFilter
@@ -31,6 +32,9 @@ if TYPE_CHECKING:  # needs an extra
 _STREAMED = re.compile(r"/v1/datasets/[^/]+/content|/v1/models/[^/]+/versions")
 _UPLOADS = re.compile(_STREAMED.pattern + r"|/v1/routers/[^/]+/messages")
 _INBOUND = re.compile(r"/v1/routers/[^/]+/inbound/.+")
+
+_RESOURCES = ("/v1/", "/v2/", "/label-studio/")
+"""Paths whose responses depend on the API key."""
 
 UNCOUNTED_BYTES = 64 * 1024
 """Each body may hold this much memory without counting, so that small requests are never refused."""
@@ -175,7 +179,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 # A cache must not serve a response of one API key to other clients.
-                default = _HEADERS_OF_RESOURCES if path.startswith("/v1/") else _HEADERS
+                default = _HEADERS_OF_RESOURCES if path.startswith(_RESOURCES) else _HEADERS
                 headers = _with_defaults(message.get("headers", ()), default)
                 headers.append((b"x-request-id", request_id.encode()))
                 if scope["app"].state.draining:
@@ -189,7 +193,7 @@ class RequestMiddleware:
         try:
             error = await self._reason_to_refuse(scope, head, limit)
             if error is not None:
-                await _send_problem(error, request_id, send_with_headers)
+                await _send_problem(path, error, request_id, send_with_headers)
             else:
                 await self._app(scope, receive_counted, send_with_headers)
         finally:
@@ -275,13 +279,9 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"the request's body is larger than the limit of {limit:,} bytes")
 
 
-async def _send_problem(error: ApiError, request_id: str, send: Send) -> None:
-    body = error.problem(request_id).model_dump_json(exclude_none=True).encode()
-    headers = [
-        (b"content-type", PROBLEM_JSON.encode()),
-        (b"content-length", str(len(body)).encode()),
-        # The rest of the body stays unread, so the connection cannot be reused.
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _send_problem(path: str, error: ApiError, request_id: str, send: Send) -> None:
+    response = error_response(path, error.problem(request_id))
+    # The rest of the body stays unread, so the connection cannot be reused.
+    headers = [*response.raw_headers, (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

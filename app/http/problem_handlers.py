@@ -8,7 +8,6 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlalchemy.orm.exc import StaleDataError
@@ -29,7 +28,6 @@ from app.http.error_places import pointer
 from app.http.errors import (
     ERRORS,
     MAX_ERRORS,
-    PROBLEM_JSON,
     ApiError,
     Conflict,
     DatabaseDamaged,
@@ -41,6 +39,7 @@ from app.http.errors import (
     Problem,
     make_problem,
 )
+from app.http.protocol_errors import error_response
 from app.storage import MissingFileError, StorageUnavailableError
 from app.storage.interface import UNAVAILABLE_ERRNOS
 
@@ -74,11 +73,9 @@ async def respond(request: Request, error: Exception) -> Response:
     raise error
 
 
-def to_response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """Convert a problem to a response."""
-    return JSONResponse(
-        problem.model_dump(exclude_none=True), problem.status, headers=headers, media_type=PROBLEM_JSON
-    )
+def to_response(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    """Convert a problem to the response to a request."""
+    return error_response(request.scope["path"], problem, headers)
 
 
 def _request_id(request: Request) -> str | None:
@@ -87,7 +84,7 @@ def _request_id(request: Request) -> str | None:
 
 async def _api_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)  # noqa: S101 - registered for this class
-    return to_response(error.problem(_request_id(request)), error.headers)
+    return to_response(request, error.problem(_request_id(request)), error.headers)
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:
@@ -97,7 +94,7 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     if len(places) > 3:
         at_least = "at least " if len(places) == MAX_ERRORS else ""
         detail += f"; and {at_least}{len(places) - 3} more"
-    return to_response(Invalid(detail, errors=places).problem(_request_id(request)))
+    return to_response(request, Invalid(detail, errors=places).problem(_request_id(request)))
 
 
 async def _http_exception(request: Request, error: Exception) -> Response:
@@ -111,7 +108,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         headers["Allow"] = ", ".join(_allowed(request))
     code = ERRORS[error.status_code].default_code
     problem = make_problem(error.status_code, code, detail, request_id=_request_id(request))
-    return to_response(problem, headers)
+    return to_response(request, problem, headers)
 
 
 def _allowed(request: Request) -> list[str]:
@@ -139,7 +136,7 @@ async def _database_unavailable(request: Request, error: Exception) -> Response:
         )
     else:
         problem = NotReady("the database is unavailable; try again", headers={"Retry-After": "2"})
-    return to_response(problem.problem(_request_id(request)), problem.headers)
+    return to_response(request, problem.problem(_request_id(request)), problem.headers)
 
 
 async def _invalid_data(request: Request, error: Exception) -> Response:
@@ -147,7 +144,7 @@ async def _invalid_data(request: Request, error: Exception) -> Response:
     assert isinstance(error, DataError)  # noqa: S101 - registered for this class
     log.warning("request.invalid_data", reason=str(error.orig))
     refusal = Invalid("the request contains a value that the database cannot store or compare, such as NUL")
-    return to_response(refusal.problem(_request_id(request)))
+    return to_response(request, refusal.problem(_request_id(request)))
 
 
 async def _integrity_error(request: Request, error: Exception) -> Response:
@@ -172,7 +169,7 @@ async def _stale_data(request: Request, error: Exception) -> Response:
 
 
 def _conflict(request: Request, detail: str) -> Response:
-    return to_response(Conflict(detail, code="conflict").problem(_request_id(request)))
+    return to_response(request, Conflict(detail, code="conflict").problem(_request_id(request)))
 
 
 async def _storage_unavailable(request: Request, error: Exception) -> Response:
@@ -183,7 +180,7 @@ async def _storage_unavailable(request: Request, error: Exception) -> Response:
         code="storage_unavailable",
         headers={"Retry-After": "5"},
     )
-    return to_response(problem.problem(_request_id(request)), problem.headers)
+    return to_response(request, problem.problem(_request_id(request)), problem.headers)
 
 
 async def _missing_file(request: Request, error: Exception) -> Response:
@@ -194,7 +191,7 @@ async def _missing_file(request: Request, error: Exception) -> Response:
         code="file_missing",
         headers={"Retry-After": "60"},
     )
-    return to_response(problem.problem(_request_id(request)), problem.headers)
+    return to_response(request, problem.problem(_request_id(request)), problem.headers)
 
 
 async def _system_error(request: Request, error: Exception) -> Response:
@@ -212,7 +209,7 @@ async def _client_disconnected(request: Request, error: Exception) -> Response: 
 async def _internal_error(request: Request, error: Exception) -> Response:
     log.error("request.internal_error", exc_info=error)
     failure = InternalError("internal error; the service's log contains the cause under this request_id")
-    return to_response(failure.problem(_request_id(request)))
+    return to_response(request, failure.problem(_request_id(request)))
 
 
 _HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {

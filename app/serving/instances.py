@@ -50,8 +50,7 @@ def to_documents(
             raise TooLarge(message, errors=[(f"/{field}/{i}/text", message)])
     if pipeline.kind_ == "features":
         rows = _to_feature_rows(instances, field)
-        if isinstance(pipeline.features, NumericFeatures):
-            _check_products(pipeline.features.n_products(rows), settings.max_products, field)
+        check_products(pipeline, rows, settings, field=field)
         return rows
     if pipeline.kind_ == "email":
         return [_to_mail(instance, f"/{field}/{i}") for i, instance in enumerate(instances)]
@@ -59,6 +58,25 @@ def to_documents(
         instance.text if instance.text is not None else mail_to_text(_to_mail(instance, f"/{field}/{i}"))
         for i, instance in enumerate(instances)
     ]
+
+
+def check_products(
+    pipeline: Pipeline, rows: FeatureRows, settings: Settings, *, field: str = "instances"
+) -> None:
+    """Check how many products of two features a pipeline would compute for rows.
+
+    Raises:
+        TooLarge: there are too many.
+    """
+    if not isinstance(pipeline.features, NumericFeatures):
+        return
+    n_products, limit = pipeline.features.n_products(rows), settings.max_products
+    if n_products > limit:
+        message = (
+            f"this model multiplies each two features of an instance, which gives {n_products:,} products; "
+            f"the limit is {limit:,}; send fewer {field} or features"
+        )
+        raise TooLarge(message, errors=[(f"/{field}", message)])
 
 
 def find_unknown_features(pipeline: Pipeline, names: Sequence[str]) -> UnknownFeatures | None:
@@ -114,15 +132,6 @@ def json_email(email: EmailParts | None, raw_email: str | None, *, pointer: str 
 def mail_to_text(mail: MailDocument) -> str:
     """Convert a message to a document for a pipeline that was trained on text."""
     return "\n".join(part.text for part in mail.learning_parts())
-
-
-def _check_products(n_products: int, limit: int, field: str) -> None:
-    if n_products > limit:
-        message = (
-            f"this model multiplies each two features of an instance, which gives {n_products:,} products; "
-            f"the limit is {limit:,}; send fewer {field} or features"
-        )
-        raise TooLarge(message, errors=[(f"/{field}", message)])
 
 
 def _to_mail(instance: Instance, pointer: str) -> MailDocument:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
 
 from app.http.errors import from_learning
 from app.serving.catalog import Catalog, ServedVersion
@@ -15,9 +16,15 @@ from app.serving.schemas import PredictRequest
 from app.serving.version_loading import load_version
 from app.settings import Settings
 from models.data.examples import FeatureRows
+from models.decisions import LabelSetRule
 from models.errors import CoveyError
 from models.mail import MailDocument
-from models.pipeline import Pipeline, Prediction
+from models.pipeline import Pipeline, Prediction, Ranking
+
+Result = TypeVar("Result")
+
+Documents: TypeAlias = list[str] | list[MailDocument] | FeatureRows
+"""Documents of the kind that a pipeline was trained on."""
 
 
 async def predict(
@@ -54,10 +61,59 @@ async def predict(
     )
 
 
+async def rank(
+    catalog: Catalog,
+    loaded: LoadedModels,
+    name: str,
+    reference: int | str,
+    read: Callable[[Pipeline], Documents],
+    write: Callable[[ServedVersion, LoadedVersion, Ranking], Result],
+    settings: Settings,
+    *,
+    n_instances: int,
+    n_bytes: int,
+    top: int | None = None,
+) -> Result:
+    """Predict as ``predict`` does, for the documents and in the format of another protocol.
+
+    Args:
+        catalog: knows the version of each alias.
+        loaded: the versions in memory.
+        name: name of the model.
+        reference: the number or an alias of the version.
+        read: returns the documents for a pipeline. It runs in the thread of the prediction, as ``write``.
+        write: converts the predictions.
+        settings: the limits.
+        n_instances: number of the documents.
+        n_bytes: size of the request.
+        top: length of the rankings; None ranks every label.
+
+    Raises:
+        ApiError: see ``predict``, and what ``read`` and ``write`` raise.
+    """
+    version, found = await load_version(catalog, loaded, name, reference)
+
+    def compute() -> Result:
+        pipeline = found.pipeline
+        documents = read(pipeline)
+        try:
+            ranking = _rank(pipeline, documents, settings, top, pipeline.rule_)
+        except CoveyError as error:
+            raise from_learning(error) from error
+        return write(version, found, ranking)
+
+    return await run_measured(found.ranking_cost, n_instances, n_bytes, compute)
+
+
+def _rank(
+    pipeline: Pipeline, documents: Documents, settings: Settings, top: int | None, rule: LabelSetRule
+) -> Ranking:
+    return pipeline.rank(documents, top=top, max_labels=settings.max_predicted_labels, rule=rule)
+
+
 def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest, settings: Settings) -> bytes:
     pipeline, encoder = found.pipeline, found.encoder
     documents = to_documents(pipeline, body.instances, settings)
-    max_labels = settings.max_predicted_labels
     try:
         rule = pipeline.rule_with(body.thresholds)
         if body.explain or body.quick:
@@ -66,7 +122,7 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
                 top=body.top,
                 explain=body.explain,
                 quick=body.quick,
-                max_labels=max_labels,
+                max_labels=settings.max_predicted_labels,
                 rule=rule,
             )
             predictions = encoder.explained_predictions(
@@ -75,8 +131,7 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
                 texts=_unknown_texts(pipeline, body, documents, found_labels),
             )
         else:
-            ranking = pipeline.rank(documents, top=body.top, max_labels=max_labels, rule=rule)
-            predictions = encoder.predictions(ranking)
+            predictions = encoder.predictions(_rank(pipeline, documents, settings, body.top, rule))
     except CoveyError as error:
         raise from_learning(error) from error
     warning = b""

@@ -153,6 +153,11 @@ class NumericFeatures:
             features, values = features[values != 0], values[values != 0]
         return Vector(features, values)
 
+    @property
+    def base_names_(self) -> list[str]:
+        """The names of the columns that training saw, sorted by code point, without products."""
+        return self._base
+
     def unknown_names(self, names: Sequence[str]) -> list[str]:
         """Return the names of features that training did not see, in their order."""
         return [name for name in names if name not in self._index]
