@@ -125,7 +125,7 @@ class MessageRouter:
             Conflict: an earlier decision on the message was deleted again and again.
             SQLAlchemyError: the decision cannot be recorded.
         """
-        snapshot, router = await self._find_router(name)
+        snapshot, router = await self._catalog.find_router(name)
         config = _config(router)
         with_texts = bool(explain)
         explain = config.explain if explain is None else explain
@@ -160,16 +160,6 @@ class MessageRouter:
             if keeping.reason is not None:
                 content["not_kept_reason"] = keeping.reason
         return await self._record(router, config, key, content, mail, keeping, with_texts=with_texts)
-
-    async def _find_router(self, name: str) -> tuple[Snapshot, ServedRouter]:
-        snapshot = self._catalog.current or await self._catalog.fresh()
-        router = snapshot.router(name)
-        if router is None:
-            snapshot = await self._catalog.after_miss()
-            router = snapshot.router(name)
-        if router is None:
-            raise NotFound(f"there is no router {name}")
-        return snapshot, router
 
     async def _ready(
         self, snapshot: Snapshot, router: ServedRouter, config: RouterPut

@@ -26,7 +26,7 @@ from anyio import to_thread
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.session import Database, unavailable_reason
-from app.http.errors import NotReady
+from app.http.errors import NotFound, NotReady
 from app.serving.catalog_reading import read_snapshot, resolve
 from app.serving.snapshot import Numbers, ServedRouter, ServedVersion, Snapshot
 from app.settings import Settings
@@ -173,6 +173,22 @@ class Catalog:
             self._numbers |= {(model, ref)}
         found = found or (await self.after_miss()).version(model, ref)
         return found or await self._missing(model, ref, pointer)
+
+    async def find_router(self, name: str) -> tuple[Snapshot, ServedRouter]:
+        """Return the router with a name, and the snapshot that contains it.
+
+        Raises:
+            NotFound: there is no such router.
+            NotReady: the database is unavailable, and this process does not know the router.
+        """
+        snapshot = self.current or await self.fresh()
+        router = snapshot.router(name)
+        if router is None:
+            snapshot = await self.after_miss()
+            router = snapshot.router(name)
+        if router is None:
+            raise NotFound(f"there is no router {name}")
+        return snapshot, router
 
     async def _missing(self, model: str, ref: int | str, pointer: str) -> ServedVersion:
         """Raise the error for a version that does not exist; return the version if it has just appeared."""

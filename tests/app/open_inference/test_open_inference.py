@@ -250,6 +250,7 @@ def test_numeric_features_are_a_matrix_or_a_tensor_for_each_feature(service: InP
     rows = [[1.0, 0.0], [1.0, 1.0], [0.5, 0.25]]
     expected = predict(service, [{"features": dict(zip("ab", row, strict=True))} for row in rows], "numbers")
     flat = [value for row in rows for value in row]
+    matrix: dict[str, Any]
     for data in (flat, rows):
         matrix = {"name": "features", "shape": [3, 2], "datatype": "FP32", "data": data}
         assert_equal(elements(infer(service, {"inputs": [matrix]}, path)), expected)
@@ -264,9 +265,9 @@ def test_numeric_features_are_a_matrix_or_a_tensor_for_each_feature(service: InP
         {"name": "a", "shape": [2], "datatype": "FP64", "data": [1.0, 1]},
         {"name": "c", "shape": [2], "datatype": "BOOL", "data": [True, False]},
     ]
-    response = infer(service, {"inputs": columns}, path)
-    assert_equal(elements(response), expected[:2])
-    assert response["parameters"] == {"unknown_features": 1, "unknown_feature_names": "c"}
+    of_columns = infer(service, {"inputs": columns}, path)
+    assert_equal(elements(of_columns), expected[:2])
+    assert of_columns["parameters"] == {"unknown_features": 1, "unknown_feature_names": "c"}
 
 
 def test_control_characters_of_texts_are_accepted(service: InProcessApi) -> None:
