@@ -38,6 +38,17 @@ test: $(VENV)/.developing ## Set up and run all checks and tests.
 test-long: $(VENV)/.developing ## Run the tests with many more random examples, and the slow tests (about an hour).
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup --hypothesis-profile long -m "long or not long"
 
+PROTOCOL_CLIENTS := build/protocol-clients
+
+$(PROTOCOL_CLIENTS)/%/.installed: tests/protocols/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $<
+	@touch $@
+
+.PHONY: protocol-clients
+protocol-clients: $(VENV)/.developing $(PROTOCOL_CLIENTS)/open-inference/.installed $(PROTOCOL_CLIENTS)/label-studio/.installed ## Try clients of other projects with the service: Triton, KServe, MLServer, Label Studio (needs the network).
+	COVEY_PROTOCOL_CLIENTS=$(CURDIR)/$(PROTOCOL_CLIENTS) $(BIN)/pytest tests/protocols
+
 .PHONY: check
 check: $(VENV)/.developing ## Check style, formatting and types.
 	$(BIN)/ruff check .

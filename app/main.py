@@ -37,6 +37,7 @@ from app.keys import api as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.service import require_keys
 from app.keys.uses import KeyUses
+from app.label_studio import api as label_studio
 from app.learners import api as learners
 from app.limits.rates import RateLimiter
 from app.open_inference import api as open_inference
@@ -152,6 +153,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         registry.router,
         predictions.router,
         open_inference.router,
+        label_studio.router,
         evaluations.router,
         batch_predictions.router,
         routing.router,

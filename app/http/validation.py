@@ -86,6 +86,11 @@ class BodyValidator:
         at_once = len(body) <= LARGE_BYTES or (len(body) <= _AT_ONCE_BYTES and _has_few_values(given))
         return self.validate(given, body if at_once else None)
 
+    def validate_large(self, given: Any, settings: Settings) -> Any:
+        """Check the numbers of entries of a parsed body, and validate it in pieces; see ``validate``."""
+        self._check_lengths(given, settings)
+        return self.validate(given)
+
     def _check_lengths(self, given: Any, settings: Settings) -> None:
         for field, limit in self._max_items.items():
             entries = given.get(field) if isinstance(given, dict) else None

@@ -1,0 +1,1 @@
+"""The machine learning backend of Label Studio: predictions for tasks, and feedback from annotations."""
