@@ -41,7 +41,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> 
             }.items()
         ]
         dataset = service.dataset(examples)
-        learner = {"learner": {"algorithm": "mp_boost", "rounds": 10}}
+        learner: dict[str, Any] = {"learner": {"algorithm": "mp_boost", "rounds": 10}}
         service.train(dataset, **learner)
         service.train(dataset, model="calibrated", decision={"kind": "auto"}, **learner)
         numbers = [{"features": {"a": float(i)}, "labels": ["b"][: i % 2], "id": str(i)} for i in range(4)]
