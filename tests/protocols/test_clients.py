@@ -112,20 +112,19 @@ def test_label_studio_shows_predictions_and_its_annotations_are_feedback(
     service: Stack, tmp_path: Path
 ) -> None:
     labels = service.call("GET", "/v1/models/mail/versions/1", 200)["labels"]
-    found = drive(
-        "label_studio", "label-studio", service.url, create_key(service, "predict"), str(tmp_path), *labels
-    )
-    texts = [item["text"] for item in departments(3)]
-    assert found["state"] == "CO"  # connected
-    assert found["model_version"] == "mail 1"
+    tasks = [{"subject": item["text"], "text": f"message {i}"} for i, item in enumerate(departments(3))]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    key = create_key(service, "predict")
+    found = drive("label_studio", "label-studio", service.url, key, str(tmp_path), *labels)
+    assert (found["state"], found["model_version"]) == ("CO", "mail 1"), "CO: connected"
+    assert found["versions"] == ["mail 1"]
     assert found["wrong_key"] == 400
-    decisions = {
-        item["message"]["subject"]: item
-        for item in service.call("GET", "/v1/routers/desk/decisions", 200)["items"]
-    }
-    assert set(texts) <= decisions.keys()
-    for text in texts:
-        assert found["predictions"][text] == [item["label"] for item in decisions[text]["departments"]]
-    assert decisions[texts[0]]["feedback"] == labels[:1]
-    assert decisions[texts[1]]["feedback"] == labels[1:2], "the annotation was updated"
-    assert "feedback" not in decisions[texts[2]]
+    items = service.call("GET", "/v1/routers/desk/decisions", 200)["items"]
+    decisions = {item["message"]["subject"]: item for item in items}
+    assert decisions.keys() == {item["subject"] for item in tasks}
+    for subject, decision in decisions.items():
+        assert found["predictions"][subject] == [item["label"] for item in decision["departments"]]
+    created, updated = found["annotated"]
+    assert decisions[created]["feedback"] == labels[:1]
+    assert decisions[updated]["feedback"] == labels[1:2], "the annotation was updated"
+    assert sum("feedback" in decision for decision in decisions.values()) == 2
