@@ -6,7 +6,8 @@ WORKDIR /build
 RUN python -m venv /opt/covey
 COPY requirements/run.lock requirements/run.lock
 RUN /opt/covey/bin/pip install --require-hashes --requirement requirements/run.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml hatch_build.py README.md ./
+COPY covey covey
 COPY app app
 COPY workers workers
 COPY models models

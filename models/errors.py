@@ -91,5 +91,9 @@ class NotFittedError(CoveyError, RuntimeError):
     code = "not_fitted"
 
 
+class MissingExtraError(ImportError):
+    """An optional library is not installed. The message names the extra that installs it."""
+
+
 class StopTraining(Exception):  # noqa: N818 - a request, not a failure
     """A monitor raises this exception to stop a training at the current step."""

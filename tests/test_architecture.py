@@ -17,7 +17,7 @@ import pytest
 from models.catalog import ENTRIES
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("app", "workers", "models", "migrations")
+PRODUCT = ("app", "workers", "covey", "models", "migrations")
 
 SERVICE_LIBRARIES = {
     *("fastapi", "starlette", "uvicorn", "httpx", "pydantic_settings", "prometheus_client"),
@@ -122,8 +122,13 @@ def importers(packages: tuple[str, ...], of: set[str]) -> list[str]:
 
 
 def test_models_import_neither_the_service_nor_its_libraries() -> None:
-    assert importers(("models",), {"app", "workers", "migrations", "tests", "benchmarks"}) == []
+    assert importers(("models",), {"app", "workers", "covey", "migrations", "tests", "benchmarks"}) == []
     assert importers(("models",), SERVICE_LIBRARIES) == []
+
+
+def test_the_public_package_imports_only_the_library() -> None:
+    assert importers(("covey",), {"app", "workers", "migrations", *SERVICE_LIBRARIES}) == []
+    assert importers(("app", "workers", "migrations"), {"covey"}) == []
 
 
 def test_the_app_does_not_import_the_workers() -> None:

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Final
 
-from webencodings import PYTHON_NAMES
-from webencodings.labels import LABELS
-
+from models.extras import require
 from models.mail.detection import detect_codec
 from models.mail.diagnostics import Diagnostics
 from models.mail.japanese import decode_euc_jp, decode_iso2022_jp, is_iso2022_jp
 from models.mail.limits import MAX_DETECTION_BYTES
+
+try:
+    import webencodings
+    from webencodings.labels import LABELS
+except ModuleNotFoundError:
+    webencodings = None  # type: ignore[assignment]
 
 _SUPERSETS: Final = {
     "iso8859_1": "cp1252",
@@ -78,11 +82,12 @@ def _codecs() -> dict[str, str]:
 
     Unknown names must not reach :mod:`codecs`, because it caches every name forever.
     """
+    require(webencodings, "webencodings", "reading mail")
     modules = {module.name for module in pkgutil.iter_modules(encodings.__path__)}
     names = {name: name for name in modules} | encodings.aliases.aliases
     found = {_key(name): codec for name, codec in names.items() if codec not in _NOT_CHARSETS}
     for label, name in LABELS.items():
-        codec = found.get(_key(PYTHON_NAMES.get(name, name)))
+        codec = found.get(_key(webencodings.PYTHON_NAMES.get(name, name)))
         if name == "utf-16le" and label != name:
             codec = "utf_16"  # these labels state no byte order
         if codec is not None and found.get(_key(label)) != "ascii":

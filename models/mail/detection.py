@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-import charset_normalizer
-
+from models.extras import require
 from models.mail.language import identifier
+
+try:
+    import charset_normalizer
+except ModuleNotFoundError:
+    charset_normalizer = None  # type: ignore[assignment]
 
 _WESTERN: Final = ("cp1252", "iso8859_15", "mac_roman", "cp850")
 _CENTRAL: Final = ("cp1250", "iso8859_2", "cp852")
@@ -137,6 +141,7 @@ def detect_codec(content: bytes, context: str = "") -> str:
         return codec
     if n_high < _MIN_FOREIGN_BYTES:
         return "cp1252"
+    require(charset_normalizer, "charset_normalizer", "detecting the charset of mail")
     best = charset_normalizer.from_bytes(content[: 2 * _SAMPLE_BYTES]).best()
     return best.encoding if best is not None else "cp1252"
 

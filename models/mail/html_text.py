@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
+from models.extras import require
 from models.mail.diagnostics import Diagnostics
 from models.mail.html_style import VISIBLE, Style, Visibility, parse_style
 from models.mail.limits import MAX_HTML_CHARS, MAX_HTML_DEPTH, MAX_HTML_TAGS
+
+try:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+except ModuleNotFoundError:
+    LexborHTMLParser = None  # type: ignore[assignment,misc]
 
 # fmt: off
 _BLOCKS: Final = frozenset({
@@ -70,6 +74,7 @@ def html_to_text(html: str, diagnostics: Diagnostics) -> str:
     >>> html_to_text("<p>Your <b>in</b>voice</p><p hidden>x</p><blockquote>old</blockquote>", Diagnostics())
     'Your invoice\n> old'
     """
+    require(LexborHTMLParser, "selectolax", "reading HTML")
     tree = diagnostics.guard("HTML", lambda: LexborHTMLParser(_simplify(html, diagnostics)).root, None)
     return "" if tree is None else _Lines(tables_reset_size=not _STANDARDS_MODE.match(html)).read(tree)
 

@@ -6,10 +6,15 @@ from copy import copy
 from functools import cache
 from typing import Final
 
-from py3langid.langid import (  # type: ignore[import-untyped]
-    MODEL_FILE,
-    LanguageIdentifier,
-)
+from models.extras import require
+
+try:
+    from py3langid.langid import (  # type: ignore[import-untyped]
+        MODEL_FILE,
+        LanguageIdentifier,
+    )
+except ModuleNotFoundError:
+    LanguageIdentifier = None
 
 # fmt: off
 _LANGUAGES: Final = frozenset({
@@ -47,4 +52,5 @@ def identifier(languages: frozenset[str]) -> LanguageIdentifier:
 
 @cache
 def _identifier() -> LanguageIdentifier:
+    require(LanguageIdentifier, "py3langid", "detecting the language of mail")
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

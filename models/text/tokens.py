@@ -17,10 +17,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.text.unsegmented import (
@@ -31,6 +31,13 @@ from models.text.unsegmented import (
     unsegmented_spans,
 )
 from models.unicode import PLANES_WITH_MARKS, character_class, normalize
+
+try:
+    import pyarrow as pa
+except ModuleNotFoundError:
+    _HAS_ARROW = False
+else:
+    _HAS_ARROW = True
 
 _SPACE = 32
 
@@ -198,8 +205,8 @@ def split(texts: Sequence[str], rules: TokenRules = DEFAULT_RULES) -> SplitTexts
     """Split many texts into words, several times faster than :func:`words`.
 
     All texts are joined as bytes, with one separator byte between them. A word is a run of bytes between
-    separators, and Arrow assigns numbers to the distinct words. Only texts with non-ASCII characters use the
-    regular expression.
+    separators, and Arrow assigns numbers to the distinct words if it is installed. Only texts with non-ASCII
+    characters use the regular expression.
 
     >>> split(["one two", "two"]).codes.tolist()
     [0, 1, 1]
@@ -214,19 +221,41 @@ def split(texts: Sequence[str], rules: TokenRules = DEFAULT_RULES) -> SplitTexts
 
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=offsets[1:])
-    letters = joined.translate(None, b" ")
-    numbered = pa.LargeStringArray.from_buffers(
-        len(starts), pa.py_buffer(offsets.data), pa.py_buffer(letters)
-    ).dictionary_encode()
+    distinct, codes = _numbered(joined.translate(None, b" "), offsets)
 
     first = np.ones(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(text) + 1 for text in encoded], out=first[1:])
     first[1:] += 1
     return SplitTexts(
-        distinct=numbered.dictionary.to_numpy(zero_copy_only=False).tolist(),
-        codes=numbered.indices.to_numpy(),
+        distinct=distinct,
+        codes=codes,
         bounds=np.searchsorted(starts, first).astype(np.int64),
     )
+
+
+def _numbered(letters: bytes, offsets: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the distinct words in order of their first appearance, and the number of each word.
+
+    Args:
+        letters: the words without separators.
+        offsets: (words + 1,) the bounds of the words in ``letters``.
+    """
+    if not _HAS_ARROW:
+        return _numbered_by_dictionary(letters, offsets)
+    numbered = pa.LargeStringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(offsets.data), pa.py_buffer(letters)
+    ).dictionary_encode()
+    return numbered.dictionary.to_numpy(zero_copy_only=False).tolist(), numbered.indices.to_numpy()
+
+
+def _numbered_by_dictionary(
+    letters: bytes, offsets: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the result of ``_numbered`` without Arrow, in about twice the time."""
+    numbers: dict[bytes, int] = {}
+    bounds = pairwise(offsets.tolist())
+    codes = [numbers.setdefault(letters[start:end], len(numbers)) for start, end in bounds]
+    return [word.decode() for word in numbers], np.array(codes, dtype=np.int32)
 
 
 def _split_long_runs(

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from models.data.ingestion.ingest import process_file
 from models.data.ingestion.label_changes import LabelChanges
+from models.data.ingestion.processing import process_file
 from models.data.ingestion.report import DatasetReport
 from models.data.limits import IngestLimits
 from models.data.readers.input_file import open_input_file

@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-import zstandard
-
 from models.data.limits import IngestLimits
 from models.errors import BadDataError
+from models.extras import require
+
+try:
+    import zstandard
+except ModuleNotFoundError:
+    zstandard = None  # type: ignore[assignment]
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -29,6 +33,9 @@ _RATIO_MIN_BYTES = 16 * 2**20
 _MAX_LAYERS = 2  # a compressed file that is sent with a Content-Encoding
 _ZSTD_INPUT = 1024  # zstd can expand 4 bytes to 128 KiB, so that one read of this size yields at most 32 MiB
 _ZSTD_WINDOW = 2**27  # the default maximum of the zstd command
+_DAMAGE: tuple[type[Exception], ...] = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
+if zstandard is not None:
+    _DAMAGE = (*_DAMAGE, zstandard.ZstdError)
 
 
 @dataclass(frozen=True)
@@ -208,7 +215,7 @@ class GuardedStream(io.RawIOBase):
             data = self._stream.read(len(buffer))
         except EOFError as error:
             raise BadDataError(f"{self._what} is truncated; upload the complete file") from error
-        except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, zstandard.ZstdError) as error:
+        except _DAMAGE as error:
             raise BadDataError(f"{self._what} is damaged: {error}") from error
         self._guard.count(len(data))
         buffer[: len(data)] = data
@@ -219,6 +226,7 @@ class _ZstdReader:
     """Decompresses consecutive zstd frames, and detects a truncated last frame."""
 
     def __init__(self, stream: ByteReader) -> None:
+        require(zstandard, "zstandard", "reading zstd files")
         self._stream = stream
         self._frame: Any = None
         self._buffer = b""

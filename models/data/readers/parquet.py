@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from models.data.limits import IngestLimits
 from models.data.readers.cells import LabelNumbers, build_email, join_texts, parse_flag
 from models.data.readers.input_file import DecompressionGuard, InputFile
@@ -43,7 +40,14 @@ from models.data.record import (
     quoted,
 )
 from models.errors import BadDataError, BadRecord
+from models.extras import require
 from models.mail.email import Email
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ModuleNotFoundError:
+    pa = None  # type: ignore[assignment]
 
 _BATCH_ROWS = 256
 _MAX_KNOWN = 20_000
@@ -66,6 +70,7 @@ def read_parquet(file: InputFile, options: ParquetOptions, limits: IngestLimits)
     columns of 0 and 1. Features are all numeric columns without another role, or a column ``features`` that
     maps names to numbers.
     """
+    require(pa, "pyarrow", "reading Parquet")
     with file.open_seekable() as seekable, _arrow_errors_as_bad_data():
         size = seekable.seek(0, 2)
         guard = DecompressionGuard(lambda: size, replace(limits, compression_ratio=_UNLIMITED_RATIO))

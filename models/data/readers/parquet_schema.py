@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 from pydantic_core import from_json
 
 from models.data.limits import IngestLimits
 from models.data.record import RecordError, check_name
+
+try:
+    import pyarrow as pa
+except ModuleNotFoundError:
+    pa = None  # type: ignore[assignment]
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:
