@@ -27,7 +27,7 @@ FOLDERS = {
 _IMPORT = re.compile(r"^(\s*(?:(?:>>>|\.\.\.) )?from )models(?=[. ])", re.MULTILINE)
 
 
-class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling has no types
+class CustomBuildHook(BuildHookInterface[Any]):
     """Copies the folders with renamed imports."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

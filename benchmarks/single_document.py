@@ -96,9 +96,9 @@ def measure(pipeline: Pipeline, texts: list[str], repeat: int) -> dict[str, floa
         "scores, `score_one`": (lambda: [pipeline.learner.score_one(x) for x in vectors], n),
         "`rank` without probabilities": (without_probabilities, n),
         "`rank`": (lambda: [pipeline.rank([t]) for t in texts], n),
-        "`predict`, five labels": (lambda: [pipeline.predict([t], top=5) for t in texts], n),
+        "`predict`, five labels": (lambda: [pipeline.predictions([t], top=5) for t in texts], n),
         "the same with explanations": (
-            lambda: [pipeline.predict([t], top=5, explain=True) for t in texts],
+            lambda: [pipeline.predictions([t], top=5, explain=True) for t in texts],
             n,
         ),
         "`rank`, batch": (lambda: pipeline.rank(batch), len(batch)),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
 from models.base import Learner, LearnerParameters
@@ -20,7 +20,7 @@ from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
 from models.boosting.adaboost_mh import AdaBoostMH, AdaBoostMHParameters
 from models.boosting.mp_boost import MPBoost, MPBoostParameters
 from models.data.examples import Kind
-from models.decisions import DecisionKind, DecisionRule
+from models.decisions import DecisionKind, DecisionRule, SingleLabelDecision
 from models.decisions.interpretation import (
     CALIBRATED_VOTES,
     ORDER_ONLY,
@@ -263,7 +263,11 @@ class LearnerDescription(BaseModel):
 
 
 def describe() -> list[LearnerDescription]:
-    """Return the descriptions of all learners, sorted by ``algorithm``."""
+    """Return the descriptions of all learners, sorted by ``algorithm``.
+
+    >>> [learner.algorithm for learner in describe()][:3]
+    ['adaboost_lc', 'adaboost_mh', 'binary_relevance_perceptron']
+    """
     return [_description(entry) for _, entry in sorted(ENTRIES.items())]
 
 
@@ -353,17 +357,28 @@ def check_weights(learner: Learner | LearnerParameters) -> None:
         )
 
 
-def resolve_decision(learner: Learner | LearnerParameters, decision: DecisionRule | None) -> DecisionRule:
+def resolve_decision(
+    learner: Learner | LearnerParameters, decision: DecisionRule | Mapping[str, Any] | str | None
+) -> DecisionRule:
     """Return the decision rule to use.
 
     Args:
         learner: the learner or its parameters.
-        decision: the requested rule; None selects the learner's default.
+        decision: the requested rule, its kind, or its JSON form; None selects the learner's default.
 
     Raises:
-        ParameterError: the rule is not valid for the learner (pointer ``/decision/kind``).
+        ParameterError: the rule is invalid (pointer ``/decision``), or not valid for the learner
+            (``/decision/kind``).
     """
     interpretation = _interpretation(learner)
+    if isinstance(decision, str | Mapping):
+        form = {"kind": decision} if isinstance(decision, str) else decision
+        try:
+            decision = DECISION_PARAMETERS.validate_python(form)
+        except ValidationError as error:
+            raise ParameterError(
+                f"the decision is invalid: {error.errors()[0]['msg']}", "/decision"
+            ) from error
     if decision is None:
         return DECISION_PARAMETERS.validate_python({"kind": interpretation.default})
     if decision.kind not in interpretation.decisions:
@@ -373,6 +388,15 @@ def resolve_decision(learner: Learner | LearnerParameters, decision: DecisionRul
             "/decision/kind",
         )
     return decision
+
+
+def one_label_decision(learner: Learner | LearnerParameters) -> DecisionRule:
+    """Return the default decision for data with exactly one label per document.
+
+    This is ``single_label`` if it is valid for the learner, and otherwise the learner's default.
+    """
+    valid = "single_label" in _interpretation(learner).decisions
+    return resolve_decision(learner, SingleLabelDecision(kind="single_label") if valid else None)
 
 
 def default_threshold(learner: Learner | LearnerParameters, n_labels: int) -> float:

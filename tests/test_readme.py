@@ -44,7 +44,7 @@ def test_the_response_at_the_top_is_that_of_the_first_model() -> None:
         catalog.LEARNER_PARAMETERS.validate_python(training["learner"]),
     ).fit(Examples("email", [email(row["email"]) for row in rows], [tuple(row["labels"]) for row in rows]))
 
-    (prediction,) = pipeline.predict([email(request["email"])], explain=True)
+    (prediction,) = pipeline.predictions([email(request["email"])], explain=True)
 
     assert prediction.set_probability is not None
     assert prediction.probabilities is not None

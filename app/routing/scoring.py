@@ -53,7 +53,9 @@ def score(version: LoadedVersion, mail: MailDocument, rule: LabelSetRule, *, exp
     ranking = pipeline.rank(documents, rule=rule)
     if not (explain and pipeline.learner.can_explain):  # a message is routed even without an explanation
         return ScoredMessage(ranking)
-    return ScoredMessage(ranking, pipeline.predict(documents, top=1, explain=True, rule=rule)[0].explanation)
+    return ScoredMessage(
+        ranking, pipeline.predictions(documents, top=1, explain=True, rule=rule)[0].explanation
+    )
 
 
 def is_readable(pipeline: Pipeline, mail: MailDocument) -> bool:

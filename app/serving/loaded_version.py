@@ -85,9 +85,12 @@ def warm_up(version: LoadedVersion) -> None:
     ways: list[tuple[CostEstimate, Callable[[], object]]] = [
         (version.ranking_cost, lambda: encoder.predictions(pipeline.rank(documents, top=1))),
         (version.ranking_cost, lambda: encoder.predictions(pipeline.rank(documents))),
-        (version.explanation_cost, lambda: pipeline.predict(documents, top=1, quick=True)),
+        (version.explanation_cost, lambda: pipeline.predictions(documents, top=1, quick=True)),
         # The limit prevents explanations of thousands of labels, which nobody waits for.
-        (version.explanation_cost, lambda: pipeline.predict(documents, top=1, explain=True, max_labels=1000)),
+        (
+            version.explanation_cost,
+            lambda: pipeline.predictions(documents, top=1, explain=True, max_labels=1000),
+        ),
     ]
     for cost, predict in ways:
         # Not every learner supports quick voting and explanations, and a version may refuse the document.

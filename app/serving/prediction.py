@@ -117,7 +117,7 @@ def _predict(version: ServedVersion, found: LoadedVersion, body: PredictRequest,
     try:
         rule = pipeline.rule_with(body.thresholds)
         if body.explain or body.quick:
-            found_labels = pipeline.predict(
+            found_labels = pipeline.predictions(
                 documents,
                 top=body.top,
                 explain=body.explain,

@@ -31,6 +31,16 @@ def load(path: Path, *, verify: bool = True) -> Pipeline:
 
     Raises:
         ArtifactError: the file is damaged, inconsistent, too large, not a saved model, or of another version.
+
+    >>> from models.artifact import save
+    >>> from tempfile import TemporaryDirectory
+    >>> from models.baselines.naive_bayes import NaiveBayes
+    >>> from models.features import TextFeatures
+    >>> pipeline = Pipeline(TextFeatures(), NaiveBayes()).fit(["a bill", "a parcel"], [("money",), ()])
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = save(pipeline, Path(folder, "model"))
+    ...     load(Path(folder, "model")).labels_
+    ['money']
     """
     with path.open("rb") as file:
         manifest, offset = read_header(file)

@@ -52,6 +52,16 @@ def save(pipeline: Pipeline, path: Path, *, extra: Mapping[str, Any] | None = No
         ArtifactError: the model is too large.
         NotFittedError: the pipeline is not fitted.
         OSError: the file cannot be written.
+
+    >>> from models.artifact import load
+    >>> from tempfile import TemporaryDirectory
+    >>> from models.baselines.naive_bayes import NaiveBayes
+    >>> from models.features import TextFeatures
+    >>> pipeline = Pipeline(TextFeatures(), NaiveBayes()).fit(["a bill", "a parcel"], [("money",), ()])
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = save(pipeline, Path(folder, "model"))
+    ...     load(Path(folder, "model")).labels_
+    ['money']
     """
     arrays = {name: _little_endian(name, array) for name, array in pipeline.get_state().items()}
     manifest = _create_manifest(pipeline, arrays, extra or {})

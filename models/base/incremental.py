@@ -12,13 +12,14 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, Monitor, State, Step, TrainingSummary
 from models.base.learning_curve import MEASURES, RunningMeans
 from models.base.training import abbreviated
-from models.base.validation import as_training_matrices, check_magnitude
+from models.base.validation import as_training_matrices, check_magnitude, indicator_of_classes
 from models.errors import ParameterError, UnsuitableDataError
 from models.serialization.state import read_array, read_integer, require
 from models.serialization.strings import unpack_strings
@@ -75,22 +76,27 @@ class IncrementalLearner(Learner):
     _pass_means: RunningMeans
     _arrays_shared: bool
 
-    def partial_fit(self, X: Any, Y: Any, *, context: Context | None = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, context: Context | None = None) -> Self:
         """Continue to learn: make one pass over new examples, in their order or shuffled as in ``fit``.
 
         Args:
             X: (n, r) features, with the same r as before.
-            Y: (n, k') relevant labels. If ``context.labels`` names the columns, unknown names become new
+            y: (n, k') relevant labels. If ``context.labels`` names the columns, unknown names become new
                 labels, and known labels without a column are irrelevant for all of these examples. Without
-                names, k' must equal the current number of labels.
+                names, k' must equal the current number of labels. Alternatively (n,) one class per example,
+                as for scikit-learn's classifiers.
+            classes: all classes of these and of later examples, in the first call with one class per example;
+                may be omitted afterwards, and after ``fit``.
             context: label names, in label order, unknown labels, and weights of the examples.
 
         Raises:
             ParameterError: a parameter is invalid, or the label names are not in label order.
             UnsuitableDataError: this algorithm cannot learn from this data.
-            ValueError: the number of features or labels differs from earlier calls.
+            ValueError: the number of features or labels differs from earlier calls, or a class is not among
+                the classes of the first call.
         """
         parameters = self.validated_parameters()
+        single_label, known_classes, Y = self._read_labels(y, classes)
         matrix, labels = as_training_matrices(X, Y)
         checked = self._check_unknown(context or Context(), labels, parameters)
         unknown = checked.unknown
@@ -110,6 +116,8 @@ class IncrementalLearner(Learner):
                 unknown = None if unknown is None else _with_columns(unknown, columns, self.n_labels_)
         else:
             self._reset(matrix.shape[1], names, labels.shape[1], parameters)
+        self.single_label_ = single_label
+        self.classes_ = np.arange(self.n_labels_) if known_classes is None else known_classes
         self._copy_shared_arrays()
         order = self._order(matrix.shape[0], parameters)
         for _ in self._chunks(matrix, labels, unknown, weights, order, 0, self._first_pass_means, parameters):
@@ -118,13 +126,38 @@ class IncrementalLearner(Learner):
         self._summarize()
         return self
 
+    def _read_labels(self, Y: Any, classes: Any) -> tuple[bool, AnyArray | None, Any]:
+        """Return whether there is one class per example, the classes, and the labels as a matrix."""
+        fitted = hasattr(self, "label_counts_")
+        Y = Y if sparse.issparse(Y) else np.asarray(Y)
+        if Y.ndim != 1:
+            if classes is not None:
+                raise ValueError(
+                    "classes is for one class per example; for label sets, name the labels in context.labels"
+                )
+            if fitted and self.single_label_:
+                raise ValueError("the learner was fitted on one class per example; pass classes, (n,)")
+            return False, None, Y
+        if fitted and not self.single_label_:
+            raise ValueError("the learner was fitted on label sets; pass an (n, k) matrix of 0 and 1")
+        if fitted:
+            known = self.classes_
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+                raise ValueError(f"classes differs from those of the earlier calls, {known.tolist()}")
+        elif classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        else:
+            known = np.unique(np.asarray(classes))
+        return True, known, indicator_of_classes(Y, known)
+
     def copy(self) -> Self:
         """Return a copy that learns without a change to this learner.
 
         The copy shares the fitted arrays until it learns. It computes again what only predictions need.
         """
         copied = type(self)(**self.get_params(deep=False))
-        IncrementalLearner.set_state(copied, self.get_state())
+        IncrementalLearner._set_state(copied, self._get_state())
+        copied.single_label_, copied.classes_ = self.single_label_, self.classes_
         return copied
 
     def _fit(
@@ -283,7 +316,7 @@ class IncrementalLearner(Learner):
             self._set_fitted_arrays({name: array.copy() for name, array in self._fitted_arrays().items()})
             self._arrays_shared = False
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """Return the fitted arrays, and what further training needs: names, counts and the learning curve.
 
         The arrays are not copies, but further training does not change them.
@@ -305,7 +338,7 @@ class IncrementalLearner(Learner):
             state["label_ends"] = np.cumsum([len(name) for name in encoded], dtype=np.int64)
         return state
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the result of ``get_state``.
 
         Raises:

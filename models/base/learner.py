@@ -20,7 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
+from models.base.classes import pack_classes, unpack_classes
 from models.base.memory import ProblemSize
 from models.base.pivots import Pivots
 from models.base.quick_votes import QuickVotes
@@ -32,9 +33,10 @@ from models.base.validation import (
     binarize_classes,
     check_magnitude,
 )
+from models.base.weights import as_weights
 from models.covering import Covering
 from models.errors import ParameterError, UnsuitableDataError
-from models.serialization.state import State
+from models.serialization.state import State, require
 
 
 class LearnerParameters(BaseModel):
@@ -71,7 +73,7 @@ class LearnerParameters(BaseModel):
 class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of all learners.
 
-    Subclasses define ``parameters``, ``algorithm``, ``_fit``, ``_scores``, ``get_state`` and ``set_state``.
+    Subclasses define ``parameters``, ``algorithm``, ``_fit``, ``_scores``, ``_get_state`` and ``_set_state``.
     Their constructor takes the parameters with their defaults, plus ``random_state`` if the algorithm is
     randomized. They may override ``explain``.
 
@@ -124,7 +126,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         *,
         context: Context | None = None,
         monitor: Monitor | None = None,
@@ -134,24 +136,24 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Args:
             X: (g, r) features, sparse or dense. Sparse features stay sparse.
-            Y: (g, k) relevant labels as 0/1, sparse or dense. A row may have no label. Alternatively (g,) one
+            y: (g, k) relevant labels as 0/1, sparse or dense. A row may have no label. Alternatively (g,) one
                 class per example, as for scikit-learn's classifiers: each class becomes a label (two classes
                 become one label, for the second class), and ``predict`` returns classes.
             context: label and feature names, the label tree, candidate features of each label, unknown
                 labels, weights of the examples, and validation examples.
             monitor: called after every step.
-            resume: a snapshot of an interrupted call with the same X, Y and parameters, to continue it.
+            resume: a snapshot of an interrupted call with the same X, y and parameters, to continue it.
 
         Raises:
             ParameterError: a parameter is invalid.
             UnsuitableDataError: this algorithm cannot learn from this data, for example because it trains
                 all labels together and some are unknown, or because it does not accept weights.
-            ValueError: X or Y is invalid, for example because it contains NaN.
+            ValueError: X or y is invalid, for example because it contains NaN.
         """
         parameters = self.validated_parameters()
-        if Y is None:
+        if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        Y = Y if sparse.issparse(Y) else np.asarray(Y)
+        Y: Any = y if sparse.issparse(y) else np.asarray(y)
         self.single_label_ = Y.ndim == 1
         if self.single_label_:
             self.classes_, Y = binarize_classes(Y)
@@ -220,7 +222,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         scores = self._scores(
             as_feature_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__)
         )
-        return scores[:, 0] if self.single_label_ and len(self.classes_) == 2 else scores
+        return scores[:, 0] if self._is_binary else scores
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.single_label_ and len(self.classes_) == 2
 
     def score_one(self, x: Vector) -> Floats:
         """Return the scores of one example, (k,) float64, with the same bits as ``decision_function``.
@@ -234,17 +240,38 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return scores
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the labels with a score above 0, as an (n, k) matrix of 0 and 1.
+        """Return the labels that the learner's own decision selects, as an (n, k) matrix of 0 and 1.
 
-        If ``fit`` received one class per example, return (n,) the class with the highest score. With two
+        These are the labels with a score above 0, unless the description of the learner states otherwise. If
+        ``fit`` received one class per example, return (n,) the class with the highest score. With two
         classes, this is the second class if the score is above 0.
         """
         scores = self.decision_function(X)
         if not self.single_label_:
-            return (scores > 0).astype(np.int64)
+            return self._decide(scores).astype(np.int64)
         indices = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         classes: AnyArray = self.classes_[indices]
         return classes
+
+    def _decide(self, scores: Floats) -> Bools:
+        """Return the labels that the learner's own decision selects, (n, k)."""
+        return scores > 0
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of examples whose predicted label set or class is exactly right.
+
+        Args:
+            X: (n, r) features.
+            y: the labels of the examples in the form of ``fit``.
+            sample_weight: (n,) how much each example counts; None if all count once.
+        """
+        predicted = self.predict(X)
+        if self.single_label_:
+            right = np.asarray(predicted == np.asarray(y))
+        else:
+            wrong = abs(as_label_matrix(y) - as_label_matrix(predicted))
+            right = np.asarray(wrong.sum(axis=1)) == 0
+        return float(np.average(right, weights=as_weights(sample_weight, len(predicted))))
 
     @property
     def uses_validation(self) -> bool:
@@ -330,17 +357,38 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         The estimate is an upper bound for ordinary data, and at most about four times the peak.
         """
 
-    @abstractmethod
     def get_state(self) -> State:
-        """Return everything that prediction needs, as named arrays."""
+        """Return everything that prediction needs, as named arrays.
 
-    @abstractmethod
+        Raises:
+            ParameterError: the classes are neither texts, numbers nor booleans.
+        """
+        return {**self._get_state(), **(pack_classes(self.classes_) if self.single_label_ else {})}
+
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the result of ``get_state``. The arrays may be read-only memory maps of a file.
 
         Raises:
             ArtifactError: the state is invalid.
         """
+        self._set_state(state)
+        classes = unpack_classes(state)
+        self.single_label_ = classes is not None
+        if classes is None:
+            self.classes_ = np.arange(self.n_labels_)
+        else:
+            columns = 1 if len(classes) == 2 else len(classes)
+            require(columns == self.n_labels_, "the classes are not those of the labels")
+            self.classes_ = classes
+        return self
+
+    @abstractmethod
+    def _get_state(self) -> State:
+        """Return everything that prediction needs besides the classes."""
+
+    @abstractmethod
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
+        """Restore the result of ``_get_state``."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -91,12 +91,25 @@ def binarize_classes(y: Any) -> tuple[AnyArray, AnyArray]:
     y = np.asarray(y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
-    classes, indices = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
+    return classes, indicator_of_classes(y, classes)
+
+
+def indicator_of_classes(y: AnyArray, classes: AnyArray) -> AnyArray:
+    """Return classes of examples as a 0/1 matrix, with a single column if there are two classes.
+
+    Raises:
+        ValueError: there are fewer than two classes, or ``y`` has a class that is not among them.
+    """
     if len(classes) < 2:
         raise ValueError(f"y has {len(classes)} class; a classifier needs at least two classes")
+    indices = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    if (classes[indices] != y).any():
+        unknown = np.unique(y[classes[indices] != y]).tolist()
+        raise ValueError(f"y has classes that are not among the classes of the first call: {unknown}")
     if len(classes) == 2:
-        return classes, indices[:, None]
-    return classes, (indices[:, None] == np.arange(len(classes))).astype(np.int64)
+        return indices[:, None]
+    return np.asarray(indices[:, None] == np.arange(len(classes)), dtype=np.int64)
 
 
 def as_training_matrices(X: Any, Y: Any) -> tuple[Matrix, Labels]:

@@ -14,11 +14,12 @@ import numpy as np
 from pydantic import Field
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector, read_only, with_data
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only, with_data
 from models.base import Context, LearnerParameters, Monitor, State
 from models.base.incremental import IncrementalLearner
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize, check_weights_size
 from models.base.products import product
+from models.base.weighted import WeightedLearner, weighted_examples
 from models.baselines.class_weight import ClassWeight
 from models.errors import UnsuitableDataError
 from models.serialization.state import read_array, require
@@ -52,7 +53,7 @@ class NaiveBayesParameters(LearnerParameters):
         return True
 
 
-class NaiveBayes(IncrementalLearner):
+class NaiveBayes(WeightedLearner, IncrementalLearner):
     """Multinomial naive Bayes on counts or other nonnegative features, such as tf-idf.
 
     Let N_jf be the total of feature f over the examples with label j, N_j = Σ_f N_jf, n_j the number of these
@@ -78,7 +79,7 @@ class NaiveBayes(IncrementalLearner):
 
     Args:
         alpha: smoothing.
-        label_mode: ``multilabel`` or ``single_label``.
+        label_mode: ``multilabel`` or ``single_label``, with which ``predict`` selects exactly one label.
         class_weight: ``none`` or ``balanced``.
 
     Attributes:
@@ -223,9 +224,40 @@ class NaiveBayes(IncrementalLearner):
         self.n_features_in_ = len(self.all_totals_)
         self._derived = None
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        context: Context | None = None,
+    ) -> Self:
+        """Continue to learn, see :meth:`IncrementalLearner.partial_fit`.
+
+        Args:
+            X: (n, r) features.
+            y: (n, k) relevant labels as 0/1, or (n,) classes.
+            classes: as for :meth:`IncrementalLearner.partial_fit`.
+            sample_weight: (n,) how much each example counts, as for ``fit``.
+            context: as for :meth:`IncrementalLearner.partial_fit`.
+
+        Raises:
+            ParameterError: a parameter is invalid, or the label names are not in label order.
+            UnsuitableDataError: this algorithm cannot learn from this data.
+            ValueError: X, y, the classes or the weights are invalid.
+        """
+        X, y, context = weighted_examples(X, y, sample_weight, context)
+        return super().partial_fit(X, y, classes, context=context)
+
+    def _decide(self, scores: Floats) -> Bools:
+        if self.label_mode == "multilabel":
+            return super()._decide(scores)
+        return np.asarray(np.arange(scores.shape[1]) == scores.argmax(axis=1)[:, None])
+
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the learner from the arrays of ``get_state``, ready for predictions by many threads."""
-        super().set_state(state)
+        super()._set_state(state)
         self._weights_and_bias()
         return self
 

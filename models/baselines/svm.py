@@ -17,10 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, read_only
-from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base import Context, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
 from models.base.products import product
 from models.base.training import abbreviated
+from models.base.weighted import WeightedLearner
 from models.baselines.class_weight import ClassWeight
 from models.baselines.coefficients import (
     CoefficientColumns,
@@ -109,7 +110,7 @@ def fit_linear_svm(
     return LinearSVM(svc.coef_[0], float(svc.intercept_[0]), bool(svc.n_iter_ < svc.max_iter))
 
 
-class SVM(Learner):
+class SVM(WeightedLearner):
     """One linear SVM for each label, with squared hinge loss and an intercept (scikit-learn's LinearSVC).
 
     This is the flat baseline of the papers. The score of a label is the inner product plus the intercept. A
@@ -240,11 +241,11 @@ class SVM(Learner):
         jobs = min(size.n_jobs, size.labels) if size.examples >= size.features else 1
         return weights + jobs * liblinear + MATRIX_BYTES * size.entries + FIXED_BYTES
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """Return the weights and intercepts."""
         return {**coefficients_state(self.coef_), "intercept": self.intercept_}
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the learner from the arrays of ``get_state``."""
         self.intercept_ = read_array(state, "intercept", "float64", (None,))
         compression = Compression(self.precision, self.prune)

@@ -183,11 +183,11 @@ class AdaBoostLC(Learner):
         gathered = 32 * min(size.label_entries, MAX_GATHERED)
         return 9 * size.weights + scores + gathered + 2 * MATRIX_BYTES * size.entries + FIXED_BYTES
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """The fitted state: ``coef``, (r, k)."""
         return {"coef": self.coef_}
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> AdaBoostLC:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> AdaBoostLC:
         """Restores the state that ``get_state`` returned."""
         self.coef_ = read_array(state, "coef", "float64", (None, None))
         self.n_features_in_, self.n_labels_ = self.coef_.shape

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector
-from models.base import Context, Learner, LearnerParameters, Monitor, State, Step, ValidationSet
+from models.base import Context, LearnerParameters, Monitor, State, Step, ValidationSet
 from models.base.memory import FIXED_BYTES, ProblemSize
 from models.base.pivots import Pivots
+from models.base.weighted import WeightedLearner
 from models.boosting.early_stopping import EarlyStoppingMonitor, draw_held_out
 from models.boosting.hypothesis import Hypothesis, WeakHypothesis
 from models.boosting.loss_bounds import binned_block_bytes, block_bytes
@@ -46,7 +47,7 @@ class Rounds(Protocol):
         ...
 
 
-class Booster(Learner):
+class Booster(WeightedLearner):
     """Base class of AdaBoost.MH and MP-Boost.
 
     The pivots of the rounds so far determine the weights, and the weights determine the next pivot. So a
@@ -124,7 +125,7 @@ class Booster(Learner):
         buffers = block_bytes(size.entries, size.examples, size.labels)
         return buffers + 10 * size.scores + documents + FIXED_BYTES
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """The final hypothesis and the pivots of each round as named arrays."""
         history = self.pivot_history_
         return self.hypothesis_.state() | ({} if history is None else history.state())
@@ -137,7 +138,7 @@ class Booster(Learner):
             )
         return self.pivot_history_.select(self.hypothesis_, label, after, limit)
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restores the state that ``get_state`` returned."""
         self.hypothesis_ = Hypothesis.from_state(state)
         self.pivot_history_ = PivotHistory.from_state(state, len(self.hypothesis_.labels))

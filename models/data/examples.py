@@ -24,6 +24,9 @@ class FeatureRows:
     Attributes:
         names: r feature names.
         matrix: (n, r) values.
+
+    >>> len(FeatureRows(["height", "width"], csr_array([[1.0, 2.0], [0.0, 3.0]])))
+    2
     """
 
     names: Sequence[str]
@@ -99,6 +102,9 @@ class Examples:
         unknown: for each document, the labels of which nobody knows whether they apply; may be empty.
         weights: for each document, how much it counts in a training; may be empty if all weights are 1.
         fold_column: for each document, its fold or None; may be empty.
+
+    >>> Examples("text", ["a bill", "a late parcel"], [("billing",), ("shipping",)]).n_examples
+    2
     """
 
     kind: Kind

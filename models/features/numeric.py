@@ -16,6 +16,7 @@ from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import move_columns, normalize_row, normalize_rows, stack_rows
+from models.features.parameterized import ParameterizedFeatures
 from models.features.sources import FeatureSource
 from models.serialization.state import read_array, require, require_index_range
 from models.serialization.strings import pack_strings, unpack_strings
@@ -51,11 +52,12 @@ class NumericFeaturesParameters(BaseModel):
     training part."""
 
 
-class NumericFeatures:
+class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
     """Matches columns by name, scales them, and adds products of two columns.
 
     Args:
-        parameters: see :class:`NumericFeaturesParameters`.
+        parameters: see :class:`NumericFeaturesParameters`; None means the defaults.
+        **changes: parameters that differ from them, such as ``scaling="standard"``.
 
     Attributes:
         names_: the r feature names, sorted by code point. A product is named ``a*b``, a square ``a^2``.
@@ -63,20 +65,19 @@ class NumericFeatures:
         summary_: facts about the features.
         unknown_terms_: always None, because numeric features are no terms.
 
-    >>> features = NumericFeatures(NumericFeaturesParameters(kind="numeric", interactions=2))
+    >>> features = NumericFeatures(interactions=2)
     >>> rows = FeatureRows(["b", "a"], csr_array([[2.0, 3.0]]))
     >>> X = features.fit_transform([rows], csr_array(np.ones((1, 1), dtype=np.int8)))
     >>> features.names_, X.toarray().tolist()
     (['a', 'a*b', 'a^2', 'b', 'b^2'], [[3.0, 6.0, 9.0, 2.0, 4.0]])
     """
 
+    parameters_type = NumericFeaturesParameters
+
     names_: list[str]
     candidates_: None
     summary_: TrainingSummary
     unknown_terms_: None = None
-
-    def __init__(self, parameters: NumericFeaturesParameters) -> None:
-        self.parameters = parameters
 
     def fit_transform(
         self,

@@ -21,6 +21,7 @@ from models.features.columns import (
     stack_rows,
 )
 from models.features.limits import Frequency, terms_within
+from models.features.parameterized import ParameterizedFeatures
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.features.sources import FeatureSource
 from models.features.unknown_terms import unknown_if_held_out
@@ -110,11 +111,12 @@ class TextFeaturesParameters(BaseModel):
         return self
 
 
-class TextFeatures:
+class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
     """Converts documents to sparse vectors of weighted terms.
 
     Args:
-        parameters: see :class:`TextFeaturesParameters`.
+        parameters: see :class:`TextFeaturesParameters`; None means the defaults.
+        **changes: parameters that differ from them, such as ``weighting="binary"``.
 
     Attributes:
         names_: the r terms that are features, sorted by code point. Each occurs in a training document. With
@@ -125,7 +127,7 @@ class TextFeatures:
         unknown_terms_: (g,) the share of terms that would be no features, for each training document if it
             was held out; NaN for a document without terms. None after ``set_state``.
 
-    >>> features = TextFeatures(TextFeaturesParameters(kind="text", weighting="binary"))
+    >>> features = TextFeatures(weighting="binary")
     >>> X = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
     >>> features.names_, X.toarray().tolist()
     (['blue', 'red', 'rose'], [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
@@ -133,13 +135,15 @@ class TextFeatures:
     [[0.0, 1.0, 0.0]]
     """
 
+    parameters_type = TextFeaturesParameters
+
     names_: list[str]
     candidates_: csr_array[Any, tuple[int, int]] | None
     summary_: TrainingSummary
     unknown_terms_: Floats | None
 
-    def __init__(self, parameters: TextFeaturesParameters) -> None:
-        self.parameters = parameters
+    def _configure(self, parameters: TextFeaturesParameters) -> None:
+        super()._configure(parameters)
         # A binary weight cannot express that a term is less relevant. As terms of their own, quoted terms get
         # weights from the learner.
         self._fields = MailFields(parameters.fields, binary=parameters.weighting == "binary")

@@ -305,7 +305,7 @@ class HM3(Learner):
         marginals = 13 * size.scores + 256 * block * size.labels
         return weights + marginals + 2 * MATRIX_BYTES * size.entries + FIXED_BYTES
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """Return the forest, the edge weights and, except with the linear kernel, the support examples."""
         state: State = {"parents": self.forest_.parents, "edge_weights": self.edge_weights_}
         if self.support_ is not None:
@@ -321,7 +321,7 @@ class HM3(Learner):
                 state["gamma"] = np.array(self.kernel_.gamma)
         return state
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the learner from the arrays of ``get_state``."""
         self.forest_ = Forest(read_array(state, "parents", "int64", (None,)))
         self.n_labels_ = self.forest_.n_labels

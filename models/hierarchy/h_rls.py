@@ -13,8 +13,9 @@ from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, with_data
-from models.base import Context, Learner, LearnerParameters, Monitor, State, Step
+from models.base import Context, LearnerParameters, Monitor, State, Step
 from models.base.memory import FIXED_BYTES, MATRIX_BYTES, ProblemSize
+from models.base.weighted import WeightedLearner
 from models.errors import UnsuitableDataError
 from models.hierarchy.dense_blocks import blockwise_product, one_blas_thread, row_blocks
 from models.hierarchy.forest import Forest
@@ -62,7 +63,7 @@ class Family:
     support: Matrix | None
 
 
-class HRLS(Learner):
+class HRLS(WeightedLearner):
     """Regularized least squares for each node of the label tree, with the current example inside the inverse.
 
     The margin of a node at x is w·x with w = (ridge·I + S Sᵀ + x xᵀ)⁻¹ S y. The columns of S are the training
@@ -203,7 +204,7 @@ class HRLS(Learner):
         largest = 40 * max(orders.values()) ** 2
         return factors + largest + support + MATRIX_BYTES * size.entries + 2 * FIXED_BYTES
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """Return the forest, and the children, factor, solution and support of each family."""
         return {
             "parents": self.forest_.parents,
@@ -212,7 +213,7 @@ class HRLS(Learner):
             **self._family_arrays(),
         }
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the learner from the arrays of ``get_state``."""
         self.forest_ = Forest(read_array(state, "parents", "int64", (None,)))
         self.ridge_ = float(read_array(state, "ridge", "float64", ()))

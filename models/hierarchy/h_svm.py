@@ -86,12 +86,12 @@ class HSVM(SVM):
         path = self.forest_.path(label)
         return super().explain(x, path[int(np.argmin(margins[path]))])
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         """Return the weights, the intercepts and the parents of the labels."""
-        return {**super().get_state(), "parents": self.forest_.parents}
+        return {**super()._get_state(), "parents": self.forest_.parents}
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         """Restore the learner from the arrays of ``get_state``."""
-        super().set_state(state)
+        super()._set_state(state)
         self.forest_ = Forest(read_array(state, "parents", "int64", (self.n_labels_,)))
         return self

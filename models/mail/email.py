@@ -19,6 +19,9 @@ class Email:
         html: HTML body.
         list_id: decoded List-Id line.
         attachments: file name and content type of each attachment; both may be empty.
+
+    >>> Email(subject="Invoice 17", text="The amount is wrong.").subject
+    'Invoice 17'
     """
 
     raw: bytes | None = None

@@ -115,6 +115,11 @@ def evaluate(
 
     Raises:
         ParameterError: the covering contains an unknown label or does not cover a label.
+
+    >>> from scipy.sparse import csr_array
+    >>> Y, scores = csr_array([[1, 0], [1, 1]]), np.array([[1.0, -1.0], [2.0, -1.0]])
+    >>> round(evaluate(Y, csr_array((scores > 0).astype(int)), scores, ["a", "b"]).measures["f1_micro"], 3)
+    0.8
     """
     warnings: list[str] = []
     if unknown is not None:

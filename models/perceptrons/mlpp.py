@@ -16,7 +16,7 @@ from pydantic import Field
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, read_only
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import LearnerParameters, State
 from models.base.incremental import CHUNK, IncrementalLearner
 from models.base.memory import FIXED_BYTES, GIB, MATRIX_BYTES, ProblemSize, check_weights_size
@@ -67,7 +67,7 @@ class MLPP(IncrementalLearner):
 
     With ``calibrated``, each label also forms a pair with an artificial label. The perceptrons of these pairs
     are the binary relevance perceptrons. The score is then the votes of the label minus the votes of the
-    artificial label.
+    artificial label. Without it, ``predict`` selects the labels with more than half of the k - 1 votes.
 
     Training costs |y|·(k - |y|) inner products for each example, and one update for each wrong output. This
     is at most 2L times the operations of MMP, where L is the mean number of labels (eq. 9).
@@ -296,6 +296,10 @@ class MLPP(IncrementalLearner):
     def _test_interval(self) -> int:
         """Return the n for which the learning curve tests every n-th example."""
         return max(1, -(-len(pairs_of(self.n_labels_)) // _TEST_PRODUCTS))
+
+    def _decide(self, scores: Floats) -> Bools:
+        # Without the artificial label, scores are votes. A label then needs more than half of them.
+        return super()._decide(scores if self.calibrated else scores - (self.n_labels_ - 1) / 2)
 
     def _tested_rows(self, n: int) -> Ints:
         """Return those of the next n examples that the learning curve tests."""

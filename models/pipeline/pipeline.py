@@ -5,17 +5,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 
 from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import Learner, LearnerParameters, State, TrainingSummary
 from models.base.training import abbreviated
+from models.base.weights import as_weights
 from models.calibration import Calibration
 from models.catalog import FeaturesConfig
-from models.data.examples import Documents, ExampleSource, FeatureRows, Kind
+from models.data.examples import Documents, Examples, ExampleSource, FeatureRows, Kind
 from models.data.record import json_pointer
 from models.decisions import DecisionRule, LabelSetRule
 from models.decisions.curves import HeldOutCurves
@@ -30,6 +35,7 @@ from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
 from models.pipeline.explanation import Explanation, explain_labels
 from models.pipeline.fitting import Features, Fitting, TrainingSet
+from models.pipeline.inputs import as_documents, kind_of
 from models.pipeline.prediction import (
     Prediction,
     full_scores,
@@ -40,24 +46,50 @@ from models.pipeline.progress import Phase, PipelineMonitor
 from models.pipeline.ranking import LabelBudget, Ranking, rows_of
 from models.pipeline.reference import Reference
 from models.pipeline.snapshot import add_prefix, select_prefix
+from models.pipeline.targets import SETS, Target, exactly_right, read_target
 from models.serialization.state import read_array
 
 _BLOCK_SCORES = 2**18
 """Scores that a prediction computes at once, which limits the memory."""
 
 
-class Pipeline:
+class _NotFittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]  # no types
+    """The error for callers of the library, which is also the one that scikit-learn's tools expect."""
+
+
+def _is_calibrated(pipeline: Pipeline) -> bool:
+    """Whether a pipeline has probabilities, or can have them after ``fit``.
+
+    Raises:
+        AttributeError: it has none.
+    """
+    if hasattr(pipeline, "rule_") and pipeline.calibration_ is None:
+        raise AttributeError(
+            "the pipeline is not calibrated; fit it with a decision that holds out examples (auto)"
+        )
+    return True
+
+
+class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Predicts label sets and rankings of documents.
+
+    It is a classifier for scikit-learn's tools: it can be cloned, searched by ``GridSearchCV``, and be the
+    last step of ``make_pipeline``. ``predict`` returns labels in the form of the labels that ``fit``
+    received: label sets, an (n, k) matrix of 0 and 1, or one class per document.
 
     Args:
         features: converts documents to feature vectors.
         learner: converts feature vectors to scores.
-        decision: converts scores to label sets; None selects the learner's default.
+        decision: converts scores to label sets: a decision, its name or its JSON form. None selects the
+            learner's default, and ``single_label`` if ``fit`` receives one class per document.
         seed: seed of the folds on which thresholds are tuned. The learner has its own ``random_state``;
             ``from_parameters`` sets both to the same seed.
 
     Attributes:
         decision_: the decision in use.
+        classes_: the columns or classes of the labels that ``fit`` received; ``labels_`` as an array if it
+            received label sets.
+        n_features_in_: number of columns if ``fit`` received a matrix.
         kind_: kind of the training documents.
         labels_: the k labels, in label order: those with a positive training example, those that were kept
             without one, and their ancestors.
@@ -72,6 +104,15 @@ class Pipeline:
         mail_version_: version of the mail parser, if the documents are e-mails; otherwise None.
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
+
+    >>> from models.baselines.svm import SVM
+    >>> from models.features import TextFeatures
+    >>> texts = ["the invoice is wrong", "my parcel is late", "a late parcel and a wrong invoice"]
+    >>> pipeline = Pipeline(TextFeatures(), SVM())
+    >>> pipeline.fit(texts, [("billing",), ("shipping",), ("billing", "shipping")]).predict(["late parcel"])
+    [('shipping',)]
+    >>> pipeline.predictions(["late parcel"], top=1)[0].ranking[0][0]
+    'shipping'
     """
 
     decision_: DecisionRule
@@ -86,9 +127,16 @@ class Pipeline:
     mail_version_: int | None
     summary_: TrainingSummary
     timings_: dict[Phase, float]
+    classes_: AnyArray
+    _target: Target = SETS
 
     def __init__(
-        self, features: Features, learner: Learner, decision: DecisionRule | None = None, *, seed: int = 0
+        self,
+        features: Features,
+        learner: Learner,
+        decision: DecisionRule | Mapping[str, Any] | str | None = None,
+        *,
+        seed: int = 0,
     ) -> None:
         self.features = features
         self.learner = learner
@@ -118,7 +166,9 @@ class Pipeline:
 
     def fit(
         self,
-        source: ExampleSource,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
         *,
         tree: LabelTree | None = None,
         kept_labels: Sequence[str] = (),
@@ -133,7 +183,12 @@ class Pipeline:
         """Fit features, learner and thresholds on labelled examples.
 
         Args:
-            source: the training examples.
+            X: the training examples: a source of labelled examples; or n documents, see
+                :func:`~models.pipeline.inputs.as_documents`.
+            y: the labels of the documents if ``X`` has none: n collections of label names, an (n, k) matrix
+                of 0 and 1, or (n,) one class per document.
+            sample_weight: (n,) how much each document counts if ``X`` is no source; 2 as much as two equal
+                documents, and 0 as if it was not there. None if all count once.
             tree: the label tree.
             kept_labels: labels that the pipeline has even if no training example has them.
             validation: examples for early stopping and for ``tuned_threshold``; nothing else is fitted on
@@ -156,7 +211,8 @@ class Pipeline:
                 example because some labels are unknown.
             MemoryLimitError: the training would need too much memory.
         """
-        self.decision_ = catalog.resolve_decision(self.learner, self.decision)
+        source, kept_labels = self._read_training(X, y, sample_weight, kept_labels)
+        self.decision_ = self._resolve_decision()
         catalog.check_features(self.features.parameters, self.learner, source.kind)
         label_sets = source.label_sets()
         if not any(label_sets):
@@ -196,7 +252,42 @@ class Pipeline:
             own = catalog.default_threshold(self.learner, len(labels))
             thresholds[columns] = np.maximum(thresholds[columns], own)
             self.rule_ = replace(self.rule_, thresholds=thresholds)
+        self.classes_ = self._target.classes if self._target.names else np.array(labels)
         return self
+
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: Any, kept_labels: Sequence[str]
+    ) -> tuple[ExampleSource, Sequence[str]]:
+        """Return labelled examples, and the labels that are kept without an example."""
+        self._target = SETS
+        self.__dict__.pop("n_features_in_", None)
+        if hasattr(X, "label_sets"):
+            if y is not None or sample_weight is not None:
+                raise ParameterError("the examples have their labels and weights; pass them alone")
+            return X, kept_labels
+        documents = as_documents(X)
+        if y is None:
+            raise ValueError("Pipeline requires y to be passed, but the target y is None")
+        self._target = target = read_target(y)
+        if isinstance(documents, FeatureRows):
+            self.n_features_in_ = documents.matrix.shape[1]
+        weights = as_weights(sample_weight, len(documents))
+        examples = Examples(
+            kind=kind_of(documents),
+            documents=documents,  # type: ignore[arg-type]  # read e-mails are read as they are
+            labels=target.label_sets(y, len(documents)),
+            weights=() if weights is None else weights.tolist(),
+        )
+        if weights is not None and not weights.all():
+            if not weights.any():
+                raise ValueError("the weights of all documents are zero; there is nothing to learn")
+            examples = examples.where(weights > 0)
+        return examples, [*kept_labels, *target.names]
+
+    def _resolve_decision(self) -> DecisionRule:
+        if self.decision is None and self._target.form == "classes":
+            return catalog.one_label_decision(self.learner)
+        return catalog.resolve_decision(self.learner, self.decision)
 
     def feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
         """Return the features of documents, (n, r).
@@ -217,31 +308,89 @@ class Pipeline:
             ParameterError: the documents are of another kind.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        labels = self._check_fitted()
-        if isinstance(documents, FeatureRows | Sequence):
-            return full_scores(self.learner, self.feature_matrix(documents))
-        parts = [self.scores(batch.documents) for batch in documents.batches()]
+        labels, source = self._check_fitted(), cast("Any", documents)
+        if not hasattr(source, "label_sets"):
+            return full_scores(self.learner, self.feature_matrix(source))
+        parts = [self.scores(batch.documents) for batch in source.batches()]
         return np.concatenate([np.empty((0, len(labels))), *parts])
 
-    def predict_proba(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
-        """Return the calibrated probability that each label applies, (n, k).
+    def predict(self, X: Any) -> Any:
+        """Return the predicted labels in the form of the labels that ``fit`` received.
 
-        The probabilities of a document do not add up to 1, because any number of labels can apply.
+        That is a list of n label sets in label order, an (n, k) matrix of 0 and 1, or (n,) classes. A
+        pipeline that was fitted on a source of examples, or loaded from a file, returns label sets.
 
         Args:
-            documents: as for ``scores``.
+            X: n documents, see :func:`~models.pipeline.inputs.as_documents`.
 
         Raises:
-            ParameterError: the documents are of another kind, or the pipeline is not calibrated.
+            ParameterError: the documents are of another kind, or ``X`` is a single text.
+            UnsuitableDataError: a score is not finite because the values of a document are too large.
+        """
+        scores = self.scores(X)
+        columns = self._target.columns(self.labels_)
+        return self._target.arranged(
+            self.rule_.predicted(scores)[:, columns], scores[:, columns], self.labels_
+        )
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the unrounded score of each column or class of ``classes_``, (n, k) float64.
+
+        With two classes, it is (n,) the score of the second class minus that of the first one.
+        """
+        scores = self.scores(X)[:, self._target.columns(self.labels_)]
+        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the calibrated probability of each column or class of ``classes_``, (n, k).
+
+        The method exists if the pipeline is calibrated. The probabilities of a document do not add up to 1,
+        because any number of labels can apply; with one class per document, they are scaled so that they do.
+
+        Args:
+            X: documents as for ``predict``, or a source of examples.
+
+        Raises:
+            ParameterError: the documents are of another kind.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
         self._check_fitted()
-        if self.calibration_ is None:
-            raise ParameterError(
-                "the pipeline is not calibrated; fit it with a decision that holds out examples (auto)",
-                "/decision/kind",
+        assert self.calibration_ is not None  # noqa: S101 - see _is_calibrated
+        probabilities = self.calibration_.label_probabilities(self.scores(X))
+        probabilities = probabilities[:, self._target.columns(self.labels_)]
+        if self._target.form != "classes":
+            return probabilities
+        total = probabilities.sum(axis=1, keepdims=True)
+        uniform = np.full_like(probabilities, 1 / probabilities.shape[1])
+        return np.asarray(np.divide(probabilities, total, out=uniform, where=total > 0))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of documents whose predicted label set or class is exactly right.
+
+        For other measures, pass a ``scoring`` to scikit-learn's tools, or call ``evaluate``.
+
+        Args:
+            X: documents as for ``predict``, or a source of examples.
+            y: their labels in the form of ``fit``, if ``X`` has none.
+            sample_weight: (n,) how much each document counts; None if all count once.
+        """
+        self._check_fitted()
+        if hasattr(X, "label_sets"):
+            right = np.array(
+                [
+                    tuple(self.labels_[j] for j in np.flatnonzero(row)) == tuple(true)
+                    for row, true in zip(self.rule_.predicted(self.scores(X)), X.label_sets(), strict=True)
+                ]
             )
-        return self.calibration_.label_probabilities(self.scores(documents))
+        else:
+            predicted = self.predict(X)
+            right = exactly_right(self._target, y, predicted, len(predicted))
+        return float(np.average(right, weights=as_weights(sample_weight, len(right))))
+
+    @property
+    def _is_binary(self) -> bool:
+        return self._target.form == "classes" and len(self._target.names) == 2
 
     def rule_with(
         self,
@@ -306,7 +455,7 @@ class Pipeline:
         X = self._features_of(self._readable(documents))
         return self._rank(X, top, rule or self.rule_, LabelBudget(max_labels))
 
-    def predict(
+    def predictions(
         self,
         documents: Documents | Sequence[MailDocument],
         *,
@@ -483,6 +632,19 @@ class Pipeline:
         self.curves_ = HeldOutCurves.from_state(curves, n_labels) if curves else None
         return self
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags = ClassifierTags(multi_label=True)
+        return tags
+
     def _check_fitted(self) -> list[str]:
         """Return the labels.
 
@@ -490,7 +652,7 @@ class Pipeline:
             NotFittedError: the pipeline is not fitted.
         """
         if not hasattr(self, "rule_"):
-            raise NotFittedError("the pipeline is not fitted; call fit first")
+            raise _NotFittedError("the pipeline is not fitted; call fit first")
         return self.labels_
 
     def _features_of(self, readable: Any) -> Matrix | Vector:
@@ -517,9 +679,22 @@ class Pipeline:
             ParameterError: the documents are of another kind.
         """
         self._check_fitted()
+        given, documents = documents, as_documents(documents)
+        if isinstance(documents, FeatureRows) and documents is not given:
+            self._check_n_features(documents.matrix.shape[1])
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; pass documents of that kind")
         return read_documents(documents)
+
+    def _check_n_features(self, n: int) -> None:
+        """Check the number of columns of a matrix if the columns have no names.
+
+        Raises:
+            ValueError: the training had another number.
+        """
+        expected = getattr(self, "n_features_in_", n)
+        if n != expected:
+            raise ValueError(f"X has {n} features, but Pipeline is expecting {expected} features as input")
 
     def _rank(self, X: Matrix | Vector, top: int | None, rule: LabelSetRule, budget: LabelBudget) -> Ranking:
         """Return the ranking of each row of features, or of one example."""

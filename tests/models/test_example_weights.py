@@ -211,10 +211,10 @@ def texts() -> Examples:
 @pytest.mark.parametrize("algorithm", ["svm", "naive_bayes"])
 def test_a_pipeline_learns_with_weights(algorithm: str, tmp_path: Path) -> None:
     model = pipeline(algorithm).fit(texts())
-    assert model.predict(["invoice"])[0].labels == []
+    assert model.predictions(["invoice"])[0].labels == []
     assert model.summary_.facts["weighted_examples"] == 8
     unweighted = pipeline(algorithm).fit(replace(texts(), weights=()))
-    assert unweighted.predict(["invoice"])[0].labels == ["a"]
+    assert unweighted.predictions(["invoice"])[0].labels == ["a"]
     artifact.save(model, tmp_path / "model.covey")
     artifact.check_saved(tmp_path / "model.covey", model, texts())
 

@@ -298,7 +298,7 @@ def test_a_pipeline_does_not_learn_that_an_unknown_label_does_not_apply(decision
     examples = texts()
     selection = {"kind": "information_gain", "per_label": 3}
     model = pipeline("svm", decision, selection=selection).fit(examples)
-    assert [p.labels for p in model.predict(["text wordb", "text worda wordc"])] == [["b"], ["a", "c"]]
+    assert [p.labels for p in model.predictions(["text wordb", "text worda wordc"])] == [["b"], ["a", "c"]]
     evaluation = model.evaluate(examples)
     assert evaluation.measures["f1_macro"] == 1
     assert evaluation.measures["accuracy"] == 1

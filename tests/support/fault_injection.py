@@ -486,7 +486,7 @@ def _check_versions(stack: Stack, traffic: Traffic, account: Account) -> None:
     for sent in traffic.predictions:
         key = (sent.model, sent.version, sent.text)
         if key not in repeated:
-            (prediction,) = pipelines[sent.model, sent.version].predict([TEXTS[sent.text]])
+            (prediction,) = pipelines[sent.model, sent.version].predictions([TEXTS[sent.text]])
             repeated[key] = (prediction.labels, prediction.ranking)
         account.wrong_predictions += repeated[key] != (sent.labels, sent.ranking)
 

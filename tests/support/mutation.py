@@ -198,7 +198,7 @@ def _read_artifact(reader: str, content: bytes, rng: random.Random, folder: Path
         with suppress(UnsuitableDataError):
             if not np.isfinite(model.scores(documents)).all():
                 raise ReaderFault("scores that are not finite")
-            model.predict(documents)
+            model.predictions(documents)
     return True
 
 

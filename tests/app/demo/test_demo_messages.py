@@ -108,4 +108,4 @@ def test_the_raw_messages_go_to_the_right_departments(
 ) -> None:
     mail = read_message((DEMO / f"{name}.eml").read_bytes())
     assert mail.defects == ()
-    assert pipeline.predict([mail])[0].labels == departments
+    assert pipeline.predictions([mail])[0].labels == departments

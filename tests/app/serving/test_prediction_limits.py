@@ -60,28 +60,28 @@ def test_too_many_products_of_known_features_are_rejected(of_products: Pipeline)
 def test_too_many_ranked_labels_are_rejected_before_scoring(
     of_text: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(of_text.predict(TEXTS, max_labels=4 * 3 + 8)) == 4
-    assert len(of_text.predict(TEXTS, top=1, max_labels=4 + 8)) == 4
+    assert len(of_text.predictions(TEXTS, max_labels=4 * 3 + 8)) == 4
+    assert len(of_text.predictions(TEXTS, top=1, max_labels=4 + 8)) == 4
     monkeypatch.setattr("models.pipeline.pipeline.full_scores", lambda *_: pytest.fail("scored"))
     with pytest.raises(ParameterError, match=r"4 instances with 3 labels each .* set top") as caught:
-        of_text.predict(TEXTS, max_labels=11)
+        of_text.predictions(TEXTS, max_labels=11)
     assert caught.value.pointer == "/top"
 
 
 def test_too_many_predicted_labels_are_rejected(of_text: Pipeline) -> None:
     """Label sets and explanations count, too, which depend on the scores."""
-    n_labels = sum(len(prediction.labels) for prediction in of_text.predict(TEXTS))
-    of_text.predict(TEXTS, top=1, max_labels=4 + n_labels)
+    n_labels = sum(len(prediction.labels) for prediction in of_text.predictions(TEXTS))
+    of_text.predictions(TEXTS, top=1, max_labels=4 + n_labels)
     with pytest.raises(ParameterError, match="send fewer instances") as caught:
-        of_text.predict(TEXTS, top=1, max_labels=4 + n_labels - 1)
+        of_text.predictions(TEXTS, top=1, max_labels=4 + n_labels - 1)
     assert caught.value.pointer == "/instances"
     with pytest.raises(ParameterError, match="or omit explain"):
-        of_text.predict(TEXTS, top=1, explain=True, max_labels=4 + n_labels)
+        of_text.predictions(TEXTS, top=1, explain=True, max_labels=4 + n_labels)
 
 
 def test_predictions_in_blocks_equal_predictions_at_once(
     of_text: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_once = of_text.predict(TEXTS, explain=True)
+    at_once = of_text.predictions(TEXTS, explain=True)
     monkeypatch.setattr("models.pipeline.pipeline._BLOCK_SCORES", 7)
-    assert of_text.predict(TEXTS, explain=True) == at_once
+    assert of_text.predictions(TEXTS, explain=True) == at_once

@@ -60,8 +60,8 @@ def test_a_loaded_pipeline_makes_identical_predictions(algorithm: str, tmp_path:
     after = load(tmp_path / "model")
     documents = [*TEXTS, "", "unknown words"]
     assert after.scores(documents).tobytes() == before.scores(documents).tobytes()
-    assert after.predict(documents) == before.predict(documents)
-    assert after.predict(documents, explain=True) == before.predict(documents, explain=True)
+    assert after.predictions(documents) == before.predictions(documents)
+    assert after.predictions(documents, explain=True) == before.predictions(documents, explain=True)
     evaluated = Examples("text", TEXTS, SETS)
     assert after.evaluate(evaluated) == before.evaluate(evaluated)
 
@@ -85,12 +85,12 @@ def test_numeric_and_mail_models_can_be_saved(tmp_path: Path) -> None:
     rows = FeatureRows(["left", "right"], csr_array(np.eye(2)))
     numeric = pipeline(features="numeric").fit(Examples("features", rows, [("l",), ("r",)]))
     save(numeric, tmp_path / "numeric")
-    assert load(tmp_path / "numeric").predict(rows) == numeric.predict(rows)
+    assert load(tmp_path / "numeric").predictions(rows) == numeric.predictions(rows)
     mails = [Email(subject=text) for text in TEXTS]
     mail = pipeline().fit(Examples("email", mails, SETS))
     save(mail, tmp_path / "mail")
     assert read_manifest(tmp_path / "mail").mail_version == MAIL_VERSION
-    assert load(tmp_path / "mail").predict(mails) == mail.predict(mails)
+    assert load(tmp_path / "mail").predictions(mails) == mail.predictions(mails)
 
 
 def test_saving_twice_produces_identical_files(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_file_can_be_deleted_while_its_model_is_in_use(saved: Path, tmp_path
     shutil.copy(saved, path)
     model = load(path)
     path.unlink()
-    assert model.predict(TEXTS) == load(saved).predict(TEXTS)
+    assert model.predictions(TEXTS) == load(saved).predictions(TEXTS)
 
 
 def test_the_safetensors_library_reads_the_same_arrays(saved: Path) -> None:
@@ -265,7 +265,7 @@ def test_the_rule_of_a_model_from_before_rules_follows_from_its_decision(
     assert (old.rule_.at_least, old.rule_.at_most) == bounds
     assert old.rule_.parents is None
     assert old.decision_report_ is None
-    assert old.predict(TEXTS) == model.predict(TEXTS)
+    assert old.predictions(TEXTS) == model.predictions(TEXTS)
 
 
 @pytest.mark.parametrize("algorithm", ["svm", "h_svm"])

@@ -80,9 +80,9 @@ def use(name: str, model: Pipeline) -> None:
     some = documents(name)
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
-        model.predict(some, explain=model.learner.can_explain)
+        model.predictions(some, explain=model.learner.can_explain)
         if model.learner.algorithm == "mlpp":
-            model.predict(some, quick=True, top=2)
+            model.predictions(some, quick=True, top=2)
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_large_arrays_are_maps_of_the_file(algorithm: str, tmp_path: Path) -> No
     file = tmp_path / "model.covey"
     artifact.save(fitted(algorithm), file)
     pipeline = artifact.load(file)
-    pipeline.predict(["w0001 w0100 w0399"])  # builds what is built on first use
+    pipeline.predictions(["w0001 w0100 w0399"])  # builds what is built on first use
     found = list(arrays(pipeline))
     private = [array for array in found if not is_mapped(array) and array.nbytes > SMALL_BYTES]
     assert bool(private) == (algorithm in PRIVATE), [(array.dtype, array.shape) for array in private]

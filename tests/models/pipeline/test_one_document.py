@@ -356,8 +356,8 @@ def test_a_document_has_the_same_explanations_alone_as_in_a_batch(
 ) -> None:
     pipeline = fitted(algorithm, options, {"kind": "top_k", "k": 2})
     explain = pipeline.learner.can_explain
-    whole = pipeline.predict(DOCUMENTS, explain=explain)
-    assert [pipeline.predict([document], explain=explain)[0] for document in DOCUMENTS] == whole
+    whole = pipeline.predictions(DOCUMENTS, explain=explain)
+    assert [pipeline.predictions([document], explain=explain)[0] for document in DOCUMENTS] == whole
 
 
 @pytest.mark.parametrize(

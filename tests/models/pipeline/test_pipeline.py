@@ -109,11 +109,12 @@ class Counts(Learner):
     def _scores(self, X: Matrix) -> Floats:
         return np.tile(self.counts_, (X.shape[0], 1))
 
-    def get_state(self) -> State:
+    def _get_state(self) -> State:
         return {"counts": self.counts_}
 
-    def set_state(self, state: Mapping[str, AnyArray]) -> Self:
+    def _set_state(self, state: Mapping[str, AnyArray]) -> Self:
         self.counts_ = state["counts"]
+        self.n_labels_ = len(self.counts_)
         return self
 
 
@@ -127,14 +128,14 @@ def test_labels_are_those_with_a_training_example_in_label_order() -> None:
 
 def test_a_pipeline_learns_from_text() -> None:
     fitted = pipeline().fit(examples())
-    predictions = fitted.predict(["a red rose", "the blue sky"])
+    predictions = fitted.predictions(["a red rose", "the blue sky"])
     assert [set(p.labels) for p in predictions] == [{"red", "flower"}, {"blue"}]
 
 
 def test_rankings_are_sorted_by_score() -> None:
     fitted = pipeline().fit(examples())
     scores = fitted.scores(TEXTS)
-    for row, prediction in zip(scores, fitted.predict(TEXTS), strict=True):
+    for row, prediction in zip(scores, fitted.predictions(TEXTS), strict=True):
         expected = sorted(zip(fitted.labels_, row.tolist(), strict=True), key=lambda x: (-x[1], x[0]))
         assert prediction.ranking == expected
         assert prediction.labels == [label for label, s in zip(fitted.labels_, row, strict=True) if s > 0]
@@ -143,23 +144,25 @@ def test_rankings_are_sorted_by_score() -> None:
 
 def test_equal_scores_rank_by_label_order() -> None:
     fitted = fitted_counts().fit(Examples("text", ["x", "x", "x"], [("b", "c"), ("c", "a", "b"), ("c",)]))
-    assert fitted.predict(["y"])[0].ranking == [("c", 2.5), ("b", 1.5), ("a", 0.5)]
+    assert fitted.predictions(["y"])[0].ranking == [("c", 2.5), ("b", 1.5), ("a", 0.5)]
     fitted = fitted_counts().fit(Examples("text", ["x", "x"], [("b", "a"), ("c",)]))
-    assert [label for label, _ in fitted.predict(["y"])[0].ranking] == ["a", "b", "c"]
+    assert [label for label, _ in fitted.predictions(["y"])[0].ranking] == ["a", "b", "c"]
 
 
 def test_top_limits_the_ranking_but_not_the_label_set() -> None:
     fitted = pipeline().fit(examples())
-    whole, short = fitted.predict(TEXTS), fitted.predict(TEXTS, top=1)
+    whole, short = fitted.predictions(TEXTS), fitted.predictions(TEXTS, top=1)
     assert [p.ranking for p in short] == [p.ranking[:1] for p in whole]
     assert [p.labels for p in short] == [p.labels for p in whole]
-    assert fitted.predict(TEXTS, top=99) == whole
+    assert fitted.predictions(TEXTS, top=99) == whole
 
 
 def test_a_batch_has_the_predictions_of_its_documents() -> None:
     fitted = pipeline().fit(examples())
-    assert fitted.predict(TEXTS, explain=True) == [fitted.predict([text], explain=True)[0] for text in TEXTS]
-    assert fitted.predict([]) == []
+    assert fitted.predictions(TEXTS, explain=True) == [
+        fitted.predictions([text], explain=True)[0] for text in TEXTS
+    ]
+    assert fitted.predictions([]) == []
     assert fitted.scores([]).shape == (0, 4)
 
 
@@ -167,7 +170,7 @@ def test_explanations_add_up_to_the_score() -> None:
     fitted = pipeline().fit(examples())
     assert isinstance(fitted.learner.intercept_, np.ndarray)
     intercepts = dict(zip(fitted.labels_, fitted.learner.intercept_.tolist(), strict=True))
-    (prediction,) = fitted.predict(["red red rose balloon"], explain=True)
+    (prediction,) = fitted.predictions(["red red rose balloon"], explain=True)
     scores = dict(prediction.ranking)
     assert [e.label for e in prediction.explanation] == prediction.labels == ["flower", "red"]
     for explanation in prediction.explanation:
@@ -180,7 +183,7 @@ def test_explanations_add_up_to_the_score() -> None:
 
 def test_explanations_have_the_words_of_the_document() -> None:
     fitted = pipeline().fit(examples())
-    (prediction,) = fitted.predict(["Red, RED rose"], explain=True)
+    (prediction,) = fitted.predictions(["Red, RED rose"], explain=True)
     words = {
         (item.term, *item.source.words)
         for explanation in prediction.explanation
@@ -215,7 +218,7 @@ def test_numeric_columns_are_matched_by_name() -> None:
     source = Examples("features", FeatureRows(["left", "right"], matrix), [("l",), ("r",), ("l",), ("r",)])
     fitted = pipeline(features="numeric").fit(source)
     swapped = FeatureRows(["right", "other", "left"], csr_array(np.array([[0.0, 5.0, 3.0]])))
-    assert fitted.predict(swapped)[0].labels == ["l"]
+    assert fitted.predictions(swapped)[0].labels == ["l"]
 
 
 def test_mail_is_parsed_in_training_and_in_prediction() -> None:
@@ -223,9 +226,9 @@ def test_mail_is_parsed_in_training_and_in_prediction() -> None:
     fitted = pipeline().fit(Examples("email", mails, SETS))
     assert fitted.mail_version_ == MAIL_VERSION
     raw = Email(raw=b"Subject: red rose\r\n\r\nHello,\r\n")
-    assert fitted.predict([raw])[0].labels == ["flower", "red"]
+    assert fitted.predictions([raw])[0].labels == ["flower", "red"]
     # A parsed message is not parsed again.
-    assert fitted.predict([read_email(raw)]) == fitted.predict([raw])
+    assert fitted.predictions([read_email(raw)]) == fitted.predictions([raw])
 
 
 def test_only_mail_has_a_mail_version() -> None:
@@ -243,7 +246,7 @@ def test_with_a_tree_training_sets_include_ancestors() -> None:
     fitted = pipeline("h_svm").fit(examples(), tree=tree)
     assert fitted.labels_ == ["blue", "colour", "flower", "green", "red"]
     assert fitted.closed_under_ancestors_
-    for prediction in fitted.predict(TEXTS):
+    for prediction in fitted.predictions(TEXTS):
         assert set(tree.closure(prediction.labels)) == set(prediction.labels)
     # Evaluation adds the ancestors, too.
     rows = {row.label: row for row in fitted.evaluate(examples()).labels}
@@ -271,10 +274,10 @@ def test_the_learner_receives_names_tree_and_kind() -> None:
 
 def test_different_decisions_use_the_same_scores() -> None:
     one = pipeline(decision="single_label").fit(examples())
-    assert [len(p.labels) for p in one.predict([*TEXTS, "unknown words"])] == [1] * 7
+    assert [len(p.labels) for p in one.predictions([*TEXTS, "unknown words"])] == [1] * 7
     some = pipeline(decision="at_least_one").fit(examples())
-    assert all(p.labels for p in some.predict(["unknown words", "blue grass"]))
-    assert pipeline().fit(examples()).predict(["unknown words"])[0].labels == []
+    assert all(p.labels for p in some.predictions(["unknown words", "blue grass"]))
+    assert pipeline().fit(examples()).predictions(["unknown words"])[0].labels == []
 
 
 def test_the_default_decision_is_that_of_the_learner() -> None:
@@ -298,16 +301,16 @@ def test_invalid_requests_are_rejected_before_documents_are_read() -> None:
 def test_documents_of_the_wrong_kind_are_rejected() -> None:
     rows = FeatureRows(["a"], csr_array(np.ones((1, 1))))
     with pytest.raises(ParameterError, match="text"):
-        pipeline().fit(examples()).predict(rows)
+        pipeline().fit(examples()).predictions(rows)
     numbers = pipeline(features="numeric").fit(Examples("features", rows, [("x",)]))
     with pytest.raises(ParameterError, match="features"):
-        numbers.predict(["text"])
+        numbers.predictions(["text"])
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda p: p.predict(["x"]),
+        lambda p: p.predictions(["x"]),
         lambda p: p.scores(["x"]),
         lambda p: p.evaluate(examples()),
         lambda p: p.explain(["x"], "red"),
@@ -350,7 +353,7 @@ def test_every_kind_of_label_and_document_trains_and_predicts() -> None:
     ]
     for algorithm in catalog.ENTRIES:
         fitted = pipeline(algorithm).fit(Examples("text", texts, sets))
-        predictions = fitted.predict(["", "unknown", "a b c"])
+        predictions = fitted.predictions(["", "unknown", "a b c"])
         scores = [score for p in predictions for _, score in p.ranking]
         assert len(scores) == 9
         assert np.isfinite(scores).all(), algorithm
@@ -379,8 +382,8 @@ def test_phases_are_timed() -> None:
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_quick_voting_finds_the_same_top_labels_and_label_sets(voting: str, calibrated: bool) -> None:
     fitted = pipeline("mlpp", voting=voting, calibrated=calibrated).fit(Examples("text", TEXTS * 3, SETS * 3))
-    full, quick = fitted.predict(TEXTS, top=1), fitted.predict(TEXTS, top=1, quick=True, explain=True)
-    every = fitted.predict(TEXTS, explain=True)
+    full, quick = fitted.predictions(TEXTS, top=1), fitted.predictions(TEXTS, top=1, quick=True, explain=True)
+    every = fitted.predictions(TEXTS, explain=True)
     for whole, best, all_labels in zip(full, quick, every, strict=True):
         assert best.ranking == whole.ranking
         assert best.labels == whole.labels
@@ -388,13 +391,13 @@ def test_quick_voting_finds_the_same_top_labels_and_label_sets(voting: str, cali
         assert best.dot_products is not None
         assert best.dot_products <= (4 * 5 // 2 if calibrated else 4 * 3 // 2)
         assert whole.dot_products is None
-    assert fitted.predict([], top=1, quick=True) == []
+    assert fitted.predictions([], top=1, quick=True) == []
 
 
 def test_quick_voting_needs_a_voting_learner_and_top() -> None:
     for algorithm, top, pointer in (("svm", 2, "/quick"), ("mlpp", None, "/top")):
         with pytest.raises(ParameterError) as error_info:
-            pipeline(algorithm).fit(examples()).predict(TEXTS, top=top, quick=True)
+            pipeline(algorithm).fit(examples()).predictions(TEXTS, top=top, quick=True)
         assert error_info.value.pointer == pointer
 
 
@@ -402,9 +405,9 @@ def test_with_quick_voting_a_top_k_set_has_k_labels_even_if_fewer_are_ranked() -
     fitted = pipeline("mlpp")
     fitted.decision = catalog.DECISION_PARAMETERS.validate_python({"kind": "top_k", "k": 3})
     fitted.fit(examples())
-    quick = fitted.predict(TEXTS, top=2, quick=True)
+    quick = fitted.predictions(TEXTS, top=2, quick=True)
     assert [(len(p.labels), len(p.ranking)) for p in quick] == [(3, 2)] * 6
-    assert [p.labels for p in quick] == [p.labels for p in fitted.predict(TEXTS)]
+    assert [p.labels for p in quick] == [p.labels for p in fitted.predictions(TEXTS)]
 
 
 def test_a_learner_with_a_covering_is_evaluated_with_it() -> None:

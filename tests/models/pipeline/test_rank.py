@@ -32,7 +32,7 @@ def fitted() -> Pipeline:
 
 @pytest.mark.parametrize("top", [None, 1, 2, 99])
 def test_a_ranking_has_the_labels_and_scores_of_the_predictions(fitted: Pipeline, top: int | None) -> None:
-    ranking, predictions = fitted.rank(TEXTS, top=top), fitted.predict(TEXTS, top=top)
+    ranking, predictions = fitted.rank(TEXTS, top=top), fitted.predictions(TEXTS, top=top)
     names = fitted.labels_
     assert ranking.scores.dtype == np.float64
     assert ranking.order.shape == ranking.scores.shape == (6, min(top or 4, 4))
