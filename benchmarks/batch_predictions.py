@@ -145,7 +145,7 @@ def main() -> None:
         for top, form in itertools.product((None, 5), formats):
             library, job, parts = [], [], []
             for _ in range(arguments.repeats):
-                library.append(cpu_seconds(partial(pipeline.predict, documents, top=top)))
+                library.append(cpu_seconds(partial(pipeline.predictions, documents, top=top)))
                 job.append(run_job(ctx, dataset, top, form))
                 parts.append(layers(pipeline, stored, top, form))
             fastest = [min(values) for values in zip(*parts, strict=True)]

@@ -70,7 +70,7 @@ def trained(name: str) -> Pipeline:
 def written(name: str, state: State, path: Path) -> Path:
     """Write a file with the manifest of a model and other arrays."""
     forger = Pipeline(trained(name).features, trained(name).learner)
-    vars(forger).update(vars(trained(name)), get_state=lambda: state)
+    forger.__dict__.update(trained(name).__dict__, get_state=lambda: state)
     save(forger, path)
     return path
 

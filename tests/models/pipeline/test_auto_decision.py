@@ -183,5 +183,5 @@ def test_the_learners_of_the_folds_count_in_the_estimated_memory(decision: dict[
     )
     decisions: list[dict[str, Any]] = [decision, {"kind": "tuned_threshold"}, {"kind": "sign"}]
     pipelines = [pipeline("adaboost_mh", kind) for kind in decisions]
-    bytes_ = [estimate(p.learner, p.decision, size) for p in pipelines if p.decision is not None]
+    bytes_ = [estimate(p.learner, catalog.resolve_decision(p.learner, p.decision), size) for p in pipelines]
     assert bytes_[0] == bytes_[1] > bytes_[2]

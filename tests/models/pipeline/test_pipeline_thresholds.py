@@ -100,9 +100,9 @@ def test_a_label_that_is_too_rare_to_tune_keeps_a_meaningful_default_threshold(
 class Drifting(SVM):
     """A learner whose scores of the first label are shifted if it is trained on all 40 documents."""
 
-    def fit(self, X: Any, Y: Any, **options: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
         self.drift_ = 100.0 * (X.shape[0] == 40)
-        return super().fit(X, Y, **options)
+        return super().fit(X, y, sample_weight, **options)
 
     def decision_function(self, X: Any) -> Floats:
         scores = super().decision_function(X)
