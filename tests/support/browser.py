@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from required import missing
 from waiting import LIMIT_SECONDS
 
@@ -34,6 +34,7 @@ def chromium() -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         missing("chromium is not installed (Debian: chromium)")
+    expect.set_options(timeout=LIMIT_SECONDS * 1000)  # 5 s are too short for a busy machine
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(_ARGUMENTS))
         try:
