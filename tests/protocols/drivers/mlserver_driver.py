@@ -41,7 +41,7 @@ def infer(model, request):
 def read(response):
     return {
         output.name: StringCodec.decode_output(output)
-        if output.datatype.value == "BYTES"
+        if output.datatype == "BYTES"
         else NumpyCodec.decode_output(output).ravel().tolist()
         for output in response.outputs
     }

@@ -25,7 +25,8 @@ def infer(
 ):
     given = http.InferInput(tensor, list(elements.shape), datatype)
     given.set_data_from_numpy(elements, binary_data=binary)
-    result = client.infer(name, [given], version, outputs, request_id="42", headers=headers, **options)
+    # The client adds headers of this request to the dictionary.
+    result = client.infer(name, [given], version, outputs, request_id="42", headers=dict(headers), **options)
     response = result.get_response()
     assert response["id"] == "42"
     return {
