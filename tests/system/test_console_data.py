@@ -1,0 +1,124 @@
+"""The pages of data sets, trainings and experiments in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from browser import check_page, chromium, new_context, sign_in
+from playwright.sync_api import Browser, Page, expect
+from stack import Stack, departments
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
+    """A service, and the key of a person who may read and train."""
+    stack = Stack(tmp_path_factory.mktemp("console") / "data").start()
+    body = {"name": "trainer", "scopes": ["read", "train"]}
+    admin = stack.call("POST", "/v1/api-keys", 201, json={"name": "admin", "scopes": ["admin"]})["secret"]
+    stack.http.headers["Authorization"] = f"Bearer {admin}"
+    yield stack, stack.call("POST", "/v1/api-keys", 201, json=body)["secret"]
+    stack.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, service: tuple[Stack, str]) -> Iterator[Page]:
+    """A page of a person who is signed in."""
+    stack, key = service
+    context = new_context(browser, stack.url)
+    page = context.new_page()
+    sign_in(page, key)
+    yield page
+    context.close()
+
+
+CONTENT = "".join(
+    json.dumps({key: item[key] for key in ("text", "labels")}) + "\n" for item in departments(60)
+)
+
+DROP = """([name, content]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([content], name));
+  const options = { dataTransfer: files, bubbles: true, cancelable: true };
+  for (const type of ["dragover", "drop"]) {
+    document.querySelector("main").dispatchEvent(new DragEvent(type, options));
+  }
+}"""
+"""Drops a file, as a person does who drags it from a folder. Only a script can do this in a test."""
+
+
+def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
+    page.goto("/console/datasets")
+    page.get_by_role("link", name="Upload a data set").click()
+    check_page(page, name="upload")
+    page.evaluate(DROP, ["help desk.jsonl", CONTENT])
+    expect(page.get_by_label("Name (required)")).to_have_value("help desk")
+    expect(page.locator("[data-chosen]")).to_contain_text("help desk.jsonl")
+    page.get_by_role("button", name="Upload", exact=True).click()
+
+    # The page waits for the worker by itself.
+    page.wait_for_url("**/console/datasets/ds_*")
+    expect(page.get_by_role("heading", level=1)).to_have_text("help desk")
+    expect(page.get_by_role("heading", name="Warnings")).to_be_visible()
+    check_page(page, name="report")
+    page.get_by_role("link", name="Examples").click()
+    page.get_by_label("Text", exact=True).fill("INVOICE")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="on this page")).to_be_visible()
+    check_page(page, name="examples")
+
+    page.get_by_role("link", name="Report").click()
+    page.get_by_role("link", name="Train a model").click()
+    page.get_by_label("Model (required)").fill("helpdesk")
+    page.get_by_label("Rounds", exact=True).filter(visible=True).fill("25")
+    page.get_by_label("Promote", exact=True).select_option(label="if better")
+    page.get_by_label("Metric (required)").filter(visible=True).fill("f2")
+    page.get_by_role("button", name="Start the training").click()
+    # The API says which field is wrong; the form says it beside the field.
+    metric = page.get_by_label("Metric (required)").filter(visible=True)
+    expect(metric).to_have_attribute("aria-invalid", "true")
+    expect(metric).to_be_focused()
+    expect(page.locator(".field .problem")).to_contain_text("cannot be compared by 'f2'")
+    check_page(page, name="form")
+    page.get_by_label("Promote", exact=True).select_option("if_first")
+    page.get_by_role("button", name="Start the training").press("Enter")
+
+    page.wait_for_url("**/console/training/job_*")
+    version = page.get_by_role("link", name="Open version 1 of helpdesk")
+    expect(version).to_be_visible()
+    expect(page.get_by_role("img", name="loss_bound by rounds")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel the training")).to_have_count(0)
+    check_page(page, name="training")
+    assert version.get_attribute("href") == "/console/models/helpdesk/versions/1"
+
+
+def test_an_experiment_is_started_watched_and_its_winner_trained(
+    page: Page, service: tuple[Stack, str]
+) -> None:
+    stack, _ = service
+    dataset = stack.upload(CONTENT.encode(), name="mail")["id"]
+    page.goto(f"/console/experiments/new?dataset={dataset}")
+    page.get_by_label("Name", exact=True).fill("two learners")
+    page.get_by_role("checkbox", name=re.compile("^svm ")).uncheck()
+    page.get_by_label("Split", exact=True).select_option("folds")
+    page.get_by_label("Folds", exact=True).filter(visible=True).fill("2")
+    check_page(page, name="experiment-form")
+    page.get_by_role("button", name="Start the experiment").click()
+    page.wait_for_url("**/console/experiments/exp_*")
+    expect(page.get_by_role("heading", name="Best by f1 micro")).to_be_visible()
+    check_page(page, name="experiment")
+    page.get_by_role("link", name=re.compile("^Train the winner")).first.click()
+    page.get_by_label("Model (required)").fill("winner")
+    page.get_by_role("button", name="Start the training").click()
+    page.wait_for_url("**/console/training/job_*")
+    expect(page.get_by_role("link", name="Open version 1 of winner")).to_be_visible()
