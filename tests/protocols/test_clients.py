@@ -37,21 +37,26 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     learner = {"learner": {"algorithm": "mp_boost", "rounds": 10}}
     texts = [{**item, "id": str(i)} for i, item in enumerate(departments(40))]
     dataset = stack.dataset(texts)["id"]
-    stack.train(dataset, model="calibrated", decision={"kind": "auto"}, **learner)
+    train(stack, dataset, model="calibrated", decision={"kind": "auto"}, **learner)
     emails = [
         {"id": item["id"], "email": {"subject": item["text"]}, "labels": item["labels"]} for item in texts
     ]
-    stack.train(stack.dataset(emails)["id"], model="mail", decision={"kind": "sign"}, **learner)
+    train(stack, stack.dataset(emails)["id"], model="mail", decision={"kind": "sign"}, **learner)
     rows = [
         {"id": str(i), "features": {"a": 1.0, "b": float(i % 2)}, "labels": ["odd" if i % 2 else "even"]}
         for i in range(12)
     ]
     numeric = {"features": {"kind": "numeric"}, "decision": {"kind": "sign"}}
-    stack.train(stack.dataset(rows)["id"], model="numbers", **numeric, **learner)
+    train(stack, stack.dataset(rows)["id"], model="numbers", **numeric, **learner)
     router = {"model": "mail", "fallback": "front", "keep_messages": "all"}
     stack.call("PUT", "/v1/routers/desk", 200, json=router)
     yield stack
     stack.stop()
+
+
+def train(stack: Stack, dataset: str, **request: Any) -> None:
+    job = stack.finished(stack.train(dataset, **request)["id"])
+    assert job["state"] == "succeeded", job
 
 
 def create_key(stack: Stack, scope: str) -> str:
