@@ -6,7 +6,6 @@ import sys
 import pandas as pd
 import requests
 from mlserver.codecs import NumpyCodec, PandasCodec, StringCodec
-from mlserver.codecs.utils import get_decoded_or_raw  # noqa: F401 - part of the public utilities
 from mlserver.types import (
     InferenceRequest,
     InferenceResponse,
@@ -55,12 +54,15 @@ encoded = InferenceRequest(
     inputs=[StringCodec.encode_input("text", TEXTS, use_bytes=False)], outputs=[RequestOutput(name="labels")]
 )
 assert read(infer("calibrated", encoded)) == {"labels": outputs["labels"]}
-frame = pd.DataFrame({"a": [1.0, 1.0], "b": [0.0, 1.0]})
-numbers = PandasCodec.decode_response(infer("numbers", PandasCodec.encode_request(frame, use_bytes=False)))
-mail = pd.DataFrame({"subject": TEXTS, "text": ["", "please help"]})
-emails = PandasCodec.decode_response(infer("mail", PandasCodec.encode_request(mail, use_bytes=False)))
-print(
-    json.dumps(
-        {"outputs": outputs, "numbers": numbers["labels"].tolist(), "emails": emails["labels"].tolist()}
-    )
-)
+
+
+def labels_of_frame(model, frame):
+    # The codec flattens outputs with several columns, so only outputs with one element per row fit a frame.
+    encoded = PandasCodec.encode_request(frame, use_bytes=False)
+    encoded.outputs = [RequestOutput(name="labels")]
+    return PandasCodec.decode_response(infer(model, encoded))["labels"].tolist()
+
+
+numbers = labels_of_frame("numbers", pd.DataFrame({"a": [1.0, 1.0], "b": [0.0, 1.0]}))
+emails = labels_of_frame("mail", pd.DataFrame({"subject": TEXTS, "text": ["", "please help"]}))
+print(json.dumps({"outputs": outputs, "numbers": numbers, "emails": emails}))
