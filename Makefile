@@ -54,6 +54,8 @@ check: $(VENV)/.developing ## Check style, formatting and types.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python clients/python/generate.py
+	cd clients/python && $(CURDIR)/$(BIN)/mypy
 
 .PHONY: clients
 clients: $(VENV)/.developing ## Generate clients from openapi.json into clients/generated (CLIENTS="go java": only these).

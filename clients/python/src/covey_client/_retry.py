@@ -1,0 +1,217 @@
+"""Sends a request, again if it failed and sending it twice is safe, and raises an exception for an error.
+
+This is a transport of httpx, so it sees the request itself, and everything that uses the client has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from random import uniform
+
+import httpx
+
+from covey_client.errors import (
+    ConnectionFailed,
+    CoveyError,
+    ProblemError,
+    UnexpectedResponse,
+    problem_error,
+)
+
+ONCE = "covey_once"
+"""Request extension: the body can only be read once; a function that returns whether it was read."""
+
+STREAM = "covey_stream"
+"""Request extension: the caller reads the body of the response."""
+
+REPEATABLE_POSTS = re.compile(
+    r"/v1/(models/[^/]+/predict"
+    r"|routers/[^/]+/(messages|message-parts)"
+    r"|decisions/[^/]+/feedback"
+    r"|(training-jobs|experiments|batch-predictions)/[^/]+/cancel)"
+)
+"""Paths of the POSTs without `Idempotency-Key` that have the same effect if they are sent twice."""
+
+LASTING = {
+    "artifact_unavailable",
+    "database_damaged",
+    "database_full",
+    "encryption_key_missing",
+    "file_damaged",
+    "file_missing",
+}
+"""Codes of problems with status 503 that last until an administrator acts."""
+
+# A request that failed like this was never sent.
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+_BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
+
+_RETRIED_STATUSES = {429, 502, 503, 504}
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When to send a failed request again.
+
+    Attributes:
+        attempts: how often a request is sent at most.
+        first_wait: wait before the second attempt, in seconds; each further wait is twice as long. The waits
+            are random, between half of this and this, so that clients do not all come back at once.
+        longest_wait: the longest wait, in seconds. If `Retry-After` asks for a longer one, the error is
+            raised.
+        only_broken: whether to send a request again only if its connection broke, and then at once. For
+            callers that try again later themselves.
+    """
+
+    attempts: int = 5
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+    only_broken: bool = False
+
+    def wait_before(self, attempt: int, retry_after: float | None) -> float | None:
+        """Return how long to wait before an attempt, counted from 1; None if there is none."""
+        if attempt > self.attempts:
+            return None
+        if self.only_broken:
+            return 0.0
+        if retry_after is not None:
+            return retry_after if retry_after <= self.longest_wait else None
+        wait = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 2))
+        return uniform(wait / 2, wait)  # noqa: S311 - not a secret
+
+
+def is_repeatable(request: httpx.Request) -> bool:
+    """Whether a request has the same effect if the service gets it twice.
+
+    A conditional PUT is: after the first, the second one does nothing and returns 412.
+
+    >>> is_repeatable(httpx.Request("PUT", "http://covey/v1/routers/desk"))
+    True
+    >>> is_repeatable(httpx.Request("POST", "http://covey/v1/datasets"))
+    False
+    >>> is_repeatable(httpx.Request("POST", "http://covey/v1/datasets", headers={"Idempotency-Key": "1"}))
+    True
+    >>> is_repeatable(httpx.Request("POST", "http://covey/v1/routers/desk/messages"))
+    True
+    """
+    if request.method != "POST":
+        return True
+    if "Idempotency-Key" in request.headers or "If-Match" in request.headers:
+        return True
+    return REPEATABLE_POSTS.fullmatch(request.url.path.removeprefix(_prefix(request))) is not None
+
+
+def _prefix(request: httpx.Request) -> str:
+    """Return what stands before ``/v1`` in the path, for a service behind a proxy."""
+    return request.url.path.partition("/v1/")[0]
+
+
+class RetryTransport(httpx.AsyncBaseTransport):
+    """Sends requests by another transport.
+
+    Args:
+        transport: the other transport.
+        retry: when to send a request again.
+        sleep: waits for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        retry: Retry,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._transport = transport
+        self._retry = retry
+        self._sleep = sleep
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return a successful response.
+
+        Raises:
+            CoveyError: there is none.
+        """
+        attempt = 1
+        while True:
+            try:
+                return await self._send(request)
+            except CoveyError as error:
+                error.attempts = attempt
+                attempt += 1
+                if not _may_repeat(request, error, only_broken=self._retry.only_broken):
+                    raise
+                wait = self._retry.wait_before(attempt, getattr(error, "retry_after", None))
+                if wait is None:
+                    raise
+            await self._sleep(wait)
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        try:
+            response = await self._transport.handle_async_request(request)
+            if STREAM not in request.extensions or not response.is_success:
+                await response.aread()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise ConnectionFailed(f"{request.url}: {str(error) or type(error).__name__}") from error
+        if response.is_error:
+            raise problem_error(
+                response.status_code,
+                response.content,
+                response.reason_phrase,
+                _retry_after(response.headers.get("Retry-After")),
+            )
+        if not response.is_success:
+            raise UnexpectedResponse(
+                f"{request.url} returned {response.status_code}; is it the address of the service?"
+            )
+        return response
+
+    async def aclose(self) -> None:
+        """Close the other transport."""
+        await self._transport.aclose()
+
+
+def _may_repeat(request: httpx.Request, error: CoveyError, *, only_broken: bool) -> bool:
+    if _is_consumed(request):
+        return False
+    if isinstance(error, ConnectionFailed):
+        cause = error.__cause__
+        if isinstance(cause, _NOT_SENT):
+            return not only_broken
+        if isinstance(cause, httpx.TimeoutException):
+            return not only_broken and is_repeatable(request)
+        return isinstance(cause, _BROKEN) and is_repeatable(request)
+    if only_broken or not isinstance(error, ProblemError) or error.status not in _RETRIED_STATUSES:
+        return False
+    if error.status == 429:  # refused before anything was done
+        return True
+    return error.code not in LASTING and is_repeatable(request)
+
+
+def _is_consumed(request: httpx.Request) -> bool:
+    """Whether the body cannot be sent again."""
+    is_consumed: Callable[[], bool] | None = request.extensions.get(ONCE)
+    return is_consumed() if is_consumed is not None else not isinstance(request.stream, httpx.ByteStream)
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Return the seconds of a ``Retry-After`` header; None without a valid one.
+
+    >>> _retry_after("2"), _retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), _retry_after("soon")
+    (2.0, 0.0, None)
+    """
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        time = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (time.replace(tzinfo=time.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,44 @@
+"""What can be waited for: data sets, training jobs, experiments, evaluations and batch predictions."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from covey_client.errors import DatasetFailed, WorkCancelled, WorkFailed
+from covey_client.generated.models import BatchPrediction, Dataset, Evaluation, Experiment, TrainingJob
+from covey_client.generated.types import Unset
+from covey_client.progress import Progress
+
+Work = TypeVar("Work", bound=Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction)
+
+
+def has_ended(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction) -> bool:
+    """Whether the state does not change any more by itself."""
+    return work.state.value not in ("ingesting", "queued", "running")
+
+
+def check(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction) -> None:
+    """Check the end of the work.
+
+    Raises:
+        WorkFailed: it failed.
+        WorkCancelled: it was cancelled.
+    """
+    state = work.state.value
+    if state == "failed":
+        raise (DatasetFailed if isinstance(work, Dataset) else WorkFailed)(work, work.error)
+    if state == "cancelled":
+        raise WorkCancelled(work)
+
+
+def progress_of(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction) -> Progress:
+    """Return how far the work is."""
+    if isinstance(work, Experiment):
+        counts = work.counts.to_dict()
+        completed = sum(counts.get(state, 0) for state in ("succeeded", "failed", "cancelled"))
+        return Progress(work.state.value, completed, sum(counts.values()), "cells")
+    if isinstance(work, TrainingJob | BatchPrediction) and not isinstance(work.progress, Unset):
+        progress = work.progress
+        total = None if isinstance(progress.total, Unset) else progress.total
+        return Progress(progress.phase, progress.completed, total, progress.unit)
+    return Progress(work.state.value, int(has_ended(work)), 1, "steps")

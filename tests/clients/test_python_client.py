@@ -1,0 +1,200 @@
+"""The Python client: its methods, pages, errors, and documentation."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import covey_client
+import httpx
+import pytest
+from covey_client import AsyncCovey, Covey, NotFound, ServerError, UnexpectedResponse, errors, models
+from covey_client.generated.api.datasets import datasets_list, datasets_update
+from either_client import Blocking, Either, Service, dataset, json_response, problem
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "clients" / "python"
+
+
+def public(kind: type) -> dict[str, Any]:
+    return {name: value for name, value in inspect.getmembers(kind, callable) if not name.startswith("_")}
+
+
+def test_both_clients_have_the_same_methods_with_the_same_arguments_and_texts() -> None:
+    blocking, asynchronous = public(Covey), public(AsyncCovey)
+    assert set(asynchronous) - set(blocking) == {"blocking_api"}
+    assert set(blocking) <= set(asynchronous)
+    for name in set(blocking) - {"call", "iterate"}:
+        assert (
+            inspect.signature(blocking[name]).parameters == inspect.signature(asynchronous[name]).parameters
+        )
+        assert inspect.getdoc(blocking[name]) == inspect.getdoc(asynchronous[name]), name
+
+
+def test_the_items_of_all_pages_are_read_only_as_far_as_they_are_needed() -> None:
+    first = json_response(200, {"items": [dataset(), dataset()], "next_cursor": "c"})
+    service = Service(first, json_response(200, {"items": [dataset()]}))
+    items = Blocking(service).covey.datasets()
+    next(items), next(items)
+    assert len(service.requests) == 1
+    assert len(list(items)) == 1
+    assert [request.url.params.get("cursor") for request in service.requests] == [None, "c"]
+
+
+def test_any_operation_of_the_generated_client_can_be_called() -> None:
+    service = Service(json_response(200, dataset(description="new")))
+    covey = Blocking(service).covey
+    body = models.DatasetPatch(description="new")
+    changed = covey.call(datasets_update.sync_detailed, "ds_1", client=covey.api, body=body)
+    assert changed.description == "new"
+    pages = Service(json_response(200, {"items": [dataset()]}))
+    covey = Blocking(pages).covey
+    assert len(list(covey.iterate(datasets_list.sync_detailed, client=covey.api, limit=7))) == 1
+    assert pages.requests[0].url.params["limit"] == "7"
+
+
+def test_documents_of_a_prediction_are_texts_messages_or_instances(either: Either) -> None:
+    service = Service(json_response(200, {"model": "helpdesk", "version": 1, "predictions": []}))
+    instance = models.Instance(text="c")
+    either(service)(
+        "predict", "helpdesk", ["a", b"b", instance, {"features": {"x": 1}}], thresholds={"l": 0.5}
+    )
+    assert json.loads(service.bodies[0]) == {
+        "instances": [{"text": "a"}, {"raw_email": "Yg=="}, {"text": "c"}, {"features": {"x": 1}}],
+        "version": "live",
+        "explain": False,
+        "thresholds": {"l": 0.5},
+    }
+
+
+def test_conditions_of_a_search_are_written_as_in_the_api(either: Either) -> None:
+    service = Service(json_response(200, {"items": []}))
+    either(service)("decisions", "frontdesk", disposition="review", feedback="none", order="oldest_first")
+    assert dict(service.requests[0].url.params) == {
+        "disposition": "review",
+        "feedback": "none",
+        "order": "oldest_first",
+        "limit": "500",
+    }
+
+
+def test_the_key_and_the_address_come_from_the_arguments_or_the_environment(
+    either: Either, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COVEY_URL", "https://covey.example.org/base")
+    monkeypatch.setenv("COVEY_API_KEY", "cov_1")
+    service = Service(json_response(200, dataset()))
+    either(service)("get_dataset", "ds_1")
+    assert str(service.requests[0].url) == "https://covey.example.org/base/v1/datasets/ds_1"
+    assert service.requests[0].headers["Authorization"] == "Bearer cov_1"
+    assert service.requests[0].headers["User-Agent"] == f"covey-client/{covey_client.__version__}"
+
+
+def test_every_status_of_the_document_has_its_exception() -> None:
+    document = json.loads((ROOT / "openapi.json").read_text())
+    statuses = {
+        int(status)
+        for operations in document["paths"].values()
+        for operation in operations.values()
+        for status in operation["responses"]
+        if int(status) >= 400
+    }
+    classes = {errors.class_for(status) for status in statuses}
+    assert len(classes) == len(statuses)
+    assert errors.ProblemError not in classes
+    exported = set(covey_client.__all__)
+    assert {kind.__name__ for kind in classes} <= exported
+    defined = {
+        name
+        for name, value in inspect.getmembers(errors, inspect.isclass)
+        if value.__module__ == errors.__name__
+    }
+    assert defined <= exported
+
+
+def test_a_problem_has_its_code_fields_and_request(either: Either) -> None:
+    fields = [{"pointer": "/learner/rounds", "message": "too small"}]
+    with pytest.raises(NotFound) as raised:
+        either(Service(problem(404, "not_found", errors=fields)))("get_dataset", "ds_1")
+    error = raised.value
+    assert (error.status, error.code, error.detail, error.request_id) == (
+        404,
+        "not_found",
+        "what is wrong",
+        "req_1",
+    )
+    assert error.errors == [errors.FieldError("/learner/rounds", "too small")]
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html>", b"[1]", b"", b'{"errors": 3}', b'{"errors": [{"pointer": 1}]}']
+)
+def test_an_error_that_is_not_from_the_service_is_still_an_exception(either: Either, content: bytes) -> None:
+    with pytest.raises(ServerError) as raised:
+        either(Service(httpx.Response(500, content=content)))("get_dataset", "ds_1")
+    assert (raised.value.status, raised.value.code, raised.value.request_id) == (500, "error", "")
+
+
+@pytest.mark.parametrize(
+    "response", [httpx.Response(200, content=b"<html>"), json_response(200, {"a": 1}), httpx.Response(302)]
+)
+def test_a_response_of_something_else_is_an_error(either: Either, response: httpx.Response) -> None:
+    with pytest.raises(UnexpectedResponse):
+        either(Service(response))("get_dataset", "ds_1")
+
+
+def test_the_examples_in_docstrings_run() -> None:
+    modules = [name for _, name, _ in pkgutil.iter_modules(covey_client.__path__) if name != "generated"]
+    n_examples = 0
+    for name in modules:
+        result = doctest.testmod(importlib.import_module(f"covey_client.{name}"), raise_on_error=True)
+        n_examples += result.attempted
+    assert n_examples > 5
+
+
+def test_the_generated_part_is_that_of_the_current_document() -> None:
+    generate = sys.modules["covey_client_generate"]
+    assert generate.is_up_to_date()
+
+
+def test_the_wheel_contains_everything_and_needs_nothing_of_covey(tmp_path: Path) -> None:
+    build = "import hatchling.build, sys; print(hatchling.build.build_wheel(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=PACKAGE, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("covey_client-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
+    assert {"covey_client/py.typed", "covey_client/generated/models/dataset.py"} <= set(names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"covey_client"}
+    assert "Requires-Dist: httpx" in metadata
+    program = (
+        f"import sys; sys.path.insert(0, {str(wheel)!r}); import covey_client;"
+        "print(covey_client.__file__, [name for name in ('app', 'models', 'covey') if name in sys.modules])"
+    )
+    completed = subprocess.run(
+        [sys.executable, "-I", "-c", program], check=True, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert completed.stdout.split() == [f"{wheel}/covey_client/__init__.py", "[]"]
+
+
+@pytest.mark.long
+def test_the_package_installs_in_an_empty_environment(tmp_path: Path) -> None:
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", f"{PACKAGE}[bar]"], check=True)
+    program = "import covey_client, rich; print(covey_client.Covey('http://127.0.0.1:9').api)"
+    subprocess.run([python, "-I", "-c", program], check=True, cwd=tmp_path)
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format", "json"], check=True, capture_output=True, text=True
+    )
+    installed = {package["name"].lower() for package in json.loads(listed.stdout)}
+    assert "covey-client" in installed
+    assert not installed & {"covey", "numpy", "fastapi", "sqlalchemy"}

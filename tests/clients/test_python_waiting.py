@@ -1,0 +1,215 @@
+"""The Python client waits for jobs: by the stream of events, or by asking again and again."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import httpx
+import pytest
+from covey_client import (
+    CoveyError,
+    DatasetFailed,
+    Progress,
+    Unauthorized,
+    WaitTimeout,
+    WorkCancelled,
+    WorkFailed,
+    _operations,
+    models,
+)
+from either_client import Either, Service, dataset, job, json_response, problem
+
+QUEUED = models.TrainingJob.from_dict(job("queued"))
+RUNNING = json_response(
+    200, job("running", progress={"phase": "training", "completed": 3, "total": 9, "unit": "rounds"})
+)
+SUCCEEDED = json_response(200, job("succeeded"))
+EVENTS = "/v1/training-jobs/job_1/events"
+
+
+def events(*types: str, first: int = 1) -> httpx.Response:
+    """Return a stream of events, with keep-alives between them."""
+    text = ""
+    for number, type_ in enumerate(types, first):
+        detail = {"phase": type_, "completed": 0, "total": 9, "unit": "rounds"}
+        event = {
+            "seq": number,
+            "type": "phase" if type_ not in ("succeeded", "failed") else type_,
+            "detail": detail,
+        }
+        text += f": keep-alive\n\nid: {number}\nevent: x\ndata: {json.dumps(event)}\n\n"
+    return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=text.encode())
+
+
+def test_the_stream_is_followed_until_the_job_ends(either: Either, waits: list[float]) -> None:
+    service = Service(RUNNING, events("reading", "training", "succeeded"), SUCCEEDED)
+    seen: list[Progress] = []
+    assert either(service)("wait", QUEUED, progress=seen.append).state is models.JobState.SUCCEEDED
+    assert service.requests[1].headers["Accept"] == "text/event-stream"
+    assert service.requests[1].url.path == EVENTS
+    assert waits == []
+    assert Progress("training", 3, 9, "rounds") in seen
+    assert [state.phase for state in seen if state.completed == 0] == ["reading", "training"]
+
+
+def test_a_broken_stream_continues_after_its_last_event(either: Either, waits: list[float]) -> None:
+    service = Service(RUNNING, events("reading", "training"), events("succeeded", first=3), SUCCEEDED)
+    either(service)("wait", QUEUED)
+    assert [request.headers.get("Last-Event-ID") for request in service.requests] == [None, None, "2", None]
+
+
+@pytest.mark.parametrize(
+    "no_stream",
+    [
+        problem(429, "too_many_streams", {"Retry-After": "90"}),
+        problem(503, "file_damaged"),
+        json_response(200, {"items": []}),
+        httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=b""),
+        httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=b"data: no json\n\n"),
+    ],
+)
+def test_without_a_stream_the_client_asks_again_and_again(
+    either: Either, waits: list[float], no_stream: httpx.Response
+) -> None:
+    service = Service(RUNNING, no_stream, RUNNING, RUNNING, SUCCEEDED)
+    seen: list[Progress] = []
+    either(service)("wait", QUEUED, progress=seen.append)
+    assert [call.rpartition("/")[2] for call in service.calls] == [
+        "job_1",
+        "events",
+        "job_1",
+        "job_1",
+        "job_1",
+    ]
+    assert waits == pytest.approx([0.2, 0.3])
+    assert seen[0] == Progress("training", 3, 9, "rounds")
+
+
+def test_a_wait_continues_while_the_service_restarts(either: Either, waits: list[float]) -> None:
+    refused = httpx.ConnectError("refused")
+    service = Service(RUNNING, events("training"), *[refused] * 12, SUCCEEDED)
+    assert either(service)("wait", QUEUED).state is models.JobState.SUCCEEDED
+
+
+def test_a_wait_ends_if_the_service_stays_away(
+    either: Either, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_operations, "LONGEST_OUTAGE_SECONDS", 0.0)
+    with pytest.raises(CoveyError, match="refused"):
+        either(Service(RUNNING, events(), httpx.ConnectError("refused")))("wait", QUEUED)
+
+
+def test_a_wait_does_not_hide_that_the_key_is_wrong(either: Either) -> None:
+    with pytest.raises(Unauthorized):
+        either(Service(problem(401, "unauthorized")))("wait", QUEUED)
+
+
+def test_a_failed_job_is_an_error_with_its_code(either: Either) -> None:
+    error = {
+        "type": "urn:covey:problem:unsuitable_data",
+        "title": "t",
+        "status": 422,
+        "detail": "no labels",
+        "code": "unsuitable_data",
+        "errors": [{"pointer": "/learner", "message": "m"}],
+    }
+    with pytest.raises(WorkFailed, match="job_1 failed: unsuitable_data: no labels") as raised:
+        either(Service(json_response(200, job("failed", error=error))))("wait", QUEUED)
+    assert raised.value.code == "unsuitable_data"
+    assert [field.pointer for field in raised.value.errors] == ["/learner"]
+    assert raised.value.work.state is models.JobState.FAILED
+
+
+def test_a_cancelled_job_is_an_error(either: Either) -> None:
+    with pytest.raises(WorkCancelled, match="job_1 was cancelled"):
+        either(Service(json_response(200, job("cancelled"))))("wait", QUEUED)
+
+
+def test_a_data_set_that_cannot_be_used_names_the_records(either: Either) -> None:
+    error = {
+        "type": "urn:covey:problem:bad_data",
+        "title": "t",
+        "status": 422,
+        "detail": "1 record",
+        "code": "bad_data",
+        "records": [{"line": 7, "reason": "no JSON"}],
+    }
+    awaiting, failed = dataset("awaiting_content"), dataset("failed", error=error)
+    service = Service(
+        json_response(201, awaiting), json_response(202, dataset("ingesting")), json_response(200, failed)
+    )
+    with pytest.raises(DatasetFailed) as raised:
+        either(service)("upload", b"x")
+    assert [(record.line, record.reason) for record in raised.value.records] == [(7, "no JSON")]
+
+
+def test_a_wait_ends_in_time(either: Either) -> None:
+    started = time.monotonic()
+    with pytest.raises(WaitTimeout):
+        either(Service(RUNNING))("wait", QUEUED, timeout=0.2)
+    assert time.monotonic() - started >= 0.2
+
+
+def test_an_error_of_the_callers_function_reaches_the_caller(either: Either) -> None:
+    def fail(_state: Progress) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        either(Service(RUNNING))("wait", QUEUED, progress=fail)
+
+
+def test_the_state_is_refreshed_while_the_stream_is_silent(
+    either: Either, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_operations, "REFRESH_SECONDS", 0.01)
+    seen: list[Progress] = []
+    completed = iter(range(1000))
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        if request.url.path != EVENTS:
+            ended = len(seen) > 5
+            progress = {"phase": "training", "completed": next(completed), "unit": "rounds"}
+            return json_response(200, job("succeeded" if ended else "running", progress=progress))
+        return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, stream=Silent(seen))
+
+    either(Service(respond))("wait", QUEUED, progress=seen.append)
+    assert len({state.completed for state in seen}) > 5
+
+
+class Silent(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A stream that sends nothing until a number of states were shown."""
+
+    def __init__(self, seen: list[Progress]) -> None:
+        self._seen = seen
+
+    def __iter__(self) -> Any:
+        while len(self._seen) <= 5:
+            time.sleep(0.01)
+        yield events("succeeded").content
+
+    async def __aiter__(self) -> Any:
+        import asyncio
+
+        while len(self._seen) <= 5:
+            await asyncio.sleep(0.01)
+        yield events("succeeded").content
+
+
+def test_progress_true_shows_a_bar(
+    either: Either, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    either(Service(RUNNING, events("training", "succeeded"), SUCCEEDED))("wait", QUEUED, progress=True)
+    assert "steps" in capsys.readouterr().err
+
+
+def test_progress_true_without_rich_says_how_to_get_it_before_anything_is_sent(
+    either: Either, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    service = Service(RUNNING)
+    with pytest.raises(CoveyError, match=r"pip install 'covey-client\[bar\]'"):
+        either(service)("upload", b"x", progress=True)
+    assert service.requests == []
