@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import gzip
 import importlib
 import inspect
 import json
@@ -10,6 +11,7 @@ import pkgutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import covey_client
 import httpx
 import pytest
 from covey_client import AsyncCovey, Covey, NotFound, ServerError, UnexpectedResponse, errors, models
-from covey_client.generated.api.datasets import datasets_list, datasets_update
+from covey_client.generated.api.datasets import datasets_get, datasets_list, datasets_update
 from either_client import Blocking, Either, Service, dataset, json_response, problem
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +61,27 @@ def test_any_operation_of_the_generated_client_can_be_called() -> None:
     covey = Blocking(pages).covey
     assert len(list(covey.iterate(datasets_list.sync_detailed, client=covey.api, limit=7))) == 1
     assert pages.requests[0].url.params["limit"] == "7"
+
+
+class OneStream(httpx.SyncByteStream):
+    """A body that can be read once, like that of a connection."""
+
+    def __init__(self, content: bytes) -> None:
+        self._parts = [content]
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._parts.pop()
+
+
+def test_the_body_of_a_response_is_read_once() -> None:
+    content = gzip.compress(json.dumps(dataset()).encode())
+
+    def respond(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=OneStream(content))
+
+    with Covey(transport=httpx.MockTransport(respond)) as covey:
+        assert covey.get_dataset("ds_1").id == "ds_1"
+        assert covey.call(datasets_get.sync_detailed, "ds_1", client=covey.api).id == "ds_1"
 
 
 def test_documents_of_a_prediction_are_texts_messages_or_instances(either: Either) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from stack import Stack, departments
 
-README = Path(__file__).parents[2] / "clients" / "python" / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "clients" / "python" / "README.md"
+PAGE = ROOT / "docs" / "python-client.md"
 
 MESSAGE = b"""\
 From: Ann <ann@example.com>
@@ -24,11 +26,11 @@ The courier says the parcel is late. Where is the delivery?
 """
 
 
-def snippets() -> list[tuple[str, str]]:
-    """Return the heading and the code of each snippet."""
+def snippets(page: Path) -> list[tuple[str, str]]:
+    """Return the heading and the code of each snippet of a page."""
     heading, found = "", []
     pattern = re.compile(r"^## (.*?)$|^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    for match in pattern.finditer(README.read_text("utf-8")):
+    for match in pattern.finditer(page.read_text("utf-8")):
         if match[1] is not None:
             heading = match[1]
         else:
@@ -60,7 +62,7 @@ def test_every_snippet_runs(
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(MESSAGE)))
     names: dict[str, Any] = {"__name__": "snippets"}
     printed: dict[str, str] = {}
-    for heading, code in snippets():
+    for heading, code in snippets(README):
         exec(compile(code, f"README.md, {heading}", "exec"), names)  # noqa: S102 - our own README
         if heading == "Mail servers":
             names["main"]()
@@ -80,3 +82,14 @@ def test_every_snippet_runs(
     assert printed["Mail servers"].strip() == "office@example.org"
     assert "[1]" in printed["Async"]
     assert "1" in printed["Every other operation"]
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("stack")
+def test_the_snippet_of_the_page_runs(stack: Stack, folder: Path) -> None:
+    ((_, code),) = snippets(PAGE)
+    names: dict[str, Any] = {}
+    exec(code.replace("http://127.0.0.1:8000", stack.url), names)  # noqa: S102 - our own page
+    assert names["job"].result.version >= 1
+    assert names["decision"].router == "frontdesk"
+    names["covey"].close()
