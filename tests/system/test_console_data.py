@@ -102,6 +102,30 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     assert version.get_attribute("href") == "/console/models/helpdesk/versions/1"
 
 
+def test_a_wrong_file_is_explained_corrected_and_its_data_set_deleted(page: Page) -> None:
+    page.goto("/console/datasets/new")
+    page.locator("#file").set_input_files(
+        {"name": "tickets.csv", "mimeType": "text/csv", "buffer": b"body,topic\nhello,sales\nbye,support\n"}
+    )
+    page.get_by_text("Format and labels", exact=True).click()
+    page.get_by_label("Options", exact=True).select_option("csv")
+    page.get_by_label("Text", exact=True).filter(visible=True).select_option(label="a text")
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    expect(page.get_by_role("alert")).to_contain_text("The content could not be used")
+    check_page(page, name="failed")
+
+    page.locator("#file").set_input_files(
+        {"name": "tickets.csv", "mimeType": "text/csv", "buffer": b"text,labels\nhello,sales\nbye,support\n"}
+    )
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.get_by_role("heading", name="Labels")).to_be_visible()
+    page.get_by_role("button", name="Delete the data set").press("Enter")
+    page.get_by_role("button", name="Continue").press("Enter")
+    page.wait_for_url("**/console/datasets")
+    expect(page.get_by_role("rowheader", name="tickets")).to_have_count(0)
+
+
 def test_an_experiment_is_started_watched_and_its_winner_trained(
     page: Page, service: tuple[Stack, str]
 ) -> None:

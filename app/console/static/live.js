@@ -1,7 +1,8 @@
 // Keeps a part of a page up to date: <section id="…" data-live="2" data-events="/v1/…/events" data-says="…">
 //
 // The page is read again after that many seconds, and at once when the job has an event. The part of the new page
-// replaces the part that is shown. A part without `data-live` is final. `data-says` is what a screen reader hears.
+// replaces the part that is shown. A part without `data-live` is final. If the part before it has `data-reload`, the
+// whole page is then loaded again, because more than the part changes. `data-says` is what a screen reader hears.
 
 import { announce, localize } from "./console.js";
 
@@ -43,6 +44,10 @@ async function replace() {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const next = page.getElementById(part.id);
   if (!next) return;
+  if (part.hasAttribute("data-reload") && !next.dataset.live) {
+    location.reload();
+    return;
+  }
   localize(next);
   if (next.outerHTML === part.outerHTML) return;
   for (const details of part.querySelectorAll("details[open]")) {
