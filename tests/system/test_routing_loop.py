@@ -4,56 +4,22 @@ from __future__ import annotations
 
 import email
 import json
-import os
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
+import page_snippets
 import postfix
 import production
 import pytest
 from mail_recipes import covey_smtp, smtp_filter
+from page_snippets import ROOT, SERVICE
 from required import missing
 from stack import Stack
-from waiting import LIMIT_SECONDS
-
-from app.parent_death import end_with_parent
 
 pytestmark = pytest.mark.system
 
-ROOT = Path(__file__).parents[2]
-BASE, SERVER = "http://127.0.0.1:8000/v1", "127.0.0.1:25"
-
-
-def script(stack: Stack, mail_server: postfix.Postfix) -> str:
-    """Return the commands of the page, for the servers of this test."""
-    page = (ROOT / "docs" / "routing.md").read_text()
-    page = re.sub(r"<!-- not run -->\n```sh\n.*?```", "", page, flags=re.DOTALL)
-    commands = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
-    assert BASE in commands
-    assert SERVER in commands
-    commands = commands.replace(BASE, f"{stack.url}/v1").replace(SERVER, f"127.0.0.1:{mail_server.port}")
-    return f"set -eu\n{commands}"
-
-
-def run(commands: str, folder: Path) -> str:
-    """Run commands in a folder that looks like the project, and return their output."""
-    for name in ("app", "docs"):
-        (folder / name).symlink_to(ROOT / name)
-    result = subprocess.run(
-        ["bash", "-c", commands],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=2 * LIMIT_SECONDS,
-        check=False,
-        preexec_fn=end_with_parent(),
-    )
-    assert result.returncode == 0, result.stderr[-3000:] + result.stdout[-3000:]
-    return result.stdout
+PAGE = ROOT / "docs" / "routing.md"
+MAIL_SERVER = "127.0.0.1:25"
 
 
 def test_corrections_of_routed_mail_make_the_next_version_better(tmp_path: Path) -> None:
@@ -67,7 +33,8 @@ def test_corrections_of_routed_mail_make_the_next_version_better(tmp_path: Path)
             covey_smtp(stack, "--listen", f"127.0.0.1:{port}", "--next-hop", f"127.0.0.1:{next_port}"),
             postfix.server(["office"], master=services, content_filter=content_filter) as mail_server,
         ):
-            run(script(stack, mail_server), tmp_path)
+            addresses = {SERVICE: stack.url, MAIL_SERVER: f"127.0.0.1:{mail_server.port}"}
+            page_snippets.run(PAGE, tmp_path, addresses)
             mail_server.wait_until_empty()
             mails = [email.message_from_bytes(mail) for mail in mail_server.delivered("office")]
 

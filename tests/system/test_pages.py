@@ -1,0 +1,100 @@
+"""Every shell and Python snippet of the README and of ``docs`` runs, or says why no test runs it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import page_snippets
+import pytest
+from page_snippets import ROOT, SERVICE
+from required import missing
+from stack import Stack
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("pages")]
+
+RUN_BY_OTHER_TESTS = {
+    "docs/routing.md": "tests/system/test_routing_loop.py",
+}
+"""Pages that need more than the service, and the tests that run them with it."""
+
+
+def order(page: Path) -> tuple[str, bool]:
+    """Place a page behind the page that it continues."""
+    before = page_snippets.continued(page)
+    return page_snippets.name_of(before or page), before is not None
+
+
+PAGES = sorted(
+    (
+        page
+        for page in page_snippets.pages()
+        if page_snippets.name_of(page) not in RUN_BY_OTHER_TESTS
+        and any(not snippet.not_run for snippet in page_snippets.snippets(page))
+    ),
+    key=order,
+)
+
+
+class Service:
+    """The service of all pages, and what its readers have done."""
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        self.stack = stack
+        self.folder = folder
+        self.finished: Path | None = None
+
+    def run(self, page: Path) -> None:
+        """Run a page: after the page that it continues, or on a service without data."""
+        before = page_snippets.continued(page)
+        if before is None:
+            self.clear()
+        elif self.finished != before:
+            self.run(before)
+        folder = self.folder / page_snippets.name_of(page).replace("/", "-")
+        folder.mkdir()
+        page_snippets.run(page, folder, {SERVICE: self.stack.url})
+        shutil.rmtree(folder)
+        self.finished = before or page
+
+    def clear(self) -> None:
+        """Delete what the readers of other pages have made."""
+        for path, field in (
+            ("/v1/webhooks", "id"),
+            ("/v1/routers", "name"),
+            ("/v1/models", "name"),
+            ("/v1/datasets", "id"),
+        ):
+            for item in list(self.stack.all(path)):
+                self.stack.call("DELETE", f"{path}/{item[field]}", 204)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("pages")
+    stack = Stack(folder / "data").start()
+    yield Service(stack, folder)
+    stack.stop()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_snippets.name_of)
+def test_the_snippets_of_the_page_run(page: Path, service: Service) -> None:
+    for command in ("curl", "zip"):
+        used = any(f"{command} " in snippet.code for snippet in page_snippets.snippets(page))
+        if used and shutil.which(command) is None:
+            missing(f"{command} is not installed (on Debian: the package {command})")
+    service.run(page)
+
+
+def test_every_page_that_other_tests_run_is_run_by_them() -> None:
+    for page, test in RUN_BY_OTHER_TESTS.items():
+        assert f'"{Path(page).name}"' in (ROOT / test).read_text("utf-8"), (page, test)
+
+
+def test_snippets_that_are_not_run_are_few_and_have_a_reason() -> None:
+    snippets = [snippet for page in page_snippets.pages() for snippet in page_snippets.snippets(page)]
+    not_run = [snippet for snippet in snippets if snippet.not_run]
+    for snippet in not_run:
+        assert len(snippet.not_run.split()) >= 2, snippet.place
+    assert len(not_run) < len(snippets) / 3, [snippet.place for snippet in not_run]
