@@ -23,13 +23,12 @@ _KINDS = {
 }
 """What the value of an option is, by the name of its type."""
 
-HEAD = """\
-# Command line
-
-This page is a reference of the command `covey` and its options. `covey COMMAND --help` prints the same. `make install` installs the command
-in `.venv/bin`; `. .venv/bin/activate` puts it on the `PATH` of a shell. Commands that run parts of the service also read the
-[settings](settings.md).
-"""
+HEAD = (
+    "# Command line\n\n"
+    "This page is a reference of the command `covey` and its options. `covey COMMAND --help` prints the "
+    "same. `make install` installs the command in `.venv/bin`; `. .venv/bin/activate` puts it on the `PATH` of a "
+    "shell. Commands that run parts of the service also read the [settings](settings.md).\n"
+)
 
 
 def page() -> str:
@@ -69,14 +68,23 @@ def _value(option: Any) -> str:
     if option.is_flag:
         return ""
     choices = getattr(option.type, "choices", None)
-    return f" {' or '.join(f'`{choice}`' for choice in choices)}" if choices else f" *{_KINDS[option.type.name]}*"
+    return (
+        f" {' or '.join(f'`{choice}`' for choice in choices)}"
+        if choices
+        else f" *{_KINDS[option.type.name]}*"
+    )
 
 
 def _help(item: Any) -> str:
     parts = [" ".join((item.help or "").split())]
     if getattr(item, "envvar", None):
         parts.append(f"Variable: `{item.envvar}`.")
-    if item.param_type_name == "option" and item.show_default and not item.is_flag and item.default is not None:
+    if (
+        item.param_type_name == "option"
+        and item.show_default
+        and not item.is_flag
+        and item.default is not None
+    ):
         default = item.default() if callable(item.default) else item.default
         if default not in ([], ()):
             parts.append(f"Default: `{default}`.")
