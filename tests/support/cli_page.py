@@ -26,8 +26,8 @@ _KINDS = {
 HEAD = (
     "# Command line\n\n"
     "This page is a reference of the command `covey` and its options. `covey COMMAND --help` prints the "
-    "same. `make install` installs the command in `.venv/bin`; `. .venv/bin/activate` puts it on the `PATH` of a "
-    "shell. Commands that run parts of the service also read the [settings](settings.md).\n"
+    "same. `make install` installs the command in `.venv/bin`; `. .venv/bin/activate` puts it on the `PATH` "
+    "of a shell. Commands that run parts of the service also read the [settings](settings.md).\n"
 )
 
 

@@ -104,6 +104,8 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
         if not path.name.startswith("."):
             (folder / path.name).symlink_to(path)
     (folder / ".venv").symlink_to(sys.prefix)
+    # On a busy machine, the service may ask a client to try again while it loads a version.
+    (folder / ".curlrc").write_text("retry = 10\n", encoding="utf-8")
     parts = [_PRELUDE]
     for number, snippet in enumerate(snippets(page)):
         if snippet.not_run:
@@ -122,7 +124,7 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
     result = subprocess.run(
         ["bash", "-c", "".join(parts)],
         cwd=folder,
-        env={**_environment(), "COVEY_URL": addresses[SERVICE]},
+        env={**_environment(), "COVEY_URL": addresses[SERVICE], "CURL_HOME": str(folder)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

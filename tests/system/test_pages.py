@@ -54,8 +54,10 @@ class Service:
             self.run(before)
         folder = self.folder / page_snippets.name_of(page).replace("/", "-")
         folder.mkdir()
-        page_snippets.run(page, folder, {SERVICE: self.stack.url})
-        shutil.rmtree(folder)
+        try:
+            page_snippets.run(page, folder, {SERVICE: self.stack.url})
+        finally:
+            shutil.rmtree(folder)
         self.finished = before or page
 
     def clear(self) -> None:
