@@ -1,0 +1,57 @@
+"""A newcomer's way through the console in a real browser, and the keyboard alone for the review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import console_tour
+import pytest
+from browser import check_page, chromium, new_context
+from playwright.sync_api import Page, expect
+from stack import Stack
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page of a service without keys."""
+    stack = Stack(tmp_path_factory.mktemp("tour") / "data").start()
+    with chromium() as browser:
+        context = new_context(browser, stack.url)
+        yield context.new_page()
+        context.close()
+    stack.stop()
+
+
+def test_from_a_file_to_a_corrected_message(page: Page, tmp_path: Path) -> None:
+    console_tour.upload(page)
+    console_tour.train(page)
+    expect(page.get_by_text("Reliability: label sets")).to_be_visible()
+    check_page(page)
+    console_tour.create_router(page)
+    console_tour.route(page)
+    expect(page.locator("#result")).to_contain_text("billing")
+    expect(page.locator("#result mark").first).to_be_visible()
+    check_page(page)
+
+    # From here on with the keyboard alone.
+    page.get_by_role("link", name="Review queue").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=console_tour.SUBJECT)).to_be_visible()
+    check_page(page)
+    boxes = page.get_by_role("checkbox")
+    expect(boxes.nth(1)).not_to_be_checked()
+    page.keyboard.press("2")
+    expect(boxes.nth(1)).to_be_checked()
+    label = boxes.nth(1).get_attribute("value")
+    page.keyboard.press("Enter")
+    expect(page.locator("#saved")).to_contain_text(f"Saved for “{console_tour.SUBJECT}”: {label}")
+    expect(page.get_by_text("No message waits for a person.")).to_be_visible()
+    page.get_by_role("link", name="Report", exact=True).press("Enter")
+    expect(page.get_by_role("heading", name="Volume")).to_be_visible()
+    check_page(page)
+    page.get_by_role("link", name="Decisions", exact=True).press("Enter")
+    expect(page.get_by_text("corrected").first).to_be_visible()
+    check_page(page)
