@@ -35,7 +35,8 @@ def test_the_response_at_the_top_is_that_of_the_first_model() -> None:
         json.loads(block)
         for block in re.findall(r"^(\{\"email.*?|\{\n  \"disp.*?)\n```", text, re.MULTILINE | re.DOTALL)
     )
-    first_training = re.findall(r"training-jobs -H \"\$JSON\" -d '(\{.*?\})'", text, re.DOTALL)[0]
+    tour = (ROOT / "docs/tour.md").read_text("utf-8")
+    first_training = re.findall(r"training-jobs -H \"\$JSON\" -d '(\{.*?\})'", tour, re.DOTALL)[0]
     training = json.loads(first_training.replace("'$DATASET'", ""))
     lines = (ROOT / "app/demo/messages.jsonl").read_text("utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row["split"] == "train"]
