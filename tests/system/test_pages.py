@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,3 +101,9 @@ def test_snippets_that_are_not_run_are_few_and_have_a_reason() -> None:
     for snippet in not_run:
         assert len(snippet.not_run.split()) >= 2, snippet.place
     assert len(not_run) < len(snippets) / 3, [snippet.place for snippet in not_run]
+
+
+def test_a_snippet_has_a_language_that_is_run() -> None:
+    for page in page_snippets.pages():
+        languages = set(re.findall(r"^ *```(\w+)$", page.read_text("utf-8"), re.MULTILINE))
+        assert not languages & {"shell", "console", "zsh", "py"}, page_snippets.name_of(page)
