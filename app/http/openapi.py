@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from app.http.base_route import SCOPES
 from app.http.error_places import header_name
 from app.http.errors import ERRORS
+from app.http.schema_examples import add_examples
 from app.version import __version__
 
 _DESCRIPTION = """\
@@ -29,7 +30,9 @@ Upload labelled examples as a *data set*, train a *version* of a *model* on it, 
 an *alias*. Then request predictions from the version, or create a *router* that routes raw e-mail with it.
 
 Every error is a problem document (RFC 9457) with a stable `code`, including unknown paths (404) and methods
-(405). Response fields without a value are left out, never null. Every response has an `X-Request-ID`.
+(405). Response fields without a value are left out. Only objects that list parameters or repeat a request,
+such as `learner` of a version, can contain null, which means that a parameter is not set. Every response has
+an `X-Request-ID`.
 """
 
 TAGS = {
@@ -99,6 +102,8 @@ def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, 
         summary="Multilabel classifiers over HTTP.",
         description=_DESCRIPTION,
         routes=app.routes,
+        contact={"name": "The maintainers of Covey"},
+        license_info={"name": "All rights reserved", "identifier": "LicenseRef-All-Rights-Reserved"},
         tags=[{"name": name, "description": text} for name, text in TAGS.items()],
         servers=_SERVERS,
         separate_input_output_schemas=False,
@@ -122,6 +127,7 @@ def _build(app: FastAPI, manual_bodies: Sequence[type[BaseModel]]) -> dict[str, 
         _give_a_format(schema)
         _document_one_form(schema)
         _describe_the_default_of_a_union(schema, schemas)
+    add_examples(schemas)
     _operations(document, app)
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     document["components"]["headers"] = {

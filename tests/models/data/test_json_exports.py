@@ -115,7 +115,8 @@ def test_options_name_fields_and_other_fields_are_unused(tmp_path: Path) -> None
     assert "unused fields: 'note'" in read.report.warnings
 
 
-def test_label_fields_features_and_mail_can_be_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["label_columns", "labels"])
+def test_label_fields_features_and_mail_can_be_named(tmp_path: Path, option: str) -> None:
     flags = Read(
         lines(
             {"comment": "x", "toxic": 1, "obscene": False, "threat": -1},
@@ -123,7 +124,8 @@ def test_label_fields_features_and_mail_can_be_named(tmp_path: Path) -> None:
         ),
         tmp_path,
         text="comment",
-        labels=["toxic", "obscene", "threat"],
+        None,
+        **{option: ["toxic", "obscene", "threat"]},
     )
     assert flags.labels == [("toxic",), ("obscene",)]
     assert flags.unknown == [("threat",), ()]

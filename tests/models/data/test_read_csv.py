@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from models.data.examples import Examples, FeatureRows
 from models.data.ingestion.ingest import ingest
@@ -53,15 +54,26 @@ def test_the_options_assign_columns(tmp_path: Path) -> None:
     assert report.warnings[:1] == ["unused columns: 'Mood'"]
 
 
-def test_label_columns_with_all_other_columns_as_features(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["label_columns", "labels"])
+def test_label_columns_with_all_other_columns_as_features(tmp_path: Path, option: str) -> None:
     content = "height\twidth\tred\tgreen, dark\n1.5\t\t1\t0\n-2e1\t0\tno\tYES\n"
-    report, examples = read(content, tmp_path, labels=["red", "green, dark"])
+    report, examples = read(content, tmp_path, **{option: ["red", "green, dark"]})
     assert isinstance(examples.documents, FeatureRows)
     assert list(examples.documents.names) == ["height", "width"]
     np.testing.assert_array_equal(examples.documents.matrix.toarray(), [[1.5, 0], [-20, 0]])
     assert list(examples.labels) == [("red",), ("green, dark",)]
     assert report.warnings[:1] == ["empty feature cells: 1; they were read as 0"]
     assert report.label_counts == {"green, dark": 1, "red": 1}
+
+
+def test_labels_and_label_columns_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="set either labels or label_columns"):
+        read("a,red,labels\n1,1,x\n", tmp_path, labels="labels", label_columns=["red"])
+
+
+def test_an_unknown_label_column_is_named_with_its_option(tmp_path: Path) -> None:
+    with pytest.raises(BadDataError, match="option label_columns names the column 'red'"):
+        read("a,b\n1,1\n", tmp_path, label_columns=["red"])
 
 
 def test_a_column_without_a_name_is_not_a_feature(tmp_path: Path) -> None:
