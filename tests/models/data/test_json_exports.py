@@ -117,6 +117,7 @@ def test_options_name_fields_and_other_fields_are_unused(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("option", ["label_columns", "labels"])
 def test_label_fields_features_and_mail_can_be_named(tmp_path: Path, option: str) -> None:
+    label_columns: dict[str, Any] = {option: ["toxic", "obscene", "threat"]}
     flags = Read(
         lines(
             {"comment": "x", "toxic": 1, "obscene": False, "threat": -1},
@@ -124,8 +125,7 @@ def test_label_fields_features_and_mail_can_be_named(tmp_path: Path, option: str
         ),
         tmp_path,
         text="comment",
-        None,
-        **{option: ["toxic", "obscene", "threat"]},
+        **label_columns,
     )
     assert flags.labels == [("toxic",), ("obscene",)]
     assert flags.unknown == [("threat",), ()]
