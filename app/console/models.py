@@ -204,13 +204,14 @@ def _reliability_charts(part: PartEvaluation | None) -> list[tuple[str, str, Mar
 
 def _curve_charts(ctx: AppContext, versions: Sequence[ComparedVersion]) -> list[dict[str, Any]]:
     """Return a chart of each measure by step, with one line for each version."""
-    curves = [
-        curve
-        for item in versions
-        for curve in reading.curves_of(ctx.db, item.version, f"version {item.version.version}")
-        if len(curve.steps) > 1
-    ]
-    units = {reading.unit_of_steps(item.version) for item in versions}
+    curves: list[charts.Curve] = []
+    units: set[str] = set()
+    for item in versions:
+        found = reading.curves_of(ctx.db, item.version, f"version {item.version.version}")
+        found = [curve for curve in found if len(curve.steps) > 1]
+        if found:
+            units.add(reading.unit_of_steps(item.version))
+            curves += found
     unit = units.pop() if len(units) == 1 else "step"
     shown = []
     for measure in list(dict.fromkeys(curve.measure for curve in curves))[:MAX_CURVES]:

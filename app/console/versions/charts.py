@@ -10,7 +10,7 @@ from markupsafe import Markup
 from app.evaluations.schemas import CoveragePoint, ReliabilityBin
 from app.pages.charts import COLORS, svg_figure
 
-WIDTH = 4.6
+WIDTH = 4.3
 """Width of a chart in inches. A phone shows it about in this size."""
 
 _DASHES = ("-", "--", "-.", ":")

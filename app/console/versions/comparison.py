@@ -37,11 +37,15 @@ class ComparedVersion:
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """The measures on held-out examples; those on training examples if none were held out."""
+        """The measures on held-out examples; those on training examples if none were held out.
+
+        Numbers of examples, such as ``n_examples``, are not measures.
+        """
         metrics = self.version.metrics
         if metrics is None:
             return {}
-        return metrics.test if metrics.test is not None else metrics.train
+        measured = metrics.test if metrics.test is not None else metrics.train
+        return {name: value for name, value in measured.items() if not name.startswith("n_")}
 
     @property
     def is_held_out(self) -> bool:

@@ -20,7 +20,7 @@ from app.routing.schemas import Disposition
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 4.8
+WIDTH = 4.5
 """Width of a chart in inches."""
 
 MAX_ROWS = 20

@@ -1,0 +1,143 @@
+"""The pages of models and routing in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from browser import check_page, chromium, new_context, sign_in
+from playwright.sync_api import Browser, Page, expect
+from stack import Stack, departments
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("console")]
+
+SOURCE = """From: Ann <ann@example.org>
+Subject: Question
+Message-ID: <question@example.org>
+
+Hello, the invoice is wrong: my card was charged twice. Please check the payment and refund the amount.
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, str]]:
+    """A service with two versions of a model, and the key of a person who may read, predict and train."""
+    stack = Stack(tmp_path_factory.mktemp("console") / "data").start()
+    admin = stack.call("POST", "/v1/api-keys", 201, json={"name": "admin", "scopes": ["admin"]})["secret"]
+    stack.http.headers["Authorization"] = f"Bearer {admin}"
+    examples = [
+        {
+            "email": {"subject": f"Message {i}", "text": example["text"]},
+            "labels": ["sales"] if i % 9 == 0 else example["labels"],  # some labels are wrong
+            "split": example["split"],
+        }
+        for i, example in enumerate(departments(80))
+    ]
+    dataset = stack.dataset(examples, format="jsonl")["id"]
+    for learner in ({"algorithm": "naive_bayes"}, {"algorithm": "mp_boost", "rounds": 30}):
+        job = stack.train(dataset, model="helpdesk", learner=learner, decision={"kind": "auto"})
+        assert stack.finished(job["id"])["state"] == "succeeded"
+    person = {"name": "person", "scopes": ["read", "predict", "train"]}
+    yield stack, stack.call("POST", "/v1/api-keys", 201, json=person)["secret"]
+    stack.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, service: tuple[Stack, str]) -> Iterator[Page]:
+    """A page of a person who is signed in."""
+    stack, key = service
+    context = new_context(browser, stack.url)
+    page = context.new_page()
+    sign_in(page, key)
+    yield page
+    context.close()
+
+
+def test_versions_are_compared_promoted_and_rolled_back(page: Page) -> None:
+    page.goto("/console/models")
+    check_page(page)
+    page.get_by_role("link", name="helpdesk").click()
+    check_page(page)
+    page.get_by_role("button", name="Compare the selected versions").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Versions 2 and 1 of helpdesk")
+    expect(page.get_by_role("rowheader", name="learner.algorithm")).to_be_visible()
+    check_page(page)
+    page.get_by_role("link", name="Version 2").first.click()
+    expect(page.get_by_role("heading", name="Labels", exact=True)).to_be_visible()
+    check_page(page)
+    page.get_by_role("button", name="Make live").click()
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("h1 .tag")).to_have_text("live")
+    page.goto("/console/models/helpdesk")
+    page.get_by_role("button", name="Roll back").click()
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("dl.facts").get_by_role("link", name="1")).to_be_visible()
+    expect(page.get_by_role("cell", name="rolled back")).to_be_visible()
+    with page.expect_download() as download:
+        page.goto("/console/models/helpdesk/versions/1")
+        page.get_by_role("link", name="Model card").click()
+    assert download.value.suggested_filename == "helpdesk-1.md"
+
+
+def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_report(page: Page) -> None:
+    page.goto("/console/routers")
+    page.get_by_role("link", name="Create a router").click()
+    page.get_by_label("Name").fill("desk")
+    page.get_by_label("Fallback").fill("front@example.org")
+    page.get_by_label("Review below").fill("2")
+    page.locator("#settings").evaluate("form => form.noValidate = true")
+    page.get_by_role("button", name="Create the router").click()
+    expect(page.locator("form .problem")).to_contain_text("1")
+    check_page(page)
+    page.get_by_label("Review below").fill("1")
+    page.get_by_role("button", name="Create the router").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("desk")
+    page.get_by_label("Message", exact=True).fill(SOURCE)
+    expect(page.locator("#kind")).to_contain_text("source of a message")
+    page.get_by_role("button", name="Route the message").click()
+    result = page.locator("#result")
+    expect(result.get_by_role("heading", name="Decision")).to_contain_text("review")
+    expect(result.locator("mark.for").first).to_be_visible()
+    marked = set(re.findall(r"[a-z]+", " ".join(result.locator("mark.for").all_inner_texts()).lower()))
+    assert marked & {"invoice", "card", "charged", "payment", "refund", "amount"}
+    check_page(page)
+
+    result.get_by_role("link", name="Review queue").click()
+    expect(page.get_by_role("heading", name="Question")).to_be_visible()
+    expect(page.locator(".message mark").first).to_be_visible()
+    check_page(page)
+    key = page.get_by_role("checkbox", name="support").get_attribute("aria-keyshortcuts")
+    assert key is not None
+    page.keyboard.press("Enter")
+    expect(page.locator("#correction .problem")).to_contain_text("Choose a department first")
+    page.keyboard.press(key)
+    expect(page.get_by_role("checkbox", name="support")).to_be_checked()
+    page.keyboard.press("Enter")
+    expect(page.locator("#saved")).to_contain_text("Question”: support")
+    expect(page.get_by_text("No message waits for a person.")).to_be_visible()
+
+    page.get_by_role("link", name="Change it").click()
+    expect(page.get_by_role("checkbox", name="support")).to_be_checked()
+    check_page(page)
+    page.get_by_role("link", name="Report", exact=True).click()
+    row = page.get_by_role("row", name=re.compile("^review"))
+    expect(row.get_by_role("cell").nth(1)).to_have_text("1")
+    check_page(page)
+    page.get_by_role("link", name="Decisions", exact=True).click()
+    expect(page.get_by_role("cell", name="support")).to_be_visible()
+    check_page(page)
+    page.get_by_role("link", name="Settings", exact=True).click()
+    page.get_by_label("Departments at most").fill("2")
+    check_page(page)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("desk")
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(page.get_by_label("Departments at most")).to_have_value("2")
