@@ -16,6 +16,8 @@ from stack import Stack
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("pages")]
 
 RUN_BY_OTHER_TESTS = {
+    "docs/library.md": "tests/covey/test_library_page.py",
+    "docs/python-client.md": "tests/clients/test_python_readme.py",
     "docs/routing.md": "tests/system/test_routing_loop.py",
 }
 """Pages that need more than the service, and the tests that run them with it."""
