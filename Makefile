@@ -50,12 +50,14 @@ protocol-clients: $(VENV)/.developing $(PROTOCOL_CLIENTS)/open-inference/.instal
 	COVEY_PROTOCOL_CLIENTS=$(CURDIR)/$(PROTOCOL_CLIENTS) $(BIN)/pytest tests/protocols
 
 .PHONY: check
-check: $(VENV)/.developing ## Check style, formatting and types.
+check: $(VENV)/.developing ## Check style, formatting, types, and openapi.json.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python clients/python/generate.py
 	cd clients/python && $(CURDIR)/$(BIN)/mypy
+	$(BIN)/python clients/breaking_changes.py
+	$(BIN)/python clients/check_rules.py
 
 .PHONY: clients
 clients: $(VENV)/.developing ## Generate clients from openapi.json into clients/generated (CLIENTS="go java": only these).
@@ -80,6 +82,10 @@ audit: $(VENV)/.developing ## Check the locked dependencies for known vulnerabil
 .PHONY: openapi
 openapi: $(VENV)/.developing ## Regenerate openapi.json.
 	$(BIN)/covey openapi > openapi.json
+
+.PHONY: openapi-release
+openapi-release: $(VENV)/.developing ## At a release: later changes of openapi.json are compared with the present one.
+	$(BIN)/python clients/breaking_changes.py --release
 
 .PHONY: docs
 docs: $(VENV)/.developing ## Build the documentation site into build/site.

@@ -78,17 +78,17 @@ def python(folder: Path, *, config: Path | None = CLIENTS / "python" / "generato
     )
 
 
-def install_npm_packages() -> None:
-    """Install the locked npm packages, unless they are here."""
+def install_npm_packages(folder: Path = TYPESCRIPT) -> None:
+    """Install the locked npm packages of a folder, unless they are here."""
     require("node", "Node.js")
     require("npm", "npm")
     version = tuple(int(part) for part in run("node", "--version").lstrip("v").split(".")[:2])
     if version < NODE:
         raise GeneratorMissingError(f"Node.js {'.'.join(map(str, NODE))} or later is not here")
-    lock, installed = TYPESCRIPT / "package-lock.json", TYPESCRIPT / "node_modules" / ".installed"
+    lock, installed = folder / "package-lock.json", folder / "node_modules" / ".installed"
     if not installed.exists() or installed.read_text() != lock.read_text():
         try:
-            run("npm", "ci", "--no-audit", "--no-fund", cwd=TYPESCRIPT)
+            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
         except GeneratorError as error:
             raise GeneratorMissingError(f"npm cannot install the packages: {error}") from error
         installed.write_text(lock.read_text())

@@ -1,0 +1,53 @@
+"""Checks ``openapi.json`` with the recommended rules of Spectral and Redocly; a warning is an error.
+
+    python clients/check_rules.py
+
+Without npm, it says so and checks nothing, unless ``COVEY_REQUIRE_SERVERS`` is 1, as in CI.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from generate_clients import (
+    CLIENTS,
+    DOCUMENT,
+    GeneratorError,
+    GeneratorMissingError,
+    install_npm_packages,
+    run,
+)
+
+RULES = CLIENTS / "contract"
+_OFFLINE = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
+
+
+def main() -> int:
+    """Print the problems, and return 1 if there are any."""
+    programs = RULES / "node_modules" / ".bin"
+    try:
+        install_npm_packages(RULES)
+        run(
+            programs / "spectral",
+            "lint",
+            DOCUMENT,
+            "--ruleset",
+            "spectral.yaml",
+            "--fail-severity",
+            "hint",
+            cwd=RULES,
+        )
+        run(programs / "redocly", "lint", DOCUMENT, "--config", "redocly.yaml", cwd=RULES, env=_OFFLINE)
+    except GeneratorMissingError as error:
+        print(f"Not checked: the rules of Spectral and Redocly. {error}")
+        return int(os.environ.get("COVEY_REQUIRE_SERVERS", "") not in ("", "0"))
+    except GeneratorError as error:
+        print(error)
+        return 1
+    print("openapi.json follows the rules of Spectral and Redocly.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
