@@ -138,6 +138,6 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     page.get_by_label("Departments at most").fill("2")
     check_page(page)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("desk")
+    page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_label("Departments at most")).to_have_value("2")
