@@ -244,7 +244,7 @@ CASES: list[Case] = [
     ),
     ("an unknown path", "GET", "/v1/nope", None, 404, NOT_FOUND, None),
     ("an unknown path at the root", "GET", "/nope", None, 404, NOT_FOUND, None),
-    ("an unknown path to post to", "POST", "/v2/datasets", "{}", 404, NOT_FOUND, None),
+    ("an unknown path to post to", "POST", "/v3/datasets", "{}", 404, NOT_FOUND, None),
     ("a path to a parent folder", "GET", "/v1/datasets/..%2f..%2fetc%2fpasswd", None, 404, NOT_FOUND, None),
     ("NUL in an id", "GET", "/v1/datasets/ds_%00", None, 422, INVALID, "/path/dataset_id"),
     ("ESC in a parameter", "GET", f"{DATASETS}?limit=5%1b", None, 422, INVALID, "/query/limit"),
