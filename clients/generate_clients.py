@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -131,6 +132,7 @@ def go(folder: Path) -> str:
     output = openapi_generator("go", folder)
     lines = ["module covey", "go 1.19", f"require {GO_DEPENDENCY} {GO_DEPENDENCY_VERSION}"]
     source = DEBIAN_GO / GO_DEPENDENCY
+    shutil.rmtree(folder / "test", ignore_errors=True)  # empty tests, which need other packages
     if source.exists():  # compile without a proxy
         vendored = folder / "vendor" / GO_DEPENDENCY
         shutil.rmtree(vendored, ignore_errors=True)
@@ -142,9 +144,27 @@ def go(folder: Path) -> str:
     return output
 
 
+JAVA_BODY = re.compile(
+    r"byte\[\] localVarPostBody = memberVarObjectMapper\.writeValueAsBytes\(body\);\s*"
+    r"(?P<call>localVarRequestBuilder\.method\(\"\w+\", HttpRequest\.BodyPublishers)\.ofByteArray\(localVarPostBody\)"
+)
+"""How the generated code encodes a body that is a file, as JSON."""
+
+
 def java(folder: Path) -> str:
-    """Generate the Java packages ``covey.client``."""
-    return openapi_generator("java", folder)
+    """Generate the Java packages ``covey.client``.
+
+    The generator encodes a file as JSON. The result sends the bytes of the file instead, while it reads them.
+    """
+    output = openapi_generator("java", folder)
+    for file in folder.glob("src/main/java/**/*.java"):
+        source = file.read_text()
+        # The annotation is the only thing that would need a package besides Jackson.
+        changed = re.sub(r"(?m)^ *@javax\.annotation\.Generated\(.*\)\n", "", source)
+        changed = JAVA_BODY.sub(r"\g<call>.ofFile(body.toPath())", changed)
+        if changed != source:
+            file.write_text(changed)
+    return output
 
 
 def csharp(folder: Path) -> str:

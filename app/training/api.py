@@ -91,8 +91,11 @@ def list_events(
     """List the events of a training job, oldest first.
 
     With `Accept: text/event-stream`, the response is a stream of server-sent events that ends with the job.
+    If the header also contains `application/json`, the response is a page.
     """
-    if "text/event-stream" in request.headers.get("accept", ""):
+    accept = request.headers.get("accept", "")
+    # Generated clients list every media type of the document, and read a page.
+    if "text/event-stream" in accept and "application/json" not in accept:
         service.get(ctx.db, job_id)
         streams: EventStreams = request.app.state.event_streams
         return streams.open(caller(request), job_id, after=parse_event_id(last_event_id))

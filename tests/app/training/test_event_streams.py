@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import rows
+from in_process_api import api
 from sqlalchemy import delete, event
 
 from app.db import tables
@@ -325,3 +327,13 @@ def test_an_id_of_another_stream_is_rejected(header: str) -> None:
 def test_without_a_header_the_stream_starts_with_the_first_event() -> None:
     assert parse_event_id(None) == 0
     assert parse_event_id("17") == 17
+
+
+def test_a_client_that_also_accepts_json_gets_a_page(
+    tmp_path: Path, migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with api(tmp_path, migrated_sqlite, monkeypatch) as service:
+        path = f"/v1/training-jobs/{service.train(service.dataset())['id']}/events"
+        for accept in ("application/json, text/event-stream, application/problem+json", "*/*"):
+            page = service.call("GET", path, 200, headers={"Accept": accept})
+            assert page["items"][-1]["type"] == "succeeded"

@@ -1,0 +1,91 @@
+"""The Go, Java and C# clients that openapi-generator generates compile, and the first two work.
+
+``make clients-long`` runs this.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import client_drivers
+import generate_clients
+import pytest
+from required import missing
+from stack import Stack
+
+pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.xdist_group("stack")]
+
+JSON_NET = Path("/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll")
+ASSEMBLIES = (
+    "System.Net.Http.dll",
+    "System.ComponentModel.DataAnnotations.dll",
+    "System.Runtime.Serialization.dll",
+    "System.Web.dll",
+)
+"""The Debian packages ``libmono-system-…4.0-cil`` contain these."""
+
+
+def require(program: str, package: str) -> None:
+    """Skip the test if a compiler is not here."""
+    if shutil.which(program) is None:
+        missing(f"{program} is not here; install the Debian package {package}")
+
+
+def test_the_go_client_works_from_the_upload_to_the_correction(stack: Stack, tmp_path: Path) -> None:
+    require("go", "golang-go")
+    if not (generate_clients.DEBIAN_GO / generate_clients.GO_DEPENDENCY).exists():
+        missing("the Go package validator.v2 is not here; install golang-gopkg-validator.v2-dev")
+    client_drivers.generate("go", tmp_path / "covey")
+    (tmp_path / "covey" / "drive").mkdir()
+    shutil.copy(client_drivers.DRIVERS / "go" / "main.go", tmp_path / "covey" / "drive")
+    env = {
+        **os.environ,
+        "GOFLAGS": "-mod=vendor",
+        "GOPROXY": "off",
+        "GOCACHE": str(tmp_path / "cache"),
+        "CGO_ENABLED": "0",
+    }
+    client_drivers.run("go", "build", "-o", tmp_path / "run", "./drive", cwd=tmp_path / "covey", env=env)
+    inputs = client_drivers.write_inputs(tmp_path)
+    output = client_drivers.run(tmp_path / "run", stack.url, *inputs, cwd=tmp_path)
+    assert output.strip() == client_drivers.WORKS
+
+
+def test_the_java_client_works_from_the_upload_to_the_correction(stack: Stack, tmp_path: Path) -> None:
+    require("javac", "openjdk-17-jdk-headless")
+    client_drivers.generate("java", tmp_path / "java")
+    # The generator is one jar that contains Jackson, which is all that the client needs.
+    package = importlib.util.find_spec("openapi_generator_cli")
+    assert package is not None
+    assert package.origin is not None
+    jackson = Path(package.origin).parent / "openapi-generator.jar"
+    sources = [
+        str(client_drivers.DRIVERS / "java" / "Drive.java"),
+        *map(str, (tmp_path / "java").glob("src/main/java/**/*.java")),
+    ]
+    (tmp_path / "sources").write_text("\n".join(sources))
+    client_drivers.run("javac", "-nowarn", "-d", "classes", "-classpath", jackson, "@sources", cwd=tmp_path)
+    inputs = client_drivers.write_inputs(tmp_path)
+    classpath = f"{tmp_path / 'classes'}{os.pathsep}{jackson}"
+    output = client_drivers.run("java", "-classpath", classpath, "Drive", stack.url, *inputs, cwd=tmp_path)
+    assert output.strip() == client_drivers.WORKS
+
+
+def test_the_csharp_client_compiles(tmp_path: Path) -> None:
+    require("mcs", "mono-mcs")
+    if not JSON_NET.exists():
+        missing("Json.NET is not here; install the Debian package libnewtonsoft-json5.0-cil")
+    client_drivers.generate("csharp", tmp_path / "csharp")
+    sources = [
+        str(client_drivers.DRIVERS / "csharp" / "Declarations.cs"),
+        *(str(file) for file in (tmp_path / "csharp" / "src" / "Covey").rglob("*.cs")),
+    ]
+    (tmp_path / "sources").write_text("\n".join(sources))
+    references = [f"-reference:{name}" for name in (*ASSEMBLIES, JSON_NET)]
+    # The declarations replace classes of Json.NET (436).
+    options = ["-langversion:latest", "-target:library", "-nowarn:436", "-out:covey.dll"]
+    client_drivers.run("mcs", *options, *references, "@sources", cwd=tmp_path)
+    assert (tmp_path / "covey.dll").exists()
