@@ -146,7 +146,8 @@ def go(folder: Path) -> str:
 
 JAVA_BODY = re.compile(
     r"byte\[\] localVarPostBody = memberVarObjectMapper\.writeValueAsBytes\(body\);\s*"
-    r"(?P<call>localVarRequestBuilder\.method\(\"\w+\", HttpRequest\.BodyPublishers)\.ofByteArray\(localVarPostBody\)"
+    r"(?P<call>localVarRequestBuilder\.method\(\"\w+\", HttpRequest\.BodyPublishers)"
+    r"\.ofByteArray\(localVarPostBody\)"
 )
 """How the generated code encodes a body that is a file, as JSON."""
 

@@ -45,7 +45,6 @@ def test_the_go_client_works_from_the_upload_to_the_correction(stack: Stack, tmp
         **os.environ,
         "GOFLAGS": "-mod=vendor",
         "GOPROXY": "off",
-        "GOCACHE": str(tmp_path / "cache"),
         "CGO_ENABLED": "0",
     }
     client_drivers.run("go", "build", "-o", tmp_path / "run", "./drive", cwd=tmp_path / "covey", env=env)
