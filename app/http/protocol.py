@@ -13,6 +13,7 @@ The server calls :meth:`HttpProtocol.check_limits` for each connection about twi
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -30,6 +31,9 @@ from app.ids import new_id
 from app.settings import Settings
 
 log = structlog.get_logger()
+
+
+_UPGRADE = re.compile(rb"(?<=\r\n)upgrade(?=[ \t]*:)", re.IGNORECASE)
 
 
 class Phase(Enum):
@@ -110,6 +114,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse bytes of the client."""
         if self._phase is Phase.IDLE and not self._is_busy():
             self._enter(Phase.HEAD)
+        if self._phase is Phase.HEAD and not self._received and b"pgrade" in data:
+            data = _without_upgrade(data)
         self._received += len(data)
         self._unparsed += len(data)
         try:
@@ -253,3 +259,16 @@ class HttpProtocol(HttpToolsProtocol):
         ]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
         return STATUS_LINE[error.status] + lines + b"\r\n" + body
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    r"""Rename the header ``Upgrade`` at the beginning of a request, so that the request stays HTTP/1.1.
+
+    The parser skips the body of a request that asks for another protocol, although a server may ignore this
+    wish (RFC 9110, section 7.8). The HTTP client of Java asks for HTTP/2 by default.
+
+    >>> _without_upgrade(b"POST / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n\r\nUpgrade: a body")
+    b'POST / HTTP/1.1\r\nignored: h2c\r\n\r\n\r\nUpgrade: a body'
+    """
+    head, end, body = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"ignored", head) + end + body if end else data

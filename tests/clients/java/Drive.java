@@ -29,7 +29,6 @@ import covey.client.model.TrainingJob;
 import covey.client.model.TrainingJobCreate;
 import covey.client.model.TrainingJobCreatePromote;
 import java.io.File;
-import java.net.http.HttpClient;
 import java.util.List;
 
 /**
@@ -150,8 +149,6 @@ public final class Drive {
   public static void main(String[] arguments) throws Exception {
     ApiClient client = new ApiClient();
     client.updateBaseUri(arguments[0]);
-    // By default Java asks for HTTP/2 with an Upgrade header, and the service then reads no body.
-    client.setHttpClientBuilder(HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1));
     Drive drive = new Drive(client);
     expectProblem(404, "not_found", () -> drive.datasets.datasetsGet("ds_nope"));
     String dataset = drive.upload(new File(arguments[1]));
