@@ -11,6 +11,10 @@ MAX_RATIO = 24.0
 
 _MIN_SECONDS = 0.02
 
+_ATTEMPTS = 4
+"""Other processes take the caches of the machine away, so large inputs are sometimes slower. Quadratic work
+never passes."""
+
 
 def check_linear(prepare: Callable[[int], Callable[[], object]], size: int) -> None:
     """Check that the work on an input 8 times as large takes less than 24 times as long.
@@ -21,8 +25,14 @@ def check_linear(prepare: Callable[[int], Callable[[], object]], size: int) -> N
     """
     while (small := _seconds(prepare(size))) < _MIN_SECONDS:
         size *= 2
-    large = _seconds(prepare(FACTOR * size))
-    assert large < MAX_RATIO * small, f"{size:,}: {small:.3f} s, {FACTOR * size:,}: {large:.3f} s"
+    measured = []
+    for _ in range(_ATTEMPTS):
+        large = _seconds(prepare(FACTOR * size))
+        measured.append(f"{size:,}: {small:.3f} s, {FACTOR * size:,}: {large:.3f} s")
+        if large < MAX_RATIO * small:
+            return
+        small = _seconds(prepare(size))
+    raise AssertionError("; ".join(measured))
 
 
 def _seconds(work: Callable[[], object]) -> float:
