@@ -18,13 +18,15 @@ from app.console import (
     routers,
     sign_in,
     training,
+    unknown_pages,
 )
 
 
 def install(app: FastAPI) -> None:
     """Serve the pages, and their scripts and styles. ``/`` leads to the console."""
     app.mount("/console/static", StaticFiles(packages=[("app.console", "static")]))
-    for pages in (sign_in, home, datasets, training, experiments, models, routers, health, keys):
+    areas = (sign_in, home, datasets, training, experiments, models, routers, health, keys)
+    for pages in (*areas, unknown_pages):  # the last one matches every path
         app.include_router(pages.router)
 
     @app.get("/", include_in_schema=False)

@@ -180,3 +180,10 @@ def test_pages_cannot_be_framed_and_run_only_scripts_of_the_service(api: InProce
 def test_the_root_leads_to_the_console(api: InProcessApi) -> None:
     response = api.send("GET", "/", headers=NO_KEY)
     assert (response.status_code, response.headers["location"]) == (303, "/console")
+
+
+def test_an_unknown_page_is_a_page_that_leads_back(api: InProcessApi) -> None:
+    response = api.send("GET", "/console/<nowhere>", headers=NO_KEY)
+    assert (response.status_code, response.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "the console has no page &lt;nowhere&gt;" in response.text
+    assert 'href="/console"' in response.text
