@@ -53,5 +53,6 @@ def test_from_a_file_to_a_corrected_message(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_role("heading", name="Volume")).to_be_visible()
     check_page(page)
     page.get_by_role("link", name="Decisions", exact=True).press("Enter")
-    expect(page.get_by_text("corrected").first).to_be_visible()
+    assert label is not None
+    expect(page.get_by_role("cell", name=label, exact=True)).to_be_visible()
     check_page(page)
