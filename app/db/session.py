@@ -9,6 +9,7 @@ row.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -190,15 +191,34 @@ def database_now(session: Session) -> datetime:
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     # The driver's own transaction handling loses updates silently, so ``_begin_sqlite`` issues BEGIN itself.
     connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    _turn_on_write_ahead_log(connection)
     for pragma in (
-        "journal_mode = WAL",
-        f"busy_timeout = {BUSY_SECONDS * 1000}",
         "synchronous = FULL",
         "foreign_keys = ON",
         # Deleted rows may contain text of messages, so SQLite overwrites them.
         "secure_delete = ON",
     ):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _turn_on_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Turn on write-ahead logging, which the file of the database remembers.
+
+    Only the first connection to a new file changes the mode. If another process reads the file at that
+    moment, for example to change the mode as well, SQLite fails at once instead of waiting.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
