@@ -7,6 +7,7 @@ import gzip
 import importlib
 import inspect
 import json
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -18,9 +19,19 @@ from typing import Any
 import covey_client
 import httpx
 import pytest
-from covey_client import AsyncCovey, Covey, NotFound, ServerError, UnexpectedResponse, errors, models
+from covey_client import (
+    AsyncCovey,
+    Covey,
+    CoveyError,
+    NotFound,
+    Router,
+    ServerError,
+    UnexpectedResponse,
+    errors,
+    models,
+)
 from covey_client.generated.api.datasets import datasets_get, datasets_list, datasets_update
-from either_client import Blocking, Either, Service, dataset, json_response, problem
+from either_client import Blocking, Either, Service, dataset, job, json_response, problem
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "clients" / "python"
@@ -174,8 +185,113 @@ def test_a_response_of_something_else_is_an_error(either: Either, response: http
         either(Service(response))("get_dataset", "ds_1")
 
 
+METHODS: dict[str, tuple[Any, ...]] = {
+    "get_dataset": ("ds_1",),
+    "datasets": (),
+    "predict": ("helpdesk", ["a"]),
+    "route": ("frontdesk", b"a"),
+    "promote": ("helpdesk", 1),
+    "roll_back": ("helpdesk",),
+    "feedback": ("dec_1", ["a"]),
+    "put_router": ("frontdesk", {}),
+    "get_report": ("exp_1",),
+    "cancel": (models.TrainingJob.from_dict(job("running")),),
+    "train": ({},),
+    "upload": (b"x",),
+}
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 203, 204, 206])
+def test_no_response_makes_a_method_raise_anything_else_or_return_nothing(
+    either: Either, status: int
+) -> None:
+    contents = [b"", b"null", b"5", b'"text"', b"[]", b"{}", b'{"items": [null]}', b'{"id": 1, "state": []}']
+    for method, arguments in METHODS.items():
+        for content in contents:
+            with pytest.raises(UnexpectedResponse):
+                either(Service(httpx.Response(status, content=content)))(method, *arguments)
+
+
+def test_wrong_arguments_of_an_operation_are_the_callers_error() -> None:
+    service = Service(json_response(200, dataset()))
+    covey = Blocking(service).covey
+    with pytest.raises(TypeError, match="missing a required argument: 'dataset_id'"):
+        covey.call(datasets_get.sync_detailed, id="ds_1", client=covey.api)
+    with pytest.raises(TypeError, match="missing a required argument: 'client'"):
+        list(covey.iterate(datasets_list.sync_detailed))
+    assert service.requests == []
+
+
+def test_a_single_item_is_not_taken_for_a_list_and_text_not_for_a_message(either: Either) -> None:
+    service = Service(json_response(200, {}))
+    for document in ("Where is my parcel?", b"Subject: parcel", {"text": "parcel"}):
+        with pytest.raises(TypeError, match="documents must be a list"):
+            either(service)("predict", "helpdesk", document)
+    with pytest.raises(TypeError, match="labels must be a list"):
+        either(service)("feedback", "dec_1", "shipping", allow_new_labels=True)
+    with pytest.raises(TypeError, match="the message must be bytes"):
+        either(service)("route", "frontdesk", "Subject: parcel")
+    assert service.requests == []
+
+
+def test_every_error_can_be_pickled() -> None:
+    failed = models.Dataset.from_dict(dataset("failed"))
+    reason = models.Problem.from_dict(problem(422, "bad_data").json())
+    samples = [
+        errors.NotFound(404, "not_found", "d", errors=[errors.FieldError("/a", "b")], retry_after=2.0),
+        errors.DatasetFailed(failed, reason),
+        errors.WorkCancelled(failed),
+        errors.WaitTimeout(failed),
+        errors.NotRouted("why"),
+    ]
+    for error in samples:
+        error.attempts = 3
+        error.add_note("a note")
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        assert (type(copy), str(copy)) == (type(error), str(error))
+        assert (copy.attempts, copy.__notes__) == (3, ["a note"])
+        fields = ("status", "code", "detail", "errors", "request_id", "retry_after")
+        for field in fields:
+            assert getattr(copy, field, None) == getattr(error, field, None)
+        assert hasattr(copy, "work") == hasattr(error, "work")
+        if hasattr(error, "work"):
+            assert copy.work == error.work
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "127.0.0.1", "ftp://example.org"])
+def test_a_wrong_address_is_refused_at_once(url: str) -> None:
+    for client in (Covey, AsyncCovey):
+        with pytest.raises(ValueError, match="must start with http:// or https://"):
+            client(url)
+
+
+def test_a_key_that_cannot_be_one_is_refused_and_not_shown() -> None:
+    with pytest.raises(ValueError, match="contains characters that no key contains") as raised:
+        Covey(key="cov_secret…")
+    assert "secret" not in str(raised.value)
+    with pytest.raises(errors.NotRouted, match="the API key"):
+        Router("frontdesk", key="cov secret").route(b"")
+
+
+def test_the_end_of_the_line_of_a_key_is_ignored(either: Either, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COVEY_API_KEY", "cov_1\n")
+    service = Service(json_response(200, dataset()))
+    either(service)("get_dataset", "ds_1")
+    assert service.requests[0].headers["Authorization"] == "Bearer cov_1"
+
+
+def test_work_is_cancelled(either: Either) -> None:
+    service = Service(json_response(202, job("cancelled")))
+    cancelled = either(service)("cancel", models.TrainingJob.from_dict(job("running")))
+    assert cancelled.state is models.JobState.CANCELLED
+    assert service.calls == ["POST /v1/training-jobs/job_1/cancel"]
+    with pytest.raises(CoveyError):
+        either(Service(problem(409, "job_finished")))("cancel", cancelled)
+
+
 def test_the_examples_in_docstrings_run() -> None:
-    modules = [name for _, name, _ in pkgutil.iter_modules(covey_client.__path__) if name != "generated"]
+    elsewhere = {"generated", "_client", "_async_client", "routing"}  # these need a service
+    modules = [name for _, name, _ in pkgutil.iter_modules(covey_client.__path__) if name not in elsewhere]
     n_examples = 0
     for name in modules:
         result = doctest.testmod(importlib.import_module(f"covey_client.{name}"), raise_on_error=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import os
+import threading
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -122,6 +124,24 @@ def test_no_more_is_read_than_was_sent(blocking: bool) -> None:
         asyncio.run(upload())
     assert sent > 2_000_000
     assert largest < 512 * 1024
+
+
+def test_a_pipe_is_sent_without_a_size(either: Either, tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"{}",))
+    writer.start()
+    request, _, content = uploaded(either, path)
+    writer.join()
+    assert content == b"{}"
+    assert "Content-Length" not in request.headers
+
+
+def test_a_missing_file_and_a_wrong_example_are_errors_of_the_caller(either: Either, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        uploaded(either, tmp_path / "missing")
+    with pytest.raises(TypeError, match="an example must be a dictionary, not str"):
+        uploaded(either, ["text"], body={"name": "mine"})
 
 
 def test_an_asynchronous_iterator_is_streamed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import io
 import json
 import re
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from covey_client import _async_client, _client, routing
 from stack import Stack, departments
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +71,9 @@ def test_every_snippet_runs(
         printed[heading] = printed.get(heading, "") + capsys.readouterr().out
     names["covey"].close()
     names["router"].close()
+    for module in (_client, _async_client, routing):  # the examples of the classes
+        result = doctest.testmod(module)
+        assert (result.failed, result.attempted > 2) == (0, True), capsys.readouterr().out
     assert "['shipping']" in printed["From a file to a routed message"]
     assert "routed ['office@example.org']" in printed["From a file to a routed message"]
     assert names["mail"].n_examples == 6
@@ -76,6 +81,9 @@ def test_every_snippet_runs(
     assert names["generated"].n_examples == 40
     assert (names["known"].version, names["live"].version) == (1, 1)
     assert names["live"].revision == names["known"].revision + 2
+    assert names["job"].model == "later"
+    assert names["job"].state.value == "succeeded"
+    assert '"labels"' in printed["Predict for a whole data set"]
     assert "boosting" in printed["Experiments"]
     assert "invalid_request req_" in printed["Errors"]
     assert "'/learner/rounds'" in printed["Errors"]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from covey_client import (
+    AsyncCovey,
     ConnectionFailed,
     CoveyError,
+    NotFound,
     PreconditionFailed,
     Retry,
     ServiceUnavailable,
@@ -19,7 +23,7 @@ from covey_client import (
     models,
 )
 from covey_client._retry import REPEATABLE_POSTS
-from covey_client.generated.api.webhooks import webhooks_test
+from covey_client.generated.api.webhooks import webhooks_delete, webhooks_test
 from either_client import Blocking, Either, Service, alias, dataset, job, json_response, problem
 
 ROOT = Path(__file__).parents[2]
@@ -176,6 +180,66 @@ def test_a_rollback_depends_on_the_alias_as_it_is_now(either: Either, waits: lis
     service = Service(json_response(200, alias(2, 5)), BROKEN, json_response(200, alias(1, 6)))
     either(service)("roll_back", "helpdesk")
     assert [request.headers.get("If-Match") for request in service.requests] == [None, '"5"', '"5"']
+
+
+@pytest.mark.parametrize(
+    ("first", "deleted"),
+    [(BROKEN, True), (UNAVAILABLE, True), (httpx.ConnectError("refused"), False), (None, False)],
+)
+def test_a_deletion_whose_response_was_lost_has_succeeded(
+    waits: list[float], first: httpx.Response | Exception | None, deleted: bool
+) -> None:
+    missing = problem(404, "not_found")
+    covey = Blocking(Service(missing) if first is None else Service(first, missing)).covey
+
+    def delete() -> None:
+        covey.call(webhooks_delete.sync_detailed, "wh_1", client=covey.api)
+
+    if deleted:
+        delete()
+        return
+    with pytest.raises(NotFound):
+        delete()
+
+
+def test_a_repeated_request_is_logged_without_the_key(
+    either: Either, waits: list[float], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COVEY_API_KEY", "cov_secret")
+    with caplog.at_level("INFO", "covey_client"):
+        either(Service(UNAVAILABLE, json_response(200, dataset())))("get_dataset", "ds_1")
+    (record,) = (record for record in caplog.records if record.name == "covey_client")
+    assert record.getMessage().startswith("attempt 2 of GET http://127.0.0.1:8000/v1/datasets/ds_1 in 0.")
+    assert "503 not_ready" in record.getMessage()
+    assert "cov_secret" not in caplog.text
+
+
+def test_a_failed_upload_does_not_wait_for_a_service_that_is_away(either: Either, waits: list[float]) -> None:
+    service = Service(
+        json_response(201, dataset("awaiting_content")), *[httpx.ConnectError("refused")] * 6, BROKEN
+    )
+    with pytest.raises(ConnectionFailed, match="refused"):
+        either(service)("upload", b"x")
+    assert service.calls[-1] == "DELETE /v1/datasets/ds_1"
+    assert service.calls.count("DELETE /v1/datasets/ds_1") == 1
+    assert service.requests[-1].extensions["timeout"]["read"] == 5.0
+
+
+def test_a_cancelled_upload_deletes_its_data_set() -> None:
+    service = Service(json_response(201, dataset("awaiting_content")), httpx.Response(204))
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"x"
+        await anyio.sleep_forever()
+
+    async def upload() -> None:
+        transport = httpx.MockTransport(service.respond)
+        async with AsyncCovey(transport=transport) as covey:
+            with anyio.move_on_after(0.05):
+                await covey.upload(parts(), {"name": "mine"})
+
+    anyio.run(upload)
+    assert service.calls[-1] == "DELETE /v1/datasets/ds_1"
 
 
 def test_retries_can_be_switched_off(either: Either, waits: list[float]) -> None:

@@ -17,7 +17,7 @@ from covey_client import (
     WaitTimeout,
     WorkCancelled,
     WorkFailed,
-    _operations,
+    _waiting,
     models,
 )
 from either_client import Either, Service, dataset, job, json_response, problem
@@ -94,10 +94,49 @@ def test_a_wait_continues_while_the_service_restarts(either: Either, waits: list
     assert either(service)("wait", QUEUED).state is models.JobState.SUCCEEDED
 
 
+@pytest.mark.parametrize(
+    "outage",
+    [httpx.ConnectError("refused"), httpx.Response(502, content=b"<html>"), problem(503, "not_ready")],
+)
+def test_a_wait_may_begin_during_an_outage_and_sends_each_request_once(
+    either: Either, waits: list[float], outage: httpx.Response | Exception
+) -> None:
+    for work, n_requests in ((QUEUED, 13), (models.Dataset.from_dict(dataset("ingesting")), 12)):
+        ended = json_response(200, job("succeeded") if work is QUEUED else dataset())
+        service = Service(*[outage] * (n_requests - 1), ended)
+        either(service)("wait", work)
+        assert len(service.requests) == n_requests
+    assert max(waits) == 2.0
+
+
+def test_a_wait_asks_no_sooner_than_the_response_says(either: Either, waits: list[float]) -> None:
+    busy = problem(429, "too_many_requests", {"Retry-After": "7"})
+    either(Service(RUNNING, events(), busy, RUNNING, SUCCEEDED))("wait", QUEUED)
+    assert waits == pytest.approx([7.0, 0.3])
+
+
+def test_a_service_that_hangs_does_not_delay_the_end_of_a_wait(either: Either, waits: list[float]) -> None:
+    def hang(request: httpx.Request) -> httpx.Response:
+        assert request.extensions["timeout"]["read"] == 5.0
+        raise httpx.ReadTimeout("slow")
+
+    service = Service(hang)
+    with pytest.raises(WaitTimeout):
+        either(service)("wait", QUEUED, timeout=0.0)
+    assert len(service.requests) == 2
+
+
+def test_an_error_names_the_work_for_which_the_client_waited(either: Either) -> None:
+    service = Service(json_response(202, job("queued")), problem(401, "unauthorized"))
+    with pytest.raises(Unauthorized) as raised:
+        either(service)("train", {"model": "helpdesk"})
+    assert raised.value.__notes__ == ["The error occurred while waiting for job_1."]
+
+
 def test_a_wait_ends_if_the_service_stays_away(
     either: Either, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_operations, "LONGEST_OUTAGE_SECONDS", 0.0)
+    monkeypatch.setattr(_waiting, "LONGEST_OUTAGE_SECONDS", 0.0)
     with pytest.raises(CoveyError, match="refused"):
         either(Service(RUNNING, events(), httpx.ConnectError("refused")))("wait", QUEUED)
 
@@ -148,23 +187,28 @@ def test_a_data_set_that_cannot_be_used_names_the_records(either: Either) -> Non
 
 def test_a_wait_ends_in_time(either: Either) -> None:
     started = time.monotonic()
-    with pytest.raises(WaitTimeout):
-        either(Service(RUNNING))("wait", QUEUED, timeout=0.2)
+    with pytest.raises(WaitTimeout, match="job_1") as raised:
+        either(Service(json_response(202, job("queued")), RUNNING))(
+            "train", {"model": "helpdesk"}, timeout=0.2
+        )
+    assert raised.value.work.id == "job_1", "the caller can wait again"
     assert time.monotonic() - started >= 0.2
 
 
-def test_an_error_of_the_callers_function_reaches_the_caller(either: Either) -> None:
-    def fail(_state: Progress) -> None:
-        raise LookupError("mine")
+@pytest.mark.parametrize("phase", ["training", "reading"])
+def test_an_error_of_the_callers_function_reaches_the_caller(either: Either, phase: str) -> None:
+    def fail(state: Progress) -> None:
+        if state.phase == phase:  # of the job, or of an event
+            raise KeyError("mine")
 
-    with pytest.raises(LookupError, match="mine"):
-        either(Service(RUNNING))("wait", QUEUED, progress=fail)
+    with pytest.raises(KeyError, match="mine"):
+        either(Service(RUNNING, events("reading", "succeeded"), SUCCEEDED))("wait", QUEUED, progress=fail)
 
 
 def test_the_state_is_refreshed_while_the_stream_is_silent(
     either: Either, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_operations, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(_waiting, "REFRESH_SECONDS", 0.01)
     seen: list[Progress] = []
     completed = iter(range(1000))
 
@@ -210,6 +254,7 @@ def test_progress_true_without_rich_says_how_to_get_it_before_anything_is_sent(
 ) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
     service = Service(RUNNING)
-    with pytest.raises(CoveyError, match=r"pip install 'covey-client\[bar\]'"):
-        either(service)("upload", b"x", progress=True)
+    for method in ("upload", "train", "run_experiment", "predict_batch"):
+        with pytest.raises(CoveyError, match=r"pip install 'covey-client\[bar\]'"):
+            either(service)(method, b"x" if method == "upload" else {}, progress=True)
     assert service.requests == []

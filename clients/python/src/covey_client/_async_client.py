@@ -16,6 +16,15 @@ from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
 class AsyncCovey(Operations):
     """A client of the service. Its methods are those of ``Covey``, as coroutines.
 
+    >>> import asyncio
+    >>> from covey_client import AsyncCovey
+    >>> async def main():
+    ...     async with AsyncCovey() as covey:
+    ...         dataset = await covey.upload("helpdesk.jsonl")
+    ...         return [item.label async for item in covey.labels(dataset.id)]
+    >>> asyncio.run(main())
+    ['billing', 'sales', 'shipping', 'support']
+
     Args:
         url: base URL of the service; by default that of `COVEY_URL`, or `http://127.0.0.1:8000`.
         key: API key; by default that of `COVEY_API_KEY`.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 import httpx
 
-from covey_client._operations import Document, HasParsed, Operations, Page
+from covey_client._operations import Document, Operations, Page
+from covey_client._parsing import HasParsed
 from covey_client._retry import Retry
 from covey_client._runtime import BlockingRuntime, BlockingTransport, RunTransport, iterate, run
 from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
-from covey_client._work import Work
+from covey_client._work import Cancellable, Work
 from covey_client.content import Source
 from covey_client.generated.models import (
     Alias,
@@ -44,6 +48,16 @@ T = TypeVar("T")
 
 class Covey:
     """A client of the service. Several threads can use it.
+
+    >>> from covey_client import Covey
+    >>> with Covey() as covey:
+    ...     dataset = covey.upload("helpdesk.jsonl")
+    ...     job = covey.train(
+    ...         {"model": "docs", "dataset_id": dataset.id, "learner": {"algorithm": "mmp"}}, timeout=600
+    ...     )
+    ...     answer = covey.predict("docs", ["The courier says the parcel is late."], top=1)
+    >>> job.state.value, answer.predictions[0].labels
+    ('succeeded', ['shipping'])
 
     Args:
         url: base URL of the service; by default that of `COVEY_URL`, or `http://127.0.0.1:8000`.
@@ -103,10 +117,11 @@ class Covey:
             CoveyError: there is no response, or it is an error.
         """
 
-        async def respond() -> HasParsed[T | Problem]:
+        @wraps(operation)
+        async def respond(*args: P.args, **kwargs: P.kwargs) -> HasParsed[T | Problem]:
             return operation(*args, **kwargs)
 
-        return run(self._operations.call(respond))
+        return run(self._operations.call(respond, *args, **kwargs))
 
     def iterate(
         self, operation: Callable[P, HasParsed[Page[T] | Problem]], *args: P.args, **kwargs: P.kwargs
@@ -122,6 +137,7 @@ class Covey:
             CoveyError: see ``call``.
         """
 
+        @wraps(operation)
         async def respond(*args: P.args, **kwargs: P.kwargs) -> HasParsed[Page[T] | Problem]:
             return operation(*args, **kwargs)
 
@@ -138,7 +154,7 @@ class Covey:
     ) -> Dataset:
         """Create a data set and upload its content, which is never in memory as a whole.
 
-        If the upload fails, the data set is deleted.
+        If the upload fails, the data set is deleted, unless the service cannot be reached.
 
         Args:
             source: path of a file, or of a folder of mail, which is sent as a zip; bytes; a file that is open
@@ -249,6 +265,39 @@ class Covey:
             CoveyError: see ``call``.
         """
         return run(self._operations.wait(work, progress=progress, timeout=timeout))
+
+    def cancel(self, work: Cancellable) -> Cancellable:
+        """Cancel a training job, experiment or batch prediction, and return its state.
+
+        Something that runs stops a little later; ``wait`` then raises `WorkCancelled`.
+
+        Raises:
+            Conflict: it has already ended.
+            CoveyError: see ``call``.
+        """
+        return run(self._operations.cancel(work))
+
+    def download(
+        self,
+        source: BatchPrediction | ModelVersion,
+        path: str | PathLike[str],
+        *,
+        progress: ShowProgress = False,
+    ) -> Path:
+        """Download the result of a batch prediction, or the artifact of a version, and return the path.
+
+        The file appears when it is complete, and is never in memory as a whole. If the connection breaks, the
+        download continues.
+
+        Args:
+            source: a batch prediction that has succeeded, or a version.
+            path: path of the file; an existing file is replaced.
+            progress: see ``upload``.
+
+        Raises:
+            CoveyError: see ``call``.
+        """
+        return run(self._operations.download(source, path, progress=progress))
 
     def get_training_job(self, job_id: str) -> TrainingJob:
         """Get a training job."""

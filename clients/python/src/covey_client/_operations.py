@@ -6,44 +6,39 @@
 from __future__ import annotations
 
 import base64
-import json
-import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
 
-from covey_client._retry import ONCE, STREAM, Retry, RetryTransport
+from covey_client._download import Download
+from covey_client._parsing import HasParsed, parse, respond
+from covey_client._retry import AT_ONCE, ONCE, RETRY, Retry, RetryTransport
 from covey_client._runtime import Runtime
-from covey_client._server_sent_events import read_events
 from covey_client._version import __version__
-from covey_client._work import Work, check, has_ended, progress_of
+from covey_client._waiting import Waiter
+from covey_client._work import Cancellable, Work, path_of
 from covey_client.content import Content, Source
 from covey_client.errors import (
     Conflict,
-    ConnectionFailed,
     CoveyError,
     PreconditionFailed,
-    ServiceUnavailable,
-    TooManyRequests,
-    UnexpectedResponse,
-    WaitTimeout,
 )
 from covey_client.generated import Client
-from covey_client.generated.api.batch_predictions import batch_predictions_create, batch_predictions_get
+from covey_client.generated.api.batch_predictions import batch_predictions_create
 from covey_client.generated.api.datasets import (
     datasets_create,
-    datasets_delete,
     datasets_get,
     datasets_list,
     datasets_list_examples,
     datasets_list_labels,
 )
 from covey_client.generated.api.decisions import decisions_give_feedback
-from covey_client.generated.api.evaluations import evaluations_get
 from covey_client.generated.api.experiments import (
     experiments_create,
     experiments_get,
@@ -74,7 +69,6 @@ from covey_client.generated.models import (
     DatasetCreate,
     Decision,
     Disposition,
-    Evaluation,
     ExampleItem,
     Experiment,
     ExperimentCreate,
@@ -96,35 +90,18 @@ from covey_client.generated.models import (
     TrainingJobCreate,
 )
 from covey_client.generated.types import UNSET, Unset
-from covey_client.progress import Progress, Report, ShowProgress, reporting
+from covey_client.progress import Progress, ShowProgress, reporting
 
 P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Body = TypeVar("Body")
 
-STREAM_SECONDS = 45.0
-"""A stream of events that is silent for this time is broken; the service sends something every 15 seconds."""
-
-LONGEST_OUTAGE_SECONDS = 300.0
-"""How long a wait continues while the service is not available."""
-
-FIRST_POLL_SECONDS = 0.2
-LONGEST_POLL_SECONDS = 2.0
-REFRESH_SECONDS = 1.0
-"""Time between two states of a bar."""
+DELETE_SECONDS = 5.0
+"""How long the client tries to delete the data set of a failed upload."""
 
 Document = str | bytes | Instance | Mapping[str, Any]
 """A document to predict for: a text, a raw e-mail message, or an instance as in the API."""
-
-
-class HasParsed(Protocol[T_co]):
-    """A response of the generated client."""
-
-    @property
-    def parsed(self) -> T_co | None:
-        """The body."""
-        raise NotImplementedError
 
 
 class Page(Protocol[T_co]):
@@ -166,7 +143,6 @@ class Operations:
         if key:
             headers["Authorization"] = f"Bearer {key}"
         self._runtime = runtime
-        self._timeout = timeout
         self._transport = RetryTransport(transport, retry, runtime.sleep)
         self._http = httpx.AsyncClient(
             base_url=url,
@@ -174,7 +150,8 @@ class Operations:
             timeout=timeout,
             transport=self._transport,
         )
-        self.api = Client(base_url=url).set_async_httpx_client(self._http)
+        self._waiter = Waiter(self._http, runtime, timeout)
+        self.api = Client(base_url=url, raise_on_unexpected_status=True).set_async_httpx_client(self._http)
 
     def blocking_api(self, wrap: Callable[[httpx.AsyncBaseTransport], httpx.BaseTransport]) -> Client:
         """Return the generated client for its blocking functions."""
@@ -184,7 +161,7 @@ class Operations:
             timeout=self._http.timeout,
             transport=wrap(self._transport),
         )
-        return Client(base_url=str(http.base_url)).set_httpx_client(http)
+        return Client(base_url=str(http.base_url), raise_on_unexpected_status=True).set_httpx_client(http)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -211,7 +188,7 @@ class Operations:
         Raises:
             CoveyError: there is no response, or it is an error.
         """
-        return cast("T", _body(await _read(operation(*args, **kwargs))))
+        return cast("T", await respond(operation, *args, **kwargs))
 
     async def iterate(
         self,
@@ -232,7 +209,7 @@ class Operations:
         list_page = cast("Callable[..., Awaitable[HasParsed[Page[T] | Problem]]]", operation)
         cursor: str | Unset = kwargs.pop("cursor", UNSET)  # type: ignore[assignment]
         while True:
-            page = cast("Page[T]", _body(await _read(list_page(*args, **kwargs, cursor=cursor))))
+            page = cast("Page[T]", await respond(list_page, *args, **kwargs, cursor=cursor))
             for item in page.items:
                 yield item
             if isinstance(page.next_cursor, Unset):
@@ -252,7 +229,7 @@ class Operations:
     ) -> Dataset:
         """Create a data set and upload its content, which is never in memory as a whole.
 
-        If the upload fails, the data set is deleted.
+        If the upload fails, the data set is deleted, unless the service cannot be reached.
 
         Args:
             source: path of a file, or of a folder of mail, which is sent as a zip; bytes; a file that is open
@@ -273,12 +250,11 @@ class Operations:
             try:
                 dataset = await self._upload(dataset, content)
             except BaseException:
-                with suppress(CoveyError):
-                    await self.call(datasets_delete.asyncio_detailed, dataset.id, client=self.api)
+                await self._delete_at_once(dataset)
                 raise
             if not wait:
                 return dataset
-            return await self._wait(dataset, report, timeout, refresh=False)
+            return await self._waiter.wait(dataset, report, timeout, refresh=False)
 
     async def _create_dataset(
         self, content: Content, body: DatasetCreate | Mapping[str, Any] | None
@@ -314,7 +290,13 @@ class Operations:
             if error.attempts == 1 or error.code != "dataset_has_content":
                 raise
             return await self.get_dataset(dataset.id)  # an earlier attempt has arrived
-        return _parse(Dataset, response)
+        return parse(Dataset, response, httpx.codes.ACCEPTED)
+
+    async def _delete_at_once(self, dataset: Dataset) -> None:
+        request = self._http.build_request("DELETE", path_of(dataset), timeout=DELETE_SECONDS)
+        request.extensions = {**request.extensions, RETRY: AT_ONCE}
+        with self._runtime.uncancelled(), suppress(CoveyError):
+            await self._http.send(request)
 
     async def get_dataset(self, dataset_id: str) -> Dataset:
         """Get a data set."""
@@ -360,13 +342,16 @@ class Operations:
         Raises:
             CoveyError: see ``call`` and ``wait``.
         """
-        job = await self.call(
-            training_jobs_create.asyncio_detailed,
-            client=self.api,
-            body=_as(TrainingJobCreate, body),
-            idempotency_key=idempotency_key or _new_key(),
-        )
-        return await self.wait(job, progress=progress, timeout=timeout) if wait else job
+        with reporting(progress) as report:
+            job = await self.call(
+                training_jobs_create.asyncio_detailed,
+                client=self.api,
+                body=_as(TrainingJobCreate, body),
+                idempotency_key=idempotency_key or _new_key(),
+            )
+            if not wait:
+                return job
+            return await self._waiter.wait(job, report, timeout, refresh=progress is not False)
 
     async def run_experiment(
         self,
@@ -378,13 +363,16 @@ class Operations:
         idempotency_key: str | None = None,
     ) -> Experiment:
         """Compare learners on a data set. The arguments are those of ``train``."""
-        experiment = await self.call(
-            experiments_create.asyncio_detailed,
-            client=self.api,
-            body=_as(ExperimentCreate, body),
-            idempotency_key=idempotency_key or _new_key(),
-        )
-        return await self.wait(experiment, progress=progress, timeout=timeout) if wait else experiment
+        with reporting(progress) as report:
+            experiment = await self.call(
+                experiments_create.asyncio_detailed,
+                client=self.api,
+                body=_as(ExperimentCreate, body),
+                idempotency_key=idempotency_key or _new_key(),
+            )
+            if not wait:
+                return experiment
+            return await self._waiter.wait(experiment, report, timeout, refresh=progress is not False)
 
     async def predict_batch(
         self,
@@ -396,13 +384,16 @@ class Operations:
         idempotency_key: str | None = None,
     ) -> BatchPrediction:
         """Predict for a whole data set. The arguments are those of ``train``."""
-        batch = await self.call(
-            batch_predictions_create.asyncio_detailed,
-            client=self.api,
-            body=_as(BatchPredictionCreate, body),
-            idempotency_key=idempotency_key or _new_key(),
-        )
-        return await self.wait(batch, progress=progress, timeout=timeout) if wait else batch
+        with reporting(progress) as report:
+            batch = await self.call(
+                batch_predictions_create.asyncio_detailed,
+                client=self.api,
+                body=_as(BatchPredictionCreate, body),
+                idempotency_key=idempotency_key or _new_key(),
+            )
+            if not wait:
+                return batch
+            return await self._waiter.wait(batch, report, timeout, refresh=progress is not False)
 
     async def wait(self, work: Work, *, progress: ShowProgress = False, timeout: float | None = None) -> Work:
         """Wait until a data set, job, experiment, evaluation or batch prediction has ended, and return it.
@@ -422,7 +413,47 @@ class Operations:
             CoveyError: see ``call``.
         """
         with reporting(progress) as report:
-            return await self._wait(work, report, timeout, refresh=progress is not False)
+            return await self._waiter.wait(work, report, timeout, refresh=progress is not False)
+
+    async def cancel(self, work: Cancellable) -> Cancellable:
+        """Cancel a training job, experiment or batch prediction, and return its state.
+
+        Something that runs stops a little later; ``wait`` then raises `WorkCancelled`.
+
+        Raises:
+            Conflict: it has already ended.
+            CoveyError: see ``call``.
+        """
+        response = await self._http.post(f"{path_of(work)}/cancel")
+        return parse(type(work), response, httpx.codes.ACCEPTED)
+
+    async def download(
+        self,
+        source: BatchPrediction | ModelVersion,
+        path: str | PathLike[str],
+        *,
+        progress: ShowProgress = False,
+    ) -> Path:
+        """Download the result of a batch prediction, or the artifact of a version, and return the path.
+
+        The file appears when it is complete, and is never in memory as a whole. If the connection breaks, the
+        download continues.
+
+        Args:
+            source: a batch prediction that has succeeded, or a version.
+            path: path of the file; an existing file is replaced.
+            progress: see ``upload``.
+
+        Raises:
+            CoveyError: see ``call``.
+        """
+        if isinstance(source, BatchPrediction):
+            url = f"{path_of(source)}/result"
+        else:
+            url = f"/v1/models/{quote(source.model, safe='')}/versions/{source.version}/artifact"
+        with reporting(progress) as report:
+            await Download(self._http, self._runtime, url, Path(path), report).run()
+        return Path(path)
 
     async def get_training_job(self, job_id: str) -> TrainingJob:
         """Get a training job."""
@@ -469,6 +500,7 @@ class Operations:
         Raises:
             CoveyError: see ``call``.
         """
+        _require_list(documents, "documents")
         body: dict[str, Any] = {
             "instances": [_instance(document) for document in documents],
             "version": version,
@@ -591,15 +623,15 @@ class Operations:
         Raises:
             CoveyError: see ``call``.
         """
+        if not isinstance(message, bytes):
+            raise TypeError('the message must be bytes; read its file with the mode "rb"')
         response = await self._http.post(
             f"/v1/routers/{quote(router, safe='')}/messages",
             params={"explain": "true"} if explain else {},
             content=message,
             headers={"Content-Type": "message/rfc822"},
         )
-        if response.status_code != httpx.codes.OK:
-            raise UnexpectedResponse(f"{response.url} returned {response.status_code}, not a decision")
-        return _parse(Decision, response)
+        return parse(Decision, response, httpx.codes.OK)
 
     async def feedback(
         self,
@@ -619,6 +651,7 @@ class Operations:
             InvalidRequest: a label is unknown, probably misspelt.
             CoveyError: see ``call``.
         """
+        _require_list(labels, "labels")
         return await self.call(
             decisions_give_feedback.asyncio_detailed,
             decision if isinstance(decision, str) else decision.decision_id,
@@ -647,95 +680,6 @@ class Operations:
     def routers(self) -> AsyncIterator[Router]:
         """Yield all routers."""
         return self.iterate(routers_list.asyncio_detailed, client=self.api, limit=MAX_LIMIT)
-
-    # Waiting
-
-    async def _wait(self, work: Work, report: Report, timeout: float | None, *, refresh: bool) -> Work:
-        deadline = None if timeout is None else time.monotonic() + timeout
-
-        async def show() -> None:
-            with suppress(CoveyError):  # only for show; the wait itself finds out
-                report(progress_of(await self._get(work)))
-
-        current = await self._get(work)
-        report(progress_of(current))
-        if isinstance(current, TrainingJob) and not has_ended(current):
-            shown = self._runtime.repeating(REFRESH_SECONDS, show) if refresh else nullcontext()
-            async with shown:
-                await self._follow(current.id, report, deadline)
-        current = await self._poll(work, report, deadline)
-        check(current)
-        return current
-
-    async def _follow(self, job_id: str, report: Report, deadline: float | None) -> None:
-        """Read the events of a job until it ends, or until there is no stream or little time left."""
-        last_id = ""
-        while _has_time(deadline):
-            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
-            request = self._http.build_request(
-                "GET",
-                f"/v1/training-jobs/{quote(job_id, safe='')}/events",
-                headers=headers,
-                timeout=httpx.Timeout(self._timeout, read=STREAM_SECONDS),
-            )
-            request.extensions = {**request.extensions, STREAM: True}
-            try:
-                response = await self._http.send(request, stream=True)
-            except CoveyError:
-                return
-            before = last_id
-            try:
-                if not response.headers.get("Content-Type", "").startswith("text/event-stream"):
-                    return
-                lines = _while_time(response.aiter_lines(), deadline)
-                async with aclosing(read_events(lines)) as events:
-                    async for event in events:
-                        last_id = event.id or last_id
-                        if _report_event(event.data, report):
-                            return
-            except (httpx.HTTPError, httpx.StreamError):
-                pass  # a broken connection, or a service that restarts: continue after the last event
-            finally:
-                await response.aclose()
-            if last_id == before:  # a stream that brings nothing new, such as that of a proxy
-                return
-
-    async def _poll(self, work: Work, report: Report, deadline: float | None) -> Work:
-        seconds = FIRST_POLL_SECONDS
-        available_at = time.monotonic()
-        while True:
-            try:
-                current = await self._get(work)
-                available_at = time.monotonic()
-                report(progress_of(current))
-                if has_ended(current):
-                    return current
-            except (ConnectionFailed, ServiceUnavailable, TooManyRequests):
-                if time.monotonic() - available_at > LONGEST_OUTAGE_SECONDS:
-                    raise
-            if deadline is not None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise WaitTimeout(f"{work.id} has not ended in time")
-                seconds = min(seconds, left)
-            await self._runtime.sleep(seconds)
-            seconds = min(1.5 * seconds, LONGEST_POLL_SECONDS)
-
-    async def _get(self, work: Work) -> Work:
-        current: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction
-        if isinstance(work, Dataset):
-            current = await self.get_dataset(work.id)
-        elif isinstance(work, TrainingJob):
-            current = await self.get_training_job(work.id)
-        elif isinstance(work, Experiment):
-            current = await self.get_experiment(work.id)
-        elif isinstance(work, Evaluation):
-            current = await self.call(
-                evaluations_get.asyncio_detailed, work.model, work.version, work.id, client=self.api
-            )
-        else:
-            current = await self.call(batch_predictions_get.asyncio_detailed, work.id, client=self.api)
-        return cast("Work", current)
 
 
 MAX_LIMIT = 500
@@ -785,6 +729,16 @@ def _instance(document: Document) -> dict[str, Any]:
     return fields
 
 
+def _require_list(items: object, name: str) -> None:
+    """Refuse a single item, which Python would take for a list of its characters or fields.
+
+    Raises:
+        TypeError: it is no list.
+    """
+    if isinstance(items, str | bytes | Mapping):
+        raise TypeError(f"{name} must be a list, even of one item")
+
+
 def _new_key() -> str:
     return str(uuid.uuid4())
 
@@ -795,48 +749,3 @@ def _etag(alias: Alias | None) -> str | Unset:
 
 def _uploading(sent: int, total: int | None) -> Progress:
     return Progress("uploading", sent, total, "bytes")
-
-
-def _report_event(data: str, report: Report) -> bool:
-    """Report the phase of a job's event. Return whether the job has ended."""
-    try:
-        event = json.loads(data)
-        type_, detail = event["type"], event["detail"]
-        if type_ == "phase":
-            report(Progress(detail["phase"], detail["completed"], detail.get("total"), detail["unit"]))
-    except (ValueError, KeyError, TypeError):
-        return False
-    return type_ in ("succeeded", "failed", "cancelled")
-
-
-def _has_time(deadline: float | None) -> bool:
-    """Whether the next keep-alive of a stream arrives well before the deadline."""
-    return deadline is None or deadline - time.monotonic() > STREAM_SECONDS / 2
-
-
-async def _while_time(lines: AsyncIterator[str], deadline: float | None) -> AsyncGenerator[str]:
-    async for line in lines:
-        if not _has_time(deadline):
-            return
-        yield line
-
-
-async def _read(response: Awaitable[HasParsed[T]]) -> HasParsed[T]:
-    try:
-        return await response
-    except (ValueError, KeyError) as error:
-        raise UnexpectedResponse(
-            f"the response is not what this package expects, or the request is no valid JSON: {error!r}"
-        ) from error
-
-
-def _body(response: HasParsed[T]) -> T | None:
-    return response.parsed
-
-
-def _parse(kind: type[T], response: httpx.Response) -> T:
-    try:
-        parsed: T = kind.from_dict(response.json())  # type: ignore[attr-defined]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnexpectedResponse(f"{response.url} returned no {kind.__name__}: {error!r}") from error
-    return parsed

@@ -5,6 +5,7 @@ This is a transport of httpx, so it sees the request itself, and everything that
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,16 +18,22 @@ import httpx
 from covey_client.errors import (
     ConnectionFailed,
     CoveyError,
+    NotFound,
     ProblemError,
     UnexpectedResponse,
     problem_error,
 )
+
+logger = logging.getLogger("covey_client")
 
 ONCE = "covey_once"
 """Request extension: the body can only be read once; a function that returns whether it was read."""
 
 STREAM = "covey_stream"
 """Request extension: the caller reads the body of the response."""
+
+RETRY = "covey_retry"
+"""Request extension: when to send this request again."""
 
 REPEATABLE_POSTS = re.compile(
     r"/v1/(models/[^/]+/predict"
@@ -85,6 +92,23 @@ class Retry:
         return uniform(wait / 2, wait)  # noqa: S311 - not a secret
 
 
+AT_ONCE = Retry(attempts=2, only_broken=True)
+"""A kept connection can be closed at any time. For everything else, the caller tries again later."""
+
+
+def is_temporary(error: CoveyError) -> bool:
+    """Whether the service, or a proxy before it, may respond when it is asked later.
+
+    >>> is_temporary(ProblemError(502, "error", "Bad Gateway"))
+    True
+    >>> is_temporary(ProblemError(503, "file_damaged", "")), is_temporary(ProblemError(404, "not_found", ""))
+    (False, False)
+    """
+    if isinstance(error, ProblemError):
+        return error.status in _RETRIED_STATUSES and error.code not in LASTING
+    return isinstance(error, ConnectionFailed)
+
+
 def is_repeatable(request: httpx.Request) -> bool:
     """Whether a request has the same effect if the service gets it twice.
 
@@ -136,18 +160,26 @@ class RetryTransport(httpx.AsyncBaseTransport):
         Raises:
             CoveyError: there is none.
         """
+        retry: Retry = request.extensions.get(RETRY, self._retry)
         attempt = 1
+        may_have_arrived = False
         while True:
             try:
                 return await self._send(request)
             except CoveyError as error:
+                if isinstance(error, NotFound) and request.method == "DELETE" and may_have_arrived:
+                    return httpx.Response(204, request=request)  # the response to an earlier attempt was lost
                 error.attempts = attempt
                 attempt += 1
-                if not _may_repeat(request, error, only_broken=self._retry.only_broken):
+                if not _may_repeat(request, error, only_broken=retry.only_broken):
                     raise
-                wait = self._retry.wait_before(attempt, getattr(error, "retry_after", None))
+                wait = retry.wait_before(attempt, getattr(error, "retry_after", None))
                 if wait is None:
                     raise
+                may_have_arrived |= not _is_refused(error)
+                logger.info(
+                    "attempt %d of %s %s in %.1f s: %s", attempt, request.method, request.url, wait, error
+                )
             await self._sleep(wait)
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
@@ -180,16 +212,20 @@ def _may_repeat(request: httpx.Request, error: CoveyError, *, only_broken: bool)
         return False
     if isinstance(error, ConnectionFailed):
         cause = error.__cause__
-        if isinstance(cause, _NOT_SENT):
-            return not only_broken
-        if isinstance(cause, httpx.TimeoutException):
-            return not only_broken and is_repeatable(request)
-        return isinstance(cause, _BROKEN) and is_repeatable(request)
-    if only_broken or not isinstance(error, ProblemError) or error.status not in _RETRIED_STATUSES:
+        if only_broken and isinstance(cause, (*_NOT_SENT, httpx.TimeoutException)):
+            return False
+        if not isinstance(cause, (*_BROKEN, httpx.TimeoutException)):
+            return False
+    elif only_broken or not is_temporary(error):
         return False
-    if error.status == 429:  # refused before anything was done
-        return True
-    return error.code not in LASTING and is_repeatable(request)
+    return _is_refused(error) or is_repeatable(request)
+
+
+def _is_refused(error: CoveyError) -> bool:
+    """Whether the request certainly had no effect."""
+    if isinstance(error, ProblemError):
+        return error.status == 429
+    return isinstance(error.__cause__, _NOT_SENT)
 
 
 def _is_consumed(request: httpx.Request) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol, TypeVar, cast
 
 import anyio
@@ -32,6 +32,10 @@ class Runtime(Protocol):
         self, seconds: float, function: Callable[[], Coroutine[Any, Any, None]]
     ) -> AbstractAsyncContextManager[None]:
         """Call a function again and again while the body of the context runs; raise its error at the end."""
+        raise NotImplementedError
+
+    def uncancelled(self) -> AbstractContextManager[object]:
+        """Return a context whose body runs to its end although the task was cancelled."""
         raise NotImplementedError
 
 
@@ -72,6 +76,10 @@ class AsyncRuntime:
         if errors:
             raise errors[0]
 
+    def uncancelled(self) -> AbstractContextManager[object]:
+        """See ``Runtime``."""
+        return anyio.CancelScope(shield=True)
+
 
 class BlockingRuntime:
     """For programs without an event loop."""
@@ -108,6 +116,10 @@ class BlockingRuntime:
             thread.join()
         if errors:
             raise errors[0]
+
+    def uncancelled(self) -> AbstractContextManager[object]:
+        """See ``Runtime``."""
+        return nullcontext()
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from typing import TypeVar
+from urllib.parse import quote
 
 from covey_client.errors import DatasetFailed, WorkCancelled, WorkFailed
 from covey_client.generated.models import BatchPrediction, Dataset, Evaluation, Experiment, TrainingJob
 from covey_client.generated.types import Unset
 from covey_client.progress import Progress
 
-Work = TypeVar("Work", bound=Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction)
+AnyWork = Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction
+Work = TypeVar("Work", bound=AnyWork)
+Cancellable = TypeVar("Cancellable", bound=TrainingJob | Experiment | BatchPrediction)
 
 
-def has_ended(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction) -> bool:
+def path_of(work: AnyWork) -> str:
+    """Return the path of the work in the API."""
+    if isinstance(work, Evaluation):
+        return f"/v1/models/{quote(work.model, safe='')}/versions/{work.version}/evaluations/{work.id}"
+    folders = {
+        Dataset: "datasets",
+        TrainingJob: "training-jobs",
+        Experiment: "experiments",
+        BatchPrediction: "batch-predictions",
+    }
+    return f"/v1/{folders[type(work)]}/{work.id}"
+
+
+def has_ended(work: AnyWork) -> bool:
     """Whether the state does not change any more by itself."""
     return work.state.value not in ("ingesting", "queued", "running")
 
 
-def check(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction) -> None:
+def check(work: AnyWork) -> None:
     """Check the end of the work.
 
     Raises:
@@ -31,7 +47,7 @@ def check(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPredictio
         raise WorkCancelled(work)
 
 
-def progress_of(work: Dataset | TrainingJob | Experiment | Evaluation | BatchPrediction) -> Progress:
+def progress_of(work: AnyWork) -> Progress:
     """Return how far the work is."""
     if isinstance(work, Experiment):
         counts = work.counts.to_dict()

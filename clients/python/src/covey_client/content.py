@@ -112,7 +112,11 @@ class Content:
             self.total = total_size(path)
             self._open = partial(zip_folder, path)
             return
-        self.size = self.total = path.stat().st_size
+        if path.is_file():
+            self.size = self.total = path.stat().st_size
+        else:  # a pipe, such as /dev/stdin
+            path.stat()  # raises FileNotFoundError
+            self._can_restart = False
         self.encoding = ENCODINGS.get(path.suffix.lower())
         self._open = partial(_read_path, path)
 
@@ -176,5 +180,7 @@ def _to_bytes(record: Record) -> bytes:
     """
     if isinstance(record, bytes):
         return record
+    if not isinstance(record, Mapping) and not hasattr(record, "to_dict"):
+        raise TypeError(f"an example must be a dictionary, not {type(record).__name__}")
     fields = record if isinstance(record, Mapping) else record.to_dict()
     return json.dumps(fields, allow_nan=False).encode() + b"\n"

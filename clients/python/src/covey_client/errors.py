@@ -48,6 +48,17 @@ class CoveyError(Exception):
     attempts: int = 1
     """How often the request was sent."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the attributes, so that a process pool can return the error."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[CoveyError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CoveyError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
 
 class ConnectionFailed(CoveyError):
     """The service could not be reached, or the connection broke before the whole response arrived."""
@@ -58,7 +69,16 @@ class UnexpectedResponse(CoveyError):
 
 
 class WaitTimeout(CoveyError, TimeoutError):
-    """The work did not end in time. It continues: you can wait for it again."""
+    """The work did not end in time. It continues: you can wait for it again.
+
+    Attributes:
+        work: the job, experiment, evaluation, batch prediction or data set, as it was when it was created or
+            passed to ``wait``.
+    """
+
+    def __init__(self, work: Any) -> None:
+        self.work = work
+        super().__init__(f"{work.id} has not ended in time")
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,11 @@ from typing import Self
 import httpx
 
 from covey_client._operations import Operations
-from covey_client._retry import Retry
+from covey_client._retry import AT_ONCE
 from covey_client._runtime import AsyncRuntime, BlockingRuntime, BlockingTransport, run
 from covey_client._settings import TIMEOUT_SECONDS, get_key, get_url
 from covey_client.errors import NotRouted
 from covey_client.generated.models import Decision
-
-RETRY = Retry(attempts=2, only_broken=True)
-"""A kept connection can be closed at any time. For everything else, the mail server tries again later."""
 
 
 class _RouterBase:
@@ -42,7 +39,18 @@ class _RouterBase:
 
 
 class Router(_RouterBase):
-    """A router of the service. Several threads can use it.
+    r"""A router of the service. Several threads can use it.
+
+    >>> from covey_client import NotRouted, Router
+    >>> with Router("frontdesk") as router:
+    ...     router.route(b"Subject: parcel\n\nWhere is my parcel?").router
+    'frontdesk'
+    >>> with Router("frontdesk", "http://127.0.0.1:9") as router:
+    ...     try:
+    ...         router.route(b"Subject: parcel")
+    ...     except NotRouted as error:
+    ...         error.exit_status
+    75
 
     Args:
         name: name of the router.
@@ -63,7 +71,7 @@ class Router(_RouterBase):
     ) -> None:
         def connect() -> Operations:
             blocking = BlockingTransport(transport or httpx.HTTPTransport())
-            return Operations(get_url(url), get_key(key), blocking, BlockingRuntime(), RETRY, timeout)
+            return Operations(get_url(url), get_key(key), blocking, BlockingRuntime(), AT_ONCE, timeout)
 
         super().__init__(name, connect)
 
@@ -98,7 +106,17 @@ class Router(_RouterBase):
 
 
 class AsyncRouter(_RouterBase):
-    """A router of the service, for programs with an event loop. The arguments are those of ``Router``."""
+    """A router of the service, for programs with an event loop. The arguments are those of ``Router``.
+
+    >>> import asyncio
+    >>> from covey_client import AsyncRouter
+    >>> async def main():
+    ...     async with AsyncRouter("frontdesk") as router:
+    ...         decisions = await asyncio.gather(router.route(b"Subject: a"), router.route(b"Subject: b"))
+    ...         return len(decisions)
+    >>> asyncio.run(main())
+    2
+    """
 
     def __init__(
         self,
@@ -115,7 +133,7 @@ class AsyncRouter(_RouterBase):
                 get_key(key),
                 transport or httpx.AsyncHTTPTransport(),
                 AsyncRuntime(),
-                RETRY,
+                AT_ONCE,
                 timeout,
             )
 
