@@ -13,8 +13,7 @@ from markupsafe import Markup
 from app.console.rendering import page
 from app.console.route import pages
 from app.console.schema_form import Field, SchemaForm
-from app.console.training import ready_datasets
-from app.datasets import service as datasets
+from app.console.training import choose_dataset
 from app.datasets.schemas import Dataset
 from app.experiments import service
 from app.experiments.report import charts, formatting, html
@@ -43,12 +42,7 @@ def experiments(ctx: Context, request: Request, paging: PageQuery) -> Response:
 @router.get("/experiments/new", dependencies=[TrainScope])
 def new_experiment(ctx: Context, request: Request, dataset: str | None = None) -> Response:
     """Show the form to compare learners on a data set."""
-    ready = ready_datasets(ctx)
-    item = next((item for item in ready if item.id == dataset), None)
-    if item is None and dataset is not None:
-        item = datasets.get(ctx.db, dataset)
-    if item is None and ready:
-        item = ready[0]
+    ready, item = choose_dataset(ctx, dataset)
     return page(
         request,
         "experiments/new.html",

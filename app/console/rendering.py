@@ -19,11 +19,11 @@ from app.pages.rendering import environment
 from app.version import __version__
 
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Scripts come only from files of the service, in case a user's text on a page is not escaped correctly. The
-charts have inline styles."""
+"""Scripts and styles come only from files of the service, in case a user's text on a page is not escaped
+correctly."""
 
 
 def page(
@@ -70,7 +70,13 @@ def page(
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     created = environment("app.console")
-    created.filters |= {"time": time, "number": number, "percent": percent, "bytes": size}
+    created.filters |= {
+        "time": time,
+        "number": number,
+        "percent": percent,
+        "bytes": size,
+        "sentence": sentence,
+    }
     return created
 
 
@@ -108,6 +114,15 @@ def percent(value: float | None) -> str:
     '45.7 %'
     """
     return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def sentence(text: str) -> str:
+    """Return a message of the service as a sentence.
+
+    >>> sentence("the database is unavailable; try again"), sentence("Why?")
+    ('The database is unavailable; try again.', 'Why?')
+    """
+    return text[:1].upper() + text[1:] + ("" if text[-1:] in ".!?…" else ".")
 
 
 def size(n_bytes: int | None) -> str:

@@ -26,9 +26,9 @@ class PageRoute(APIRoute):
         async def handle(request: Request) -> Response:
             try:
                 return await handler(request)
-            except Exception as error:  # noqa: BLE001 - raised again if it is unexpected
-                response = await problem_handlers.respond(request, error)
-            return _error_page(request, response)
+            except Exception as error:  # noqa: BLE001 - every error becomes a page
+                response = await problem_handlers.respond_always(request, error)
+            return _error_page(request, response) if response.body else response
 
         return handle
 

@@ -75,12 +75,7 @@ async def new_training(
         elif experiment is not None:
             values, source = _values_of_experiment(ctx, experiment, configuration)
             chosen = dataset or source
-        ready = ready_datasets(ctx)
-        item = next((item for item in ready if item.id == chosen), None)
-        if item is None and chosen is not None:
-            item = datasets.get(ctx.db, chosen)
-        if item is None and ready:
-            item = ready[0]
+        ready, item = choose_dataset(ctx, chosen)
         return page(
             request,
             "training/new.html",
@@ -131,10 +126,25 @@ def _for_dataset(field: Field, dataset: Dataset, *, has_split: bool) -> Field:
     return replace(field, variants=variants)
 
 
-def ready_datasets(ctx: Context) -> list[Dataset]:
-    """Return the newest data sets with labels that are ready."""
+def choose_dataset(ctx: Context, chosen: str | None) -> tuple[list[Dataset], Dataset | None]:
+    """Return the newest data sets that a form offers, and the one that it shows.
+
+    Args:
+        ctx: the context.
+        chosen: id of the data set to show; None for the newest one that is ready.
+
+    Returns:
+        the newest ready data sets with labels, and the chosen one; None if there is none.
+
+    Raises:
+        NotFound: the chosen data set does not exist.
+    """
     items = datasets.page(ctx.db, Page(MAX_DATASETS, None)).items
-    return [item for item in items if item.state == "ready" and item.n_unlabelled != item.n_examples]
+    ready = [item for item in items if item.state == "ready" and item.n_unlabelled != item.n_examples]
+    if chosen is None:
+        return ready, ready[0] if ready else None
+    found = next((item for item in ready if item.id == chosen), None)
+    return ready, found or datasets.get(ctx.db, chosen)
 
 
 def _values_of_experiment(

@@ -73,6 +73,14 @@ async def respond(request: Request, error: Exception) -> Response:
     raise error
 
 
+async def respond_always(request: Request, error: Exception) -> Response:
+    """Return the response to a request that raised an error, also if the error is unexpected."""
+    try:
+        return await respond(request, error)
+    except Exception as unexpected:  # noqa: BLE001 - logged, and answered
+        return await _internal_error(request, unexpected)
+
+
 def to_response(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> Response:
     """Convert a problem to the response to a request."""
     return error_response(request.scope["path"], problem, headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 import warnings
 from collections.abc import Iterator
@@ -38,6 +39,10 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
 }
 
+_TAG = re.compile(r"<[^>]+>")
+_STYLE_ATTRIBUTE = re.compile(r' style="([^"]*)"')
+_STYLE_ELEMENT = re.compile(r"<style[^>]*>[^<]*</style>")
+
 _matplotlib_lock = threading.Lock()  # the settings of matplotlib are global to the process
 
 
@@ -66,10 +71,25 @@ def svg_figure(
         raw = io.StringIO()
         figure.savefig(raw, format="svg", metadata={"Date": None, "Creator": None})
     text = raw.getvalue()
-    text = text[text.index("<svg") :]
+    text = _without_styles(text[text.index("<svg") :])
     if label:
         text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     out.write(text)
+
+
+def _without_styles(svg: str) -> str:
+    """Replace styles by attributes, so that a page needs no permission for inline styles.
+
+    >>> _without_styles('<svg><style>*{stroke-linecap: butt}</style><path style="fill: none"/></svg>')
+    '<svg stroke-linejoin="round" stroke-linecap="butt"><path fill="none"/></svg>'
+    """
+    svg = _STYLE_ELEMENT.sub("", svg).replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
+    return _TAG.sub(lambda tag: _STYLE_ATTRIBUTE.sub(_attributes, tag[0]), svg)
+
+
+def _attributes(style: re.Match[str]) -> str:
+    pairs = (declaration.partition(":") for declaration in style[1].split(";") if declaration.strip())
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
 
 def shorten(name: str, max_length: int = 34) -> str:

@@ -77,7 +77,8 @@ def apply_rules(
         if set_probability is None:
             reason = NOT_CALIBRATED
         elif set_probability < config.review_below:
-            reason = f"set_probability is below {config.review_below:g}"
+            limit = f"{config.review_below:g}"
+            reason = f"the probability that exactly these departments are right is below {limit}"
     destinations = list(dict.fromkeys(department.destination for department in departments))
     return RoutingOutcome(
         "routed" if reason is None else "review", departments, destinations, set_probability, reason

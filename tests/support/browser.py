@@ -46,7 +46,8 @@ def chromium() -> Iterator[Browser]:
 def new_context(
     browser: Browser, base_url: str, *, width: int = 1024, scheme: Literal["light", "dark"] = "light"
 ) -> BrowserContext:
-    """Return a new window without cookies. Requests to other hosts and errors of scripts fail the test.
+    """Return a new window without cookies. Requests to other hosts, errors of scripts, and
+    violations of the content security policy fail the test.
 
     Args:
         browser: the browser.
@@ -68,6 +69,7 @@ def new_context(
     def watch(page: Page) -> None:
         page.on("request", lambda request: _note_foreign(foreign, request.url, base_url))
         page.on("pageerror", lambda error: foreign.append(f"error of a script: {error}"))
+        page.on("console", lambda message: _note_violation(foreign, message.text))
 
     context.on("page", watch)
     context.on("close", lambda _: _require_none(foreign))
@@ -77,6 +79,11 @@ def new_context(
 def _note_foreign(foreign: list[str], url: str, base_url: str) -> None:
     if not url.startswith((base_url, "data:", "blob:")):
         foreign.append(url)
+
+
+def _note_violation(foreign: list[str], message: str) -> None:
+    if "Content Security Policy" in message:
+        foreign.append(message)
 
 
 def _require_none(foreign: list[str]) -> None:

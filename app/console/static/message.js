@@ -7,6 +7,11 @@ export function titleOf(field) {
   return PLACES.get(field) || field.replaceAll("_", " ");
 }
 
+/** A message of the service as a sentence. */
+export function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? "" : ".");
+}
+
 /** Create an element with attributes and children. */
 export function element(name, attributes = {}, ...children) {
   const created = document.createElement(name);

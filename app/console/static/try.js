@@ -1,7 +1,7 @@
 // Routes a message that was pasted, typed or dropped, and shows the decision with the deciding words.
 
 import { Problem, api } from "./console.js";
-import { element, mark, titleOf } from "./message.js";
+import { element, mark, sentence, titleOf } from "./message.js";
 
 const MAX_SHOWN = 10;
 const HEADER = /^(From |(Received|Return-Path|Delivered-To|Message-ID|MIME-Version|From|To|Cc|Date|Subject|Reply-To|DKIM-Signature|Content-Type|X-[\w-]+):)/i;
@@ -110,10 +110,11 @@ function start() {
       shown.push(element("p", {}, `No department: the message goes to ${decision.destinations.join(", ")}.`));
     }
     if (decision.set_probability !== undefined) {
-      shown.push(element("p", {}, `The departments are exactly right with a probability of ${percent(decision.set_probability)}.`));
+      const what = decision.departments.length ? "exactly these departments are right" : "no department is right";
+      shown.push(element("p", {}, `The probability that ${what} is ${percent(decision.set_probability)}.`));
     }
     for (const reason of [decision.review_reason, decision.fallback_reason, decision.not_kept_reason, ...decision.message.defects]) {
-      if (reason) shown.push(element("p", { class: "notice" }, reason));
+      if (reason) shown.push(element("p", { class: "notice" }, sentence(reason)));
     }
     const links = element("p", { class: "actions" }, element("a", { class: "button", href: place }, "Correct this decision"));
     if (decision.disposition === "review") {

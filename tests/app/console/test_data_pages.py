@@ -246,7 +246,7 @@ def test_a_training_that_failed_shows_why(api: InProcessApi, dataset: str) -> No
         assert row is not None
         row.state, row.error = "failed", {**problem.model_dump(exclude_none=True), "log": ["killed & gone"]}
     text = page(api, f"/console/training/{job}")
-    for part in ("The training failed. no label is left", "/learner/C : too small", "killed &amp; gone"):
+    for part in ("The training failed. No label is left.", "/learner/C : too small", "killed &amp; gone"):
         assert part in text
 
 
@@ -297,7 +297,7 @@ def test_the_form_of_an_experiment_proposes_learners_and_measures(api: InProcess
     "path", ["datasets/ds_none", "training/job_none", "experiments/exp_none", "datasets/ds_none/examples"]
 )
 def test_what_does_not_exist_is_a_readable_page(api: InProcessApi, path: str) -> None:
-    assert "there is no " in page(api, f"/console/{path}", 404)
+    assert "There is no " in page(api, f"/console/{path}", 404)
 
 
 def test_scopes_decide_what_is_shown(

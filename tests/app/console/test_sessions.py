@@ -67,21 +67,47 @@ def test_a_wrong_key_shows_the_form_again(api: InProcessApi) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["https://example.com/", "//example.com", "/\\example.com", "javascript:alert(1)", "x"]
+    "target",
+    [
+        *("https://example.com/", "//example.com", "/\\example.com", "///example.com", "////example.com"),
+        *("/\t/example.com", " //example.com", "javascript:alert(1)", "x", "/v1/models", "/consoles"),
+        *("/console/\\example.com", "/console\n"),
+    ],
 )
-def test_the_sign_in_leads_only_to_pages_of_the_service(api: InProcessApi, target: str) -> None:
+def test_the_sign_in_leads_only_to_pages_of_the_console(api: InProcessApi, target: str) -> None:
     assert sign_in(api, create_key(api).secret, next=target).headers["location"] == "/console"
 
 
-def test_another_site_cannot_sign_a_browser_in(api: InProcessApi) -> None:
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://other.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_another_site_cannot_sign_a_browser_in(api: InProcessApi, origin: dict[str, str]) -> None:
     response = api.send(
-        "POST",
-        "/console/sign-in",
-        headers={**NO_KEY, "Sec-Fetch-Site": "cross-site"},
-        data={"key": create_key(api).secret},
+        "POST", "/console/sign-in", headers={**NO_KEY, **origin}, data={"key": create_key(api).secret}
     )
     assert response.status_code == 403
     assert "set-cookie" not in response.headers
+
+
+def test_the_form_sends_its_origin_to_a_service_without_https(api: InProcessApi) -> None:
+    form = api.send("GET", "/console/sign-in", headers=NO_KEY)
+    assert form.headers["referrer-policy"] == "same-origin", "otherwise a browser sends the origin null"
+    own = {**NO_KEY, "Origin": f"http://{form.request.headers['host']}"}
+    response = api.send("POST", "/console/sign-in", headers=own, data={"key": create_key(api).secret})
+    assert response.status_code == 303
+
+
+def test_the_cookie_is_sent_only_by_https_if_the_service_is(api: InProcessApi) -> None:
+    form = {"key": create_key(api).secret}
+    response = api.send("POST", "https://api.test/console/sign-in", headers=NO_KEY, data=form)
+    assert "Secure" in response.headers["set-cookie"]
+    api.forget_cookies()
 
 
 def test_the_cookie_reads_the_api_but_changes_something_only_with_its_token(api: InProcessApi) -> None:
@@ -172,6 +198,7 @@ def test_pages_cannot_be_framed_and_run_only_scripts_of_the_service(api: InProce
     response = get(api, "/console", token)
     policy = response.headers["content-security-policy"]
     assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     assert response.headers["cache-control"] == "no-store"
     assert "<script>" not in response.text
@@ -185,5 +212,5 @@ def test_the_root_leads_to_the_console(api: InProcessApi) -> None:
 def test_an_unknown_page_is_a_page_that_leads_back(api: InProcessApi) -> None:
     response = api.send("GET", "/console/<nowhere>", headers=NO_KEY)
     assert (response.status_code, response.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "the console has no page &lt;nowhere&gt;" in response.text
+    assert "The console has no page &lt;nowhere&gt;" in response.text
     assert 'href="/console"' in response.text

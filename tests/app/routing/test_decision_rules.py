@@ -110,7 +110,8 @@ def test_a_set_probability_below_review_below_needs_a_review(probability: float,
     assert outcome.disposition == disposition
     assert outcome.destinations == ["billing@example.org"], "a review keeps the departments"
     assert outcome.set_probability == probability
-    assert outcome.review_reason == ("set_probability is below 0.5" if disposition == "review" else None)
+    reason = "the probability that exactly these departments are right is below 0.5"
+    assert outcome.review_reason == (reason if disposition == "review" else None)
 
 
 @pytest.mark.parametrize("probability", [0.0, None])
