@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from models.mail import MAIL_VERSION
 from models.pipeline import Pipeline
 
 
-def load(path: Path, *, verify: bool = True) -> Pipeline:
+def load(path: str | PathLike[str], *, verify: bool = True) -> Pipeline:
     """Load a fitted pipeline. Its arrays are read-only memory maps of the file.
 
     Args:
@@ -42,7 +43,7 @@ def load(path: Path, *, verify: bool = True) -> Pipeline:
     ...     load(Path(folder, "model")).labels_
     ['money']
     """
-    with path.open("rb") as file:
+    with Path(path).open("rb") as file:
         manifest, offset = read_header(file)
         size = offset + sum(entry.size_bytes for entry in manifest.arrays)
         content = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions, version
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ class ArtifactInfo:
     size_bytes: int
 
 
-def save(pipeline: Pipeline, path: Path, *, extra: Mapping[str, Any] | None = None) -> ArtifactInfo:
+def save(
+    pipeline: Pipeline, path: str | PathLike[str], *, extra: Mapping[str, Any] | None = None
+) -> ArtifactInfo:
     """Save a fitted pipeline.
 
     The model is written to a temporary file, flushed to disk and renamed, so that ``path`` never contains an
@@ -63,6 +66,7 @@ def save(pipeline: Pipeline, path: Path, *, extra: Mapping[str, Any] | None = No
     ...     load(Path(folder, "model")).labels_
     ['money']
     """
+    path = Path(path)
     arrays = {name: _little_endian(name, array) for name, array in pipeline.get_state().items()}
     manifest = _create_manifest(pipeline, arrays, extra or {})
     header = encode_header(manifest)

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, read_only
 from models.base import Context, Learner, Monitor, State, Step, TrainingSummary
+from models.base.column_names import check_column_names, set_column_names
 from models.base.learning_curve import MEASURES, RunningMeans
 from models.base.training import abbreviated
 from models.base.validation import as_training_matrices, check_magnitude, indicator_of_classes
@@ -110,11 +111,13 @@ class IncrementalLearner(Learner):
                     f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input"
                 )
+            check_column_names(self, X)
             columns = self._add_labels(labels.shape[1], names, parameters)
             if columns is not None:
                 labels = _with_columns(labels, columns, self.n_labels_)
                 unknown = None if unknown is None else _with_columns(unknown, columns, self.n_labels_)
         else:
+            set_column_names(self, X)
             self._reset(matrix.shape[1], names, labels.shape[1], parameters)
         self.single_label_ = single_label
         self.classes_ = np.arange(self.n_labels_) if known_classes is None else known_classes

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
 from models.base.classes import pack_classes, unpack_classes
+from models.base.column_names import check_column_names, set_column_names
 from models.base.memory import ProblemSize
 from models.base.pivots import Pivots
 from models.base.quick_votes import QuickVotes
@@ -79,6 +80,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     Attributes:
         n_features_in_: number r of features seen in ``fit``.
+        feature_names_in_: (r,) names of the columns, if ``fit`` received a table with names.
         n_labels_: number k of labels seen in ``fit``.
         classes_: the sorted classes if ``fit`` received one class per example; otherwise the label indices.
         single_label_: whether ``fit`` received one class per example.
@@ -158,6 +160,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if self.single_label_:
             self.classes_, Y = binarize_classes(Y)
         matrix, labels = as_training_matrices(X, Y)
+        set_column_names(self, X)
         if not self.single_label_:
             self.classes_ = np.arange(labels.shape[1])
         self.n_features_in_ = matrix.shape[1]
@@ -219,6 +222,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def decision_function(self, X: Any) -> Floats:
         """Return unrounded scores of every label, (n, k) float64; (n,) if ``fit`` received two classes."""
         check_is_fitted(self)
+        check_column_names(self, X)
         scores = self._scores(
             as_feature_matrix(X, n_features=self.n_features_in_, reader=type(self).__name__)
         )
@@ -372,6 +376,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             ArtifactError: the state is invalid.
         """
         self._set_state(state)
+        self.__dict__.pop("feature_names_in_", None)
         classes = unpack_classes(state)
         self.single_label_ = classes is not None
         if classes is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from models.base.column_names import column_names
 from models.base.validation import as_feature_matrix
 from models.data.examples import Documents, FeatureRows, Kind
 from models.errors import ParameterError
@@ -22,7 +23,7 @@ def as_documents(X: Any) -> Documents | Sequence[MailDocument]:
             (n, r) matrix or table of numbers. The columns of a table keep their names; others are numbered.
 
     Raises:
-        ParameterError: ``X`` is a single text or e-mail, or a mixture.
+        ParameterError: ``X`` is a single text or e-mail, an iterator, or a mixture.
         ValueError: a matrix has NaN or infinity, or is not two-dimensional.
 
     >>> as_documents(np.array([[1.0, 2.0]])).names
@@ -32,6 +33,8 @@ def as_documents(X: Any) -> Documents | Sequence[MailDocument]:
         return X
     if isinstance(X, str | bytes | Email | MailDocument):
         raise ParameterError("pass a list of documents; for one document, a list with one element")
+    if isinstance(X, Iterator):
+        raise ParameterError("pass a list of documents; an iterator can be read only once")
     if isinstance(X, Sequence) and (not X or isinstance(X[0], str | Email | MailDocument)):
         return _of_one_kind(X)
     if getattr(X, "ndim", None) == 1 and not sparse.issparse(X):
@@ -39,10 +42,7 @@ def as_documents(X: Any) -> Documents | Sequence[MailDocument]:
         if values and isinstance(values[0], str | Email | MailDocument):
             return _of_one_kind(values)
     matrix = as_feature_matrix(X)
-    names = list(getattr(X, "columns", ()))
-    if not names or not all(isinstance(name, str) for name in names):
-        names = numbered(matrix.shape[1])
-    return FeatureRows(names, matrix)
+    return FeatureRows(column_names(X) or numbered(matrix.shape[1]), matrix)
 
 
 def numbered(n: int) -> list[str]:

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
 from models.base import Learner, LearnerParameters, State, TrainingSummary
+from models.base.column_names import check_column_names, column_names, set_column_names
 from models.base.training import abbreviated
 from models.base.weights import as_weights
 from models.calibration import Calibration
@@ -90,6 +91,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         classes_: the columns or classes of the labels that ``fit`` received; ``labels_`` as an array if it
             received label sets.
         n_features_in_: number of columns if ``fit`` received a matrix.
+        feature_names_in_: names of the columns if it received a table with names.
         kind_: kind of the training documents.
         labels_: the k labels, in label order: those with a positive training example, those that were kept
             without one, and their ancestors.
@@ -260,7 +262,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     ) -> tuple[ExampleSource, Sequence[str]]:
         """Return labelled examples, and the labels that are kept without an example."""
         self._target = SETS
-        self.__dict__.pop("n_features_in_", None)
+        for name in ("n_features_in_", "feature_names_in_", "_columns"):
+            self.__dict__.pop(name, None)
         if hasattr(X, "label_sets"):
             if y is not None or sample_weight is not None:
                 raise ParameterError("the examples have their labels and weights; pass them alone")
@@ -271,6 +274,9 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self._target = target = read_target(y)
         if isinstance(documents, FeatureRows):
             self.n_features_in_ = documents.matrix.shape[1]
+            if documents is not X:
+                set_column_names(self, X)
+                self._columns = documents.names
         weights = as_weights(sample_weight, len(documents))
         examples = Examples(
             kind=kind_of(documents),
@@ -681,20 +687,27 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self._check_fitted()
         given, documents = documents, as_documents(documents)
         if isinstance(documents, FeatureRows) and documents is not given:
-            self._check_n_features(documents.matrix.shape[1])
+            documents = self._with_columns_of_training(given, documents)
         if isinstance(documents, FeatureRows) != (self.kind_ == "features"):
             raise ParameterError(f"the model was trained on {self.kind_}; pass documents of that kind")
         return read_documents(documents)
 
-    def _check_n_features(self, n: int) -> None:
-        """Check the number of columns of a matrix if the columns have no names.
+    def _with_columns_of_training(self, X: Any, rows: FeatureRows) -> FeatureRows:
+        """Return a table or matrix with the names of the columns of the training.
 
         Raises:
-            ValueError: the training had another number.
+            ValueError: the training had other names, or another number.
+            ParameterError: the training had names, and they cannot be matched by position.
         """
-        expected = getattr(self, "n_features_in_", n)
+        if not hasattr(self, "_columns"):  # fitted on FeatureRows, or loaded: columns are matched by name
+            if column_names(X) is None and not set(rows.names) <= set(getattr(self.features, "names_", ())):
+                raise ParameterError("the columns have no names; pass a table with the names of the training")
+            return rows
+        check_column_names(self, X)
+        n, expected = rows.matrix.shape[1], self.n_features_in_
         if n != expected:
             raise ValueError(f"X has {n} features, but Pipeline is expecting {expected} features as input")
+        return FeatureRows(self._columns, rows.matrix)
 
     def _rank(self, X: Matrix | Vector, top: int | None, rule: LabelSetRule, budget: LabelBudget) -> Ranking:
         """Return the ranking of each row of features, or of one example."""

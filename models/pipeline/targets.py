@@ -96,9 +96,14 @@ _FORMS = {
 def form_of(y: Any) -> Literal["sets", "matrix", "classes"]:
     """Return the form of labels.
 
+    Raises:
+        ParameterError: ``y`` is a single text, or a mixture.
+
     >>> form_of([("a", "b"), ()]), form_of([[1, 0], [0, 1]]), form_of(["ham", "spam"])
     ('sets', 'matrix', 'classes')
     """
+    if isinstance(y, str):
+        raise ParameterError("y is a single text; pass the labels of each document")
     if sparse.issparse(y) or getattr(y, "ndim", 1) == 2:
         return "matrix"
     if not isinstance(y, Iterable):
@@ -109,6 +114,11 @@ def form_of(y: Any) -> Literal["sets", "matrix", "classes"]:
     ]
     if not collections:
         return "classes"
+    if len(collections) < len(values):
+        raise ParameterError(
+            "the labels of some documents are a collection, and those of others are not; write one label as "
+            "a list, too, and no label as an empty list"
+        )
     first = next((item for collection in collections for item in collection), "")
     return "sets" if isinstance(first, str) else "matrix"
 

@@ -171,6 +171,82 @@ def test_the_columns_of_a_matrix_are_features() -> None:
         fitted.predict(X[:, :3])
 
 
+class Table:
+    """A table with named columns, such as a data frame."""
+
+    def __init__(self, columns: list[Any], values: Any) -> None:
+        self.columns = columns
+        self.values = np.asarray(values)
+        self.shape = self.values.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.values, dtype=dtype)
+
+    def select(self, *columns: str) -> Table:
+        """Return some columns."""
+        return Table(list(columns), self.values[:, [self.columns.index(name) for name in columns]])
+
+
+def table() -> tuple[Table, Any]:
+    X, y = make_classification(n_features=4, random_state=0)
+    return Table(["a", "b", "c", "d"], X), y
+
+
+NUMERIC = [covey.Pipeline(covey.NumericFeatures(), covey.SVM(), "sign"), covey.SVM()]
+
+
+@pytest.mark.parametrize("estimator", NUMERIC)
+def test_a_table_must_have_the_columns_of_the_training(estimator: Any) -> None:
+    X, y = table()
+    fitted = clone(estimator).fit(X, y)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    predicted = fitted.predict(X)
+    for columns, message in (
+        ("bacd", "must be in the same order"),
+        ("abc", "yet now missing:\n- d"),
+        ("abcd", None),
+    ):
+        if message is None:
+            np.testing.assert_array_equal(fitted.predict(X.select(*columns)), predicted)
+            continue
+        with pytest.raises(ValueError, match=message):
+            fitted.predict(X.select(*columns))
+    with pytest.raises(ValueError, match="unseen at fit time:\n- x\n"):
+        fitted.predict(Table(["a", "b", "c", "x"], X.values))
+
+
+@pytest.mark.parametrize("estimator", NUMERIC)
+def test_columns_without_names_are_matched_by_position_with_a_warning(estimator: Any) -> None:
+    X, y = table()
+    fitted = clone(estimator).fit(X, y)
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but .* was fitted with"):
+        without = fitted.predict(X.values)
+    np.testing.assert_array_equal(without, fitted.predict(X))
+    fitted.fit(X.values, y)
+    assert not hasattr(fitted, "feature_names_in_")
+    with pytest.warns(UserWarning, match="X has feature names, but .* was fitted without"):
+        named = fitted.predict(X)
+    np.testing.assert_array_equal(named, without)
+
+
+def test_incremental_learning_checks_the_columns_too() -> None:
+    X, y = table()
+    learner = covey.BinaryRelevancePerceptron().partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="must be in the same order"):
+        learner.partial_fit(X.select(*"dcba"), y)
+
+
+def test_a_loaded_pipeline_matches_columns_by_name(tmp_path: Path) -> None:
+    X, y = table()
+    labels = [("one",) if value else ("zero",) for value in y]
+    fitted = clone(NUMERIC[0]).fit(X, labels)
+    covey.save(fitted, str(tmp_path / "model"))
+    loaded = covey.load(str(tmp_path / "model"))
+    assert loaded.predict(X.select(*"dcba")) == fitted.predict(X)
+    with pytest.raises(errors.ParameterError, match="the columns have no names"):
+        loaded.predict(X.values)
+
+
 # Probabilities
 
 
@@ -245,6 +321,20 @@ def test_a_single_document_without_a_list_is_refused(single: Any) -> None:
             use(single)
     with pytest.raises(errors.ParameterError, match="pass a list"):
         pipeline().fit(single, SETS)
+
+
+def test_labels_that_are_a_text_among_collections_are_refused() -> None:
+    with pytest.raises(errors.ParameterError, match="write one label as a list"):
+        pipeline().fit(TEXTS[:3], [["billing"], "shipping", ["shipping"]])
+    with pytest.raises(errors.ParameterError, match="no label as an empty list"):
+        pipeline().fit(TEXTS[:2], [["billing"], None])
+    with pytest.raises(errors.ParameterError, match="y is a single text"):
+        pipeline().fit(TEXTS, "billing")
+
+
+def test_an_iterator_is_refused() -> None:
+    with pytest.raises(errors.ParameterError, match="can be read only once"):
+        pipeline().fit(iter(TEXTS), SETS)
 
 
 def test_texts_and_mails_are_not_mixed() -> None:
