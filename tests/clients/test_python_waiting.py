@@ -242,6 +242,13 @@ class Silent(httpx.SyncByteStream, httpx.AsyncByteStream):
         yield events("succeeded").content
 
 
+def test_the_last_state_of_a_job_is_its_end(either: Either) -> None:
+    last = {"phase": "saving", "completed": 0, "total": 1, "unit": "files"}
+    seen: list[Progress] = []
+    either(Service(json_response(200, job("succeeded", progress=last))))("wait", QUEUED, progress=seen.append)
+    assert set(seen) == {Progress("succeeded", 1, 1, "steps")}
+
+
 def test_progress_true_shows_a_bar(
     either: Either, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:

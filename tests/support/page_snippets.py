@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from waiting import LIMIT_SECONDS
@@ -24,6 +25,9 @@ from waiting import LIMIT_SECONDS
 from app.parent_death import end_with_parent
 
 ROOT = Path(__file__).parents[2]
+
+CLIENT = ROOT / "clients" / "python"
+"""The package ``covey_client``, which readers install."""
 
 SERVICE = "http://127.0.0.1:8000"
 """The address of the service on every page."""
@@ -124,7 +128,12 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
     result = subprocess.run(
         ["bash", "-c", "".join(parts)],
         cwd=folder,
-        env={**_environment(), "COVEY_URL": addresses[SERVICE], "CURL_HOME": str(folder)},
+        env={
+            **_environment(),
+            "COVEY_URL": addresses[SERVICE],
+            "CURL_HOME": str(folder),
+            "PYTHONPATH": _client(),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -134,6 +143,13 @@ def run(page: Path, folder: Path, addresses: Mapping[str, str]) -> str:
     )
     assert result.returncode == 0, f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result.stdout
+
+
+@cache
+def _client() -> str:
+    """Return the folder from which ``covey_client`` is imported, after its generated part is up to date."""
+    subprocess.run([sys.executable, str(CLIENT / "generate.py")], check=True)
+    return str(CLIENT / "src")
 
 
 def _environment() -> dict[str, str]:

@@ -53,7 +53,11 @@ def progress_of(work: AnyWork) -> Progress:
         counts = work.counts.to_dict()
         completed = sum(counts.get(state, 0) for state in ("succeeded", "failed", "cancelled"))
         return Progress(work.state.value, completed, sum(counts.values()), "cells")
-    if isinstance(work, TrainingJob | BatchPrediction) and not isinstance(work.progress, Unset):
+    if (
+        isinstance(work, TrainingJob | BatchPrediction)
+        and not isinstance(work.progress, Unset)
+        and not has_ended(work)  # its last state is that before the end
+    ):
         progress = work.progress
         total = None if isinstance(progress.total, Unset) else progress.total
         return Progress(progress.phase, progress.completed, total, progress.unit)
