@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from stack import Stack
+
+# Container images often set this variable. Every process that a test starts would compile the whole program.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # `make test` draws the same examples everywhere, every time. `make test-long` draws others, and many more.
 # A slow example is not a failure, because machines are shared. Pin each failing example that `make test-long`

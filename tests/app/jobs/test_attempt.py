@@ -42,6 +42,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 
 OWNER = "wrk_1"
 
+MEMORY_BYTES = 200 << 20
+"""What a job can use besides the memory of this process, in the tests of the limit."""
+
+FILE_BYTES = 2 * MEMORY_BYTES
+"""More than a job can use. Each page of it costs time."""
+
 
 def succeed(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     with ctx.db.write() as tx:
@@ -120,7 +126,7 @@ def lose_claim(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
 
 
 def allocate_memory(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
-    array = np.ones(400 << 17)  # 400 MiB
+    array = np.ones(2 * MEMORY_BYTES // 8)
     time.sleep(LIMIT_SECONDS)
     assert array.all()
 
@@ -132,7 +138,7 @@ def n_memory_checks(claim: Claim) -> int:
 
 def read_a_large_file(ctx: AppContext, claim: Claim, report: ProgressReporter) -> None:
     with tempfile.TemporaryFile() as file:
-        file.truncate(1 << 31)
+        file.truncate(FILE_BYTES)
         mapped = np.memmap(file, dtype=np.uint8, mode="r")
         assert mapped[:: 1 << 12].sum() == 0
         before = n_memory_checks(claim)
@@ -296,7 +302,7 @@ def test_a_job_that_exceeds_the_time_limit_fails(
 def test_a_job_that_exceeds_the_memory_limit_fails(
     ctx: AppContext, fake_work: FakeWork, tmp_path: Path
 ) -> None:
-    limit = memory_of(os.getpid()) + (200 << 20)
+    limit = memory_of(os.getpid()) + MEMORY_BYTES
     run = Run(ctx, "allocate_memory", tmp_path, job_memory_bytes=limit)
     job = run.attempt()
     assert job.state == "failed"
@@ -317,7 +323,7 @@ def test_memory_mapped_files_do_not_count(
         return memory_of(pid)
 
     monkeypatch.setattr("workers.limits.memory_of", count_and_measure)
-    run = Run(ctx, "read_a_large_file", tmp_path, job_memory_bytes=memory_of(os.getpid()) + (200 << 20))
+    run = Run(ctx, "read_a_large_file", tmp_path, job_memory_bytes=memory_of(os.getpid()) + MEMORY_BYTES)
     assert run.attempt().state == "succeeded"
 
 
