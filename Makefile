@@ -64,7 +64,7 @@ clients: $(VENV)/.developing ## Generate clients from openapi.json into clients/
 	$(BIN)/python clients/generate_clients.py $(CLIENTS)
 
 .PHONY: clients-long
-clients-long: $(VENV)/.developing ## Compile the Go, Java and C# clients, and drive a running service with Go and Java.
+clients-long: $(VENV)/.developing ## Compile the Go, Java and C# clients, and drive a running service with them.
 	$(BIN)/pytest -m long tests/clients/test_compiled.py
 
 .PHONY: results

@@ -168,9 +168,23 @@ def java(folder: Path) -> str:
     return output
 
 
+CSHARP_VALUE = re.compile(r"EmitDefaultValue = false(?P<rest>\)\]\s*public (?:int|long|double|bool) )")
+"""A field of the generated code that is not sent if it is 0 or false, whatever its default in the API is."""
+
+
 def csharp(folder: Path) -> str:
-    """Generate the C# namespace ``Covey.Client``."""
-    return openapi_generator("csharp", folder)
+    """Generate the C# namespace ``Covey``.
+
+    The generated code leaves out numbers that are 0 and booleans that are false, so that the service would
+    use its default. The result sends them. Fields that have no default in the API are nullable types.
+    """
+    output = openapi_generator("csharp", folder)
+    for file in (folder / "src" / "Covey" / "Models").glob("*.cs"):
+        source = file.read_text()
+        changed = CSHARP_VALUE.sub(r"EmitDefaultValue = true\g<rest>", source)
+        if changed != source:
+            file.write_text(changed)
+    return output
 
 
 GENERATORS: Mapping[str, Callable[[Path], str]] = {
