@@ -114,7 +114,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse bytes of the client."""
         if self._phase is Phase.IDLE and not self._is_busy():
             self._enter(Phase.HEAD)
-        if self._phase is Phase.HEAD and not self._received and b"pgrade" in data:
+        if self._phase is Phase.HEAD and not self._received:
             data = _without_upgrade(data)
         self._received += len(data)
         self._unparsed += len(data)
@@ -270,5 +270,8 @@ def _without_upgrade(data: bytes) -> bytes:
     >>> _without_upgrade(b"POST / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n\r\nUpgrade: a body")
     b'POST / HTTP/1.1\r\nignored: h2c\r\n\r\n\r\nUpgrade: a body'
     """
-    head, end, body = data.partition(b"\r\n\r\n")
-    return _UPGRADE.sub(b"ignored", head) + end + body if end else data
+    # Only the head is searched, because every request passes here, and its body can be large.
+    end = data.find(b"\r\n\r\n")
+    if end < 0 or b"upgrade" not in data[:end].lower():
+        return data
+    return _UPGRADE.sub(b"ignored", data[:end]) + data[end:]

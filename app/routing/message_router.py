@@ -34,7 +34,7 @@ from app.routing.decision_rules import (
 from app.routing.explained_texts import texts_of_explanation
 from app.routing.kept_messages import Keeping, MessageKeeper, OriginalMessage, is_kept
 from app.routing.schemas import Decision, RouterPut
-from app.routing.scoring import ScoredMessage, is_readable, reads_mail, score
+from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
 from app.serving.catalog import Catalog, ServedRouter, ServedVersion, Snapshot
 from app.serving.costs import CostEstimate, run_in_prediction_thread, run_measured
@@ -250,7 +250,7 @@ class MessageRouter:
         labels = pipeline.labels_
         outcome = (
             apply_rules(config, predicted_labels(labels, ranked), set_probability(ranked), by.rule.unmet)
-            if is_readable(pipeline, mail)
+            if scored.is_readable
             else fallback_outcome(config)
         )
         ranking = decision_ranking(labels, ranked, outcome, settings.decision_ranking)

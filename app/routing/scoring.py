@@ -19,10 +19,12 @@ class ScoredMessage:
 
     Attributes:
         ranking: ranks all labels for the message.
+        is_readable: whether the message has text that the version reads.
         explanation: explanations of the predicted labels; empty if not requested.
     """
 
     ranking: Ranking
+    is_readable: bool
     explanation: Sequence[Explanation] = ()
 
 
@@ -50,16 +52,21 @@ def score(version: LoadedVersion, mail: MailDocument, rule: LabelSetRule, *, exp
     """
     pipeline = version.pipeline
     documents = to_documents(pipeline, (mail,))
-    ranking = pipeline.rank(documents, rule=rule)
+    ranking, readable = pipeline.rank(documents, rule=rule), is_readable(pipeline, documents[0])
     if not (explain and pipeline.learner.can_explain):  # a message is routed even without an explanation
-        return ScoredMessage(ranking)
-    return ScoredMessage(
-        ranking, pipeline.predictions(documents, top=1, explain=True, rule=rule)[0].explanation
-    )
+        return ScoredMessage(ranking, readable)
+    (prediction,) = pipeline.predictions(documents, top=1, explain=True, rule=rule)
+    return ScoredMessage(ranking, readable, prediction.explanation)
 
 
-def is_readable(pipeline: Pipeline, mail: MailDocument) -> bool:
-    """Whether a message has text in the fields that a pipeline reads."""
+def is_readable(pipeline: Pipeline, document: MailDocument | str) -> bool:
+    """Whether a message has text in the fields that a pipeline reads.
+
+    Args:
+        pipeline: the pipeline.
+        document: the message, from ``to_documents``.
+    """
     features = pipeline.features
-    (document,) = to_documents(pipeline, (mail,))
-    return isinstance(features, TextFeatures) and any(part.text.strip() for part in features.parts(document))
+    return isinstance(features, TextFeatures) and any(
+        part.text and not part.text.isspace() for part in features.parts(document)
+    )

@@ -180,11 +180,12 @@ def _score(loaded: LoadedVersion, version: int, group: Sequence[ShadowMessage]) 
     """
     pipeline = loaded.pipeline
     rule = router_rule(loaded, group[0].router, group[0].config).rule
-    ranking = pipeline.rank(to_documents(pipeline, [message.mail for message in group]), rule=rule)
+    documents = to_documents(pipeline, [message.mail for message in group])
+    ranking = pipeline.rank(documents, rule=rule)
     labels = pipeline.labels_
     shadows: dict[str, Content] = {}
     for i, message in enumerate(group):
-        readable = is_readable(pipeline, message.mail)
+        readable = is_readable(pipeline, documents[i])
         predicted = [labels[number] for number in ranking.label_sets[i]] if readable else []
         shadows[message.decision_id] = content = {
             "version": version,

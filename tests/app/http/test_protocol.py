@@ -107,17 +107,17 @@ async def test_pipelined_requests_get_their_responses_in_order() -> None:
 
 @on_loop
 async def test_the_body_of_a_request_that_asks_for_http_2_is_read() -> None:
-    connection = Connection()
-    head = (
-        b"POST / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: 16\r\nHost: h\r\n"
-        b"HTTP2-Settings: AAEAAEAA\r\nUpgrade: h2c\r\n\r\n"
-    )
-    for part in (head + b"\r\nUpgrade: body!", head, b"\r\nUpgrade: body!"):
-        await connection.receive(part)
-    read = b"/ connection,content-length,host,http2-settings,ignored \r\nUpgrade: body!"
-    written = connection.transport.written
-    assert written.count(read) == 2
-    assert not connection.transport.closed
+    for name in (b"Upgrade", b"upgrade", b"UPGRADE"):
+        connection = Connection()
+        head = (
+            b"POST / HTTP/1.1\r\nConnection: %b, HTTP2-Settings\r\nContent-Length: 16\r\nHost: h\r\n"
+            b"HTTP2-Settings: AAEAAEAA\r\n%b: h2c\r\n\r\n" % (name, name)
+        )
+        for part in (head + b"\r\nUpgrade: body!", head, b"\r\nUpgrade: body!"):
+            await connection.receive(part)
+        read = b"/ connection,content-length,host,http2-settings,ignored \r\nUpgrade: body!"
+        assert connection.transport.written.count(read) == 2
+        assert not connection.transport.closed
 
 
 @on_loop

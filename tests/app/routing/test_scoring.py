@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.routing.scoring import is_readable
+from app.routing.scoring import is_readable, to_documents
 from models import catalog
 from models.data.examples import Examples
 from models.mail import Email, MailDocument, read_email
@@ -39,4 +39,4 @@ def test_a_message_is_readable_if_it_has_a_field_that_the_version_reads(
     ]
     pipeline.fit(Examples("email", messages, [("billing",), ("sales",), ("support",)]))
     mails: list[MailDocument] = [read_email(email) for email in (TO_BILLING, WITH_TEXT, EMPTY)]
-    assert [is_readable(pipeline, mail) for mail in mails] == readable
+    assert [is_readable(pipeline, document) for document in to_documents(pipeline, mails)] == readable
