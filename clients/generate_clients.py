@@ -31,7 +31,7 @@ DEBIAN_GO = Path("/usr/share/gocode/src")
 
 
 class GeneratorMissingError(Exception):
-    """A program that a generator needs is not here."""
+    """A program that a generator needs is missing."""
 
 
 class GeneratorError(Exception):
@@ -61,7 +61,7 @@ def run(*command: str | Path, cwd: Path = CLIENTS, env: Mapping[str, str] | None
 def require(program: str, package: str) -> None:
     """Check that a program is on the ``PATH``."""
     if shutil.which(program) is None:
-        raise GeneratorMissingError(f"{program} is not here; install {package}")
+        raise GeneratorMissingError(f"{program} is not installed; install {package}")
 
 
 def python(folder: Path, *, config: Path | None = CLIENTS / "python" / "generator.yaml") -> str:
@@ -85,7 +85,7 @@ def install_npm_packages(folder: Path = TYPESCRIPT) -> None:
     require("npm", "npm")
     version = tuple(int(part) for part in run("node", "--version").lstrip("v").split(".")[:2])
     if version < NODE:
-        raise GeneratorMissingError(f"Node.js {'.'.join(map(str, NODE))} or later is not here")
+        raise GeneratorMissingError(f"Node.js {'.'.join(map(str, NODE))} or later is not installed")
     lock, installed = folder / "package-lock.json", folder / "node_modules" / ".installed"
     if not installed.exists() or installed.read_text() != lock.read_text():
         try:

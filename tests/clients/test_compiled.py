@@ -29,15 +29,15 @@ ASSEMBLIES = (
 
 
 def require(program: str, package: str) -> None:
-    """Skip the test if a compiler is not here."""
+    """Skip the test if a compiler is not installed."""
     if shutil.which(program) is None:
-        missing(f"{program} is not here; install the Debian package {package}")
+        missing(f"{program} is not installed; install the Debian package {package}")
 
 
 def test_the_go_client_works_from_the_upload_to_the_correction(stack: Stack, tmp_path: Path) -> None:
     require("go", "golang-go")
     if not (generate_clients.DEBIAN_GO / generate_clients.GO_DEPENDENCY).exists():
-        missing("the Go package validator.v2 is not here; install golang-gopkg-validator.v2-dev")
+        missing("the Go package validator.v2 is not installed; install golang-gopkg-validator.v2-dev")
     client_drivers.generate("go", tmp_path / "covey")
     (tmp_path / "covey" / "drive").mkdir()
     shutil.copy(client_drivers.DRIVERS / "go" / "main.go", tmp_path / "covey" / "drive")
@@ -77,7 +77,7 @@ def test_the_csharp_client_works_from_the_upload_to_the_correction(stack: Stack,
     require("mcs", "mono-mcs")
     require("mono", "mono-runtime")
     if not JSON_NET.exists():
-        missing("Json.NET is not here; install the Debian package libnewtonsoft-json5.0-cil")
+        missing("Json.NET is not installed; install the Debian package libnewtonsoft-json5.0-cil")
     client_drivers.generate("csharp", tmp_path / "csharp")
     sources = [
         *(str(client_drivers.DRIVERS / "csharp" / name) for name in ("Substitutes.cs", "Drive.cs")),

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
+import threading
 from collections.abc import AsyncIterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
 import pytest
+from certificates import write_certificate
 from covey_client import (
     AsyncCovey,
     ConnectionFailed,
+    Covey,
     CoveyError,
     NotFound,
     PreconditionFailed,
@@ -180,6 +185,32 @@ def test_a_rollback_depends_on_the_alias_as_it_is_now(either: Either, waits: lis
     service = Service(json_response(200, alias(2, 5)), BROKEN, json_response(200, alias(1, 6)))
     either(service)("roll_back", "helpdesk")
     assert [request.headers.get("If-Match") for request in service.requests] == [None, '"5"', '"5"']
+
+
+def test_a_wrong_certificate_is_an_error_at_once(tmp_path: Path) -> None:
+    """With a real server, because the exceptions come from below httpx."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(write_certificate(tmp_path, "covey.invalid"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # prints the failed handshake
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"https://127.0.0.1:{server.server_port}"
+        try:
+            with Covey(url) as covey, pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY") as raised:
+                covey.get_dataset("ds_1")
+
+            async def get() -> None:
+                async with AsyncCovey(url) as client:
+                    await client.get_dataset("ds_1")
+
+            with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY") as raised_too:
+                anyio.run(get)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (raised.value.attempts, raised_too.value.attempts) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ The courier says the parcel is late. Where is the delivery?
 
 
 def generate(name: str, folder: Path) -> None:
-    """Generate a client, or skip the test if its generator is not here."""
+    """Generate a client, or skip the test if its generator is not installed."""
     try:
         generate_clients.GENERATORS[name](folder)
     except generate_clients.GeneratorMissingError as error:

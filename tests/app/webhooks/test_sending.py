@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 import ssl
@@ -10,14 +9,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from certificates import write_certificate
 from in_process_api import InProcessApi
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting import wait_for
@@ -232,42 +228,10 @@ def test_a_name_that_cannot_be_resolved_is_an_error(
     assert item["error"] == "the name receiver.invalid cannot be resolved"
 
 
-def certificate(folder: Path, name: str) -> Path:
-    """Write a certificate that signs itself, with its key, and return the file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.2"))]
-            ),
-            critical=False,
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / f"{name}.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        + signed.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
-
-
 def test_the_certificate_must_have_the_name_of_the_url(
     service: InProcessApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = certificate(tmp_path, "receiver.invalid")
+    path = write_certificate(tmp_path, "receiver.invalid")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     monkeypatch.setattr(delivery, "_addresses", lambda _: ["127.0.0.1"])

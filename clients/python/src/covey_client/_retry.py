@@ -212,6 +212,8 @@ def _may_repeat(request: httpx.Request, error: CoveyError, *, only_broken: bool)
         return False
     if isinstance(error, ConnectionFailed):
         cause = error.__cause__
+        if "CERTIFICATE_VERIFY_FAILED" in str(cause):  # the name of the error in OpenSSL
+            return False
         if only_broken and isinstance(cause, (*_NOT_SENT, httpx.TimeoutException)):
             return False
         if not isinstance(cause, (*_BROKEN, httpx.TimeoutException)):
