@@ -40,7 +40,12 @@ os.environ.setdefault("COVEY_JOB_NICENESS", "0")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Raise the number of examples in `make test-long` also for tests that set their own number."""
+    """Run the longest tests first, and raise the number of examples in `make test-long`.
+
+    Each process of `make test` takes the next test when it has finished one, so short tests at the end let
+    all processes end at the same time. The number of examples is raised also for tests that set their own.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("system") is None)
     if settings.get_current_profile_name() != "long":
         return
     tests = {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}

@@ -72,9 +72,10 @@ def check_time(what: str, run: Callable[[int], object], size: int) -> None:
     """Fail if the time of ``run(size)`` grows much faster than the size."""
     ratios = []
     for _ in range(3):
-        small, large = _seconds(run, size), _seconds(run, FACTOR * size)
+        large = _seconds(run, FACTOR * size)
         if large < NOISE_SECONDS:
             return
+        small = _seconds(run, size)
         ratios.append(large / max(small, NOISE_SECONDS / FACTOR))
         if ratios[-1] <= MAX_RATIO:
             return
