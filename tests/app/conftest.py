@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import in_process
 import postgres
 import pytest
 import required
@@ -17,10 +18,6 @@ from waiting import wait_for
 from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database, make_engine
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
-from app.settings import Settings
-from app.storage import LocalStorage
 
 
 def _migrate(url: str) -> str:
@@ -117,12 +114,8 @@ def _is_idle(db: Database) -> bool:
 @pytest.fixture
 def ctx(database: Database, database_url: str, tmp_path: Path) -> Iterator[AppContext]:
     """The context of a process of the service, with a fresh database and an unavailable broker."""
-    settings = Settings(data_dir=tmp_path, database_url=database_url, lease_seconds=10)
-    notifier = Notifier(broker_url(settings))
-    storage = LocalStorage(tmp_path / "storage")
-    storage.initialize()
-    yield AppContext(settings, database, storage, notifier)
-    notifier.close()
+    with in_process.context(database, database_url, tmp_path) as ctx:
+        yield ctx
 
 
 @pytest.fixture

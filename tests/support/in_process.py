@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import rows
@@ -14,13 +16,35 @@ from app.datasets import creation
 from app.datasets import service as datasets
 from app.datasets.schemas import DatasetCreate
 from app.db import tables
+from app.db.session import Database
 from app.http.errors import job_problem
 from app.http.idempotency import Idempotency
+from app.jobs.broker import broker_url
+from app.jobs.notifier import Notifier
 from app.jobs.progress import CancelledError, ProgressReporter
+from app.settings import Settings
+from app.storage import LocalStorage
 from models.errors import CoveyError
 from workers import job_kinds
 
 WITHOUT_KEY = Idempotency("test", None, "")
+
+
+@contextmanager
+def context(database: Database, url: str, folder: Path) -> Iterator[AppContext]:
+    """Open the context of a process of the service, with an unavailable broker.
+
+    Args:
+        database: the database.
+        url: its URL.
+        folder: the data folder.
+    """
+    settings = Settings(data_dir=folder, database_url=url, lease_seconds=10)
+    notifier = Notifier(broker_url(settings))
+    storage = LocalStorage(folder / "storage")
+    storage.initialize()
+    yield AppContext(settings, database, storage, notifier)
+    notifier.close()
 
 
 def dataset(ctx: AppContext, examples: Iterable[Mapping[str, Any]], **fields: Any) -> str:

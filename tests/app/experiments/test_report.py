@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import statistics
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +23,7 @@ from stack import departments
 
 from app.context import AppContext
 from app.db import tables
+from app.db.session import Database
 from app.experiments import service
 from app.experiments.api import MEDIA_TYPES
 from app.experiments.report import csv as csv_report
@@ -68,9 +70,21 @@ def kind_of_database() -> str:
     return "sqlite"
 
 
+@pytest.fixture(scope="module")
+def built_report(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> ExperimentReport:
+    folder = tmp_path_factory.mktemp("report")
+    url = f"sqlite:///{shutil.copyfile(migrated_sqlite, folder / 'covey.db')}"
+    db = Database(url)
+    with in_process.context(db, url, folder) as ctx:
+        report = reports.get(ctx, run_experiment(ctx))
+    db.close()
+    return report
+
+
 @pytest.fixture
-def report(ctx: AppContext) -> ExperimentReport:
-    return reports.get(ctx, run_experiment(ctx))
+def report(built_report: ExperimentReport) -> ExperimentReport:
+    """A report that the test may change."""
+    return built_report.model_copy(deep=True)
 
 
 def test_means_and_deviations_match_those_of_the_cells(ctx: AppContext) -> None:
