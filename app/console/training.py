@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Annotated, Any, TypeAlias
 
-from fastapi import Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from markupsafe import Markup
 
 from app.console.data_charts import curve_measures, training_curve
@@ -20,20 +20,22 @@ from app.datasets.schemas import Dataset
 from app.experiments.report import service as reports
 from app.http.base_route import Context, ReadScope, TrainScope
 from app.http.errors import NotFound
+from app.http.idempotency import caller
 from app.http.paging import Page, PageQuery
 from app.http.schemas import JobId
 from app.http.storage_threads import run_in_storage_thread
 from app.jobs.queue import FINISHED
 from app.jobs.schemas import CurvePoint
 from app.training import service
+from app.training.event_streams import EventStreams, parse_event_id
 from app.training.schemas import TrainingJobCreate
 from models import catalog
 from models.measures.directions import DIRECTIONS
 
 router = pages()
 
-FIRST_LEARNER = "mp_boost"
-"""The learner that the form shows first: its decisions are easy to explain."""
+FIRST_LEARNER = "svm"
+"""The learner that the form shows first: it is fast, needs no tuning, and explains its decisions."""
 
 MAX_DATASETS = 500
 """Data sets to choose from, the newest ones."""
@@ -179,6 +181,19 @@ def training(ctx: Context, request: Request, job_id: JobId) -> Response:
         request_json=json.dumps(job.request, indent=2, ensure_ascii=False),
         directions=DIRECTIONS,
     )
+
+
+@router.get("/training/{job_id}/events", dependencies=[ReadScope])
+def training_events(
+    ctx: Context,
+    request: Request,
+    job_id: JobId,
+    last_event_id: Annotated[str | None, Header(max_length=18)] = None,
+) -> Response:
+    """Stream the events and the progress of a training to its page."""
+    service.get(ctx.db, job_id)
+    streams: EventStreams = request.app.state.event_streams
+    return streams.open(caller(request), job_id, after=parse_event_id(last_event_id), progress=True)
 
 
 _PointKey: TypeAlias = tuple[int, tuple[tuple[str, float], ...]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
@@ -65,6 +66,15 @@ def changes(db: Database, watched: Mapping[str, int]) -> dict[str, JobChange]:
                 continue
             result[job_id] = JobChange(new, ended and (not new or new[-1].seq >= number))
         return result
+
+
+def progress_of(db: Database, job_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the latest progress of jobs, by job id; without jobs that have reported none."""
+    with db.read() as session:
+        rows = session.execute(
+            select(tables.Job.id, tables.Job.progress).where(tables.Job.id.in_(job_ids))
+        ).all()
+    return {job_id: progress for job_id, progress in rows if progress is not None}
 
 
 def events_after(db: Database, job_id: str, number: int) -> list[JobEvent]:

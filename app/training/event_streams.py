@@ -1,18 +1,23 @@
 """Streams the events of jobs as server-sent events, in order, until the job ends.
 
+A stream can also have the progress of its job. These messages have no id, because only the latest one counts.
+
 One poller serves all streams of a process, whatever their number: each tick is one statement about all jobs
-that have streams, and one more for each job that has new events. A stream that waits holds neither a thread
-nor a database connection. Each job keeps its latest messages for all its streams. A client that is too slow,
-or that starts earlier, reads the older events from the database.
+that have streams, one about the progress of jobs whose streams have it, and one more for each job that has
+new events. A stream that waits holds neither a thread nor a database connection. Each job keeps its latest
+messages for all its streams. A client that is too slow, or that starts earlier, reads the older events from
+the database.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 from anyio import CapacityLimiter, to_thread
@@ -66,6 +71,8 @@ class _Feed:
         last: number of the last event that was read.
         messages: the latest events, each with its number.
         streams: number of streams.
+        progress_streams: number of those that have the progress of the job.
+        progress: the latest progress; None if it is unknown.
         ended: whether no event will follow: the job has ended, or the poller has stopped.
         changed: set, and replaced, when there are new events or the feed has ended.
     """
@@ -74,6 +81,8 @@ class _Feed:
     last: int
     messages: deque[tuple[int, bytes]] = field(default_factory=deque)
     streams: int = 0
+    progress_streams: int = 0
+    progress: Mapping[str, Any] | None = None
     ended: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -111,7 +120,7 @@ class EventStreams:
         self._poller: asyncio.Task[None] | None = None
         self._one_thread = CapacityLimiter(1)  # ticks do not wait for the threads of requests
 
-    def open(self, caller: str, job_id: str, *, after: int) -> EventSourceResponse:
+    def open(self, caller: str, job_id: str, *, after: int, progress: bool = False) -> EventSourceResponse:
         """Return the response with the events of a job after a given one.
 
         The stream ends with the job. It ends early if the process stops or the database is unavailable; a
@@ -121,6 +130,7 @@ class EventStreams:
             caller: id of the API key, for the limit.
             job_id: an existing job.
             after: number of the last event that the client has received.
+            progress: whether the stream also has the progress of the job.
 
         Raises:
             TooMany: the key or the process has as many streams as it may have.
@@ -131,11 +141,15 @@ class EventStreams:
             if self._open[caller] >= self._per_key:
                 raise self._too_many(f"an API key may have {self._per_key} event streams")
             self._open[caller] += 1
-        return _EventStreamResponse(self.stream(job_id, after), lambda: self._release(caller))
+        return _EventStreamResponse(
+            self.stream(job_id, after, progress=progress), lambda: self._release(caller)
+        )
 
-    async def stream(self, job_id: str, after: int) -> AsyncGenerator[bytes]:
-        """Yield the events of a job after a given one as they happen, as server-sent events."""
+    async def stream(self, job_id: str, after: int, *, progress: bool = False) -> AsyncGenerator[bytes]:
+        """Yield the events of a job after a given one, and its progress, as server-sent events."""
         feed = self._subscribe(job_id, after)
+        feed.progress_streams += progress
+        shown: Mapping[str, Any] | None = None
         try:
             while True:
                 ended, changed = feed.ended, feed.changed
@@ -157,6 +171,10 @@ class EventStreams:
                     continue
                 if ended or self._stopped():
                     return
+                if progress and feed.progress is not shown:
+                    shown = feed.progress
+                    yield format_sse_event(data_str=json.dumps(shown), event="progress")
+                    continue  # something may have happened while the client was receiving this
                 try:
                     async with asyncio.timeout(KEEP_ALIVE_SECONDS):
                         await changed.wait()
@@ -164,6 +182,7 @@ class EventStreams:
                     yield format_sse_event(comment="keep-alive")
         finally:
             feed.streams -= 1
+            feed.progress_streams -= progress
             if not feed.streams and self._feeds.get(job_id) is feed:
                 del self._feeds[job_id]
 
@@ -238,7 +257,22 @@ class EventStreams:
                 feed.ended = True
                 del self._feeds[job_id]
             feed.notify()
-        return bool(changes)
+        return await self._read_progress() or bool(changes)
+
+    async def _read_progress(self) -> bool:
+        """Read the progress of jobs that have streams of it. Return whether there was any."""
+        watched = [job_id for job_id, feed in self._feeds.items() if feed.progress_streams]
+        if not watched:
+            return False
+        found = await to_thread.run_sync(events.progress_of, self._db, watched, limiter=self._one_thread)
+        has_changed = False
+        for job_id, progress in found.items():
+            feed = self._feeds.get(job_id)
+            if feed is not None and progress != feed.progress:
+                feed.progress = progress
+                feed.notify()
+                has_changed = True
+        return has_changed
 
 
 class _EventStreamResponse(EventSourceResponse):

@@ -21,11 +21,10 @@ def upload(page: Page) -> None:
     expect(page.get_by_text("Most frequent labels")).to_be_visible()
 
 
-def train(page: Page, learner: str = "svm") -> None:
+def train(page: Page) -> None:
     """Train a version of ``helpdesk`` on the page of the data set, and open the version."""
     page.get_by_role("link", name="Train a model").click()
     page.get_by_label("Model (required)", exact=True).fill("helpdesk")
-    page.get_by_label("Learner", exact=True).select_option(label=learner)
     page.get_by_role("button", name="Start the training").click()
     page.get_by_role("link", name="Open version 1 of helpdesk").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("helpdesk, version 1")
@@ -33,7 +32,6 @@ def train(page: Page, learner: str = "svm") -> None:
 
 def create_router(page: Page) -> None:
     """Create the router ``frontdesk``, which lets people review most messages."""
-    page.get_by_role("link", name="Routing", exact=True).click()
     page.get_by_role("link", name="Create a router").click()
     page.get_by_label("Name (required)", exact=True).fill("frontdesk")
     page.get_by_label("Fallback (required)").fill("frontdesk@example.org")

@@ -80,6 +80,7 @@ def test_the_path_from_a_dropped_file_to_a_version(page: Page) -> None:
     page.get_by_role("link", name="Report").click()
     page.get_by_role("link", name="Train a model").click()
     page.get_by_label("Model (required)").fill("helpdesk")
+    page.get_by_label("Learner", exact=True).select_option(label="mp_boost")
     page.get_by_label("Rounds", exact=True).filter(visible=True).fill("25")
     page.get_by_label("Promote", exact=True).select_option(label="if better")
     page.get_by_label("Metric (required)").filter(visible=True).fill("f2")
@@ -146,3 +147,77 @@ def test_an_experiment_is_started_watched_and_its_winner_trained(
     page.get_by_role("button", name="Start the training").click()
     page.wait_for_url("**/console/training/job_*")
     expect(page.get_by_role("link", name="Open version 1 of winner")).to_be_visible()
+
+
+@pytest.fixture
+def running(service: tuple[Stack, str]) -> Iterator[str]:
+    """A training that does not end by itself."""
+    stack, _ = service
+    dataset = stack.upload(CONTENT.encode(), name="mail")["id"]
+    learner = {"algorithm": "mp_boost", "rounds": 100_000, "variant": "discrete"}
+    job: str = stack.train(dataset, model="endless", learner=learner)["id"]
+    yield job
+    stack.call("POST", f"/v1/training-jobs/{job}/cancel", 202)
+    assert stack.finished(job)["state"] == "cancelled"
+
+
+def test_the_progress_and_the_curve_of_a_training_come_from_the_event_stream(
+    page: Page, running: str, service: tuple[Stack, str]
+) -> None:
+    streams: list[str] = []
+    page.on(
+        "request", lambda request: streams.append(request.url) if request.url.endswith("/events") else None
+    )
+    page.goto(f"/console/training/{running}")
+    progress = page.get_by_text(re.compile(r"^Training: [\d,]+ of 100,000 rounds$"))
+    expect(progress).to_be_visible()
+    expect(page.get_by_role("img", name="loss_bound by rounds")).to_be_visible()
+    assert streams, "the page has a stream"
+
+    # Without reading the page again, only the stream can tell how far the training is.
+    page.route(f"**/console/training/{running}", lambda route: route.abort())
+    for _ in range(2):
+        before = progress.inner_text()
+        expect(progress).not_to_have_text(before)
+    page.unroute(f"**/console/training/{running}")
+
+    stack, _ = service
+    stack.call("POST", f"/v1/training-jobs/{running}/cancel", 202)
+    expect(page.get_by_text("The training was cancelled. It made no version.")).to_be_visible()
+    expect(page.locator(".toast.shown")).to_have_count(0)
+
+
+def test_without_a_stream_the_page_of_a_training_is_read_again(page: Page, running: str) -> None:
+    page.route("**/events", lambda route: route.fulfill(status=429, body="too many streams"))
+    page.goto(f"/console/training/{running}")
+    progress = page.get_by_text(re.compile(r"^Training: [\d,]+ of 100,000 rounds$"))
+    for _ in range(2):
+        before = progress.inner_text()
+        expect(progress).not_to_have_text(before)
+
+
+def test_the_columns_of_a_table_are_chosen_from_its_first_line(page: Page) -> None:
+    page.goto("/console/datasets/new")
+    content = (
+        '\ufeff"Subject";body;team\nHello;"an invoice; wrong";billing\nBye;the parcel;"shipping,billing"\n'
+    )
+    columns = page.get_by_role("group", name="Columns of the file")
+    page.locator("#file").set_input_files(
+        {"name": "plain.csv", "mimeType": "text/csv", "buffer": b"text,labels\na,b\n"}
+    )
+    expect(page.locator("[data-chosen]")).to_contain_text("plain.csv")
+    expect(columns).to_be_hidden()
+    page.locator("#file").set_input_files(
+        {"name": "tickets.csv", "mimeType": "text/csv", "buffer": content.encode()}
+    )
+    expect(columns).to_be_visible()
+    check_page(page, name="columns")
+    columns.get_by_role("checkbox", name="Subject").check()
+    columns.get_by_role("checkbox", name="body").check()
+    columns.get_by_label("Labels (required)").select_option("team")
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    expect(page.get_by_role("rowheader", name="billing")).to_be_visible()
+    page.get_by_role("link", name="Examples").click()
+    expect(page.get_by_text("an invoice; wrong")).to_be_visible()
+    expect(page.get_by_text("Hello")).to_be_visible()

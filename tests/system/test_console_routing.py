@@ -141,3 +141,61 @@ def test_a_pasted_message_is_reviewed_with_the_keyboard_alone_and_counts_in_the_
     page.wait_for_url("**/console/routers/desk")
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_label("Departments at most")).to_have_value("2")
+
+
+DROP = """([name, content]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([content], name, { type: "message/rfc822" }));
+  const target = document.getElementById("message");
+  for (const type of ["dragenter", "dragover", "drop"]) {
+    const options = { dataTransfer: files, bubbles: true, cancelable: true };
+    target.dispatchEvent(new DragEvent(type, options));
+  }
+}"""
+"""Drops a file on the field of the message. Only a script can do this in a test."""
+
+
+def create_router(service: tuple[Stack, str], name: str) -> Stack:
+    stack, _ = service
+    config = {"model": "helpdesk", "fallback": "front@example.org", "explain": True}
+    stack.call("PUT", f"/v1/routers/{name}", 200, json=config)
+    return stack
+
+
+def test_a_dropped_message_is_routed(page: Page, service: tuple[Stack, str]) -> None:
+    create_router(service, "dropped")
+    page.goto("/console/routers/dropped")
+    page.get_by_label("Message", exact=True).fill("What was typed before counts no longer.")
+    page.evaluate(DROP, ["question.eml", SOURCE])
+    expect(page.get_by_text("question.eml")).to_be_visible()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    expect(page.get_by_label("Subject")).to_be_disabled()
+    check_page(page)
+    page.get_by_role("button", name="Route the message").click()
+    result = page.locator("#result")
+    expect(result.get_by_role("heading", name="Decision")).to_be_visible()
+    result.get_by_role("link", name="Correct this decision").click()
+    expect(page.get_by_role("heading", level=2, name="Question")).to_be_visible()
+
+
+def test_settings_that_somebody_else_changed_meanwhile_are_not_lost(
+    page: Page, service: tuple[Stack, str]
+) -> None:
+    stack = create_router(service, "shared")
+    page.goto("/console/routers/shared/settings")
+    page.get_by_label("Fallback").fill("mine@example.org")
+    config = {"model": "helpdesk", "fallback": "theirs@example.org", "at_most": 3}
+    stack.call("PUT", "/v1/routers/shared", 200, json=config)
+
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed this router")
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_label("Fallback")).to_have_value("mine@example.org")
+    assert stack.call("GET", "/v1/routers/shared", 200)["fallback"] == "theirs@example.org"
+    check_page(page)
+
+    page.get_by_role("button", name="Save my settings instead").click()
+    page.wait_for_url("**/console/routers/shared")
+    saved = stack.call("GET", "/v1/routers/shared", 200)
+    assert saved["fallback"] == "mine@example.org"
+    assert "at_most" not in saved, "the settings on the page replace all others"

@@ -13,7 +13,7 @@ export const root = html.dataset.root;
 export class Problem extends Error {
   constructor(problem) {
     super(problem.detail || problem.title || "The request failed.");
-    this.problem = problem;
+    this.status = problem.status;
     this.errors = problem.errors || [];
   }
 }
@@ -50,6 +50,13 @@ export function readResponse(status, text) {
   return parsed;
 }
 
+/** Say to a screen reader what the page shows already. */
+export function say(text) {
+  const status = document.getElementById("status");
+  status.classList.remove("shown");
+  status.textContent = text;
+}
+
 /** Say something to the user, also to a screen reader. */
 export function announce(text, isError = false) {
   const status = document.getElementById("status");
@@ -58,15 +65,6 @@ export function announce(text, isError = false) {
   status.classList.add("shown");
   clearTimeout(announce.timer);
   announce.timer = setTimeout(() => status.classList.remove("shown"), isError ? 12000 : 6000);
-}
-
-/** Follow the events of a job until the function that this returns is called. `handlers` are by event type. */
-export function follow(path, handlers) {
-  const source = new EventSource(path);
-  for (const [type, handler] of Object.entries(handlers)) {
-    source.addEventListener(type, (event) => handler(event.data ? JSON.parse(event.data) : null, event));
-  }
-  return () => source.close();
 }
 
 /**

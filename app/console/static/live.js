@@ -1,22 +1,27 @@
-// Keeps a part of a page up to date: <section id="…" data-live="2" data-events="/v1/…/events" data-says="…">
+// Keeps a part of a page up to date: <section id="…" data-live="2" data-events="/console/…/events" data-says="…">
 //
-// The page is read again after that many seconds, and at once when the job has an event. The part of the new page
+// With `data-events`, the server says what happens: progress is shown at once, and the page is read again when
+// there is progress, at most once in `data-live` seconds, and at once when the job has another event. Without a
+// stream, or while it is interrupted, the page is read again after that many seconds. The part of the new page
 // replaces the part that is shown. A part without `data-live` is final. If the part before it has `data-reload`, the
 // whole page is then loaded again, because more than the part changes. `data-says` is what a screen reader hears.
 
-import { announce, localize } from "./console.js";
+import { localize, say } from "./console.js";
 
 let part = document.querySelector("[data-live]");
 let timer = 0;
 let reading = false;
 let again = false;
+let streaming = false;
 
-function schedule() {
-  clearTimeout(timer);
-  if (part?.dataset.live) timer = setTimeout(refresh, 1000 * Number(part.dataset.live));
+/** Read the page again in a while, unless that is planned already. */
+function plan() {
+  if (part?.dataset.live && !timer) timer = setTimeout(refresh, 1000 * Number(part.dataset.live));
 }
 
 async function refresh() {
+  clearTimeout(timer);
+  timer = 0;
   if (reading) {
     again = true;
     return;
@@ -32,8 +37,8 @@ async function refresh() {
   if (again) {
     again = false;
     refresh();
-  } else {
-    schedule();
+  } else if (!streaming) {
+    plan();
   }
 }
 
@@ -54,7 +59,7 @@ async function replace() {
     if (details.id) next.querySelector(`#${CSS.escape(details.id)}`)?.setAttribute("open", "");
   }
   const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
-  if (next.dataset.says && next.dataset.says !== part.dataset.says) announce(next.dataset.says);
+  if (next.dataset.says && next.dataset.says !== part.dataset.says) say(next.dataset.says);
   part.replaceWith(next);
   part = next;
   if (focused) (document.getElementById(focused) ?? document.getElementById("main")).focus();
@@ -63,17 +68,40 @@ async function replace() {
 
 let stop = () => {};
 
-if (part) {
-  if (part.dataset.events) {
-    const source = new EventSource(part.dataset.events);
-    stop = () => source.close();
-    for (const type of ["started", "phase", "requeued", "succeeded", "failed", "cancelled"]) {
-      source.addEventListener(type, refresh);
+/** Show the progress of a training in the part that the server has rendered. */
+function showProgress({ phase, completed, total, unit }) {
+  const text = part.querySelector("#progress-text");
+  const bar = part.querySelector("progress[aria-labelledby]");
+  if (text && bar) {
+    const of = total === undefined ? "" : ` of ${total.toLocaleString("en")}`;
+    text.textContent = `${phase.charAt(0).toUpperCase()}${phase.slice(1)}: ${completed.toLocaleString("en")}${of} ${unit}`;
+    if (total) {
+      bar.max = total;
+      bar.value = Math.min(completed, total);
+    } else {
+      bar.removeAttribute("value");
     }
-    source.addEventListener("error", () => {
-      if (!part.dataset.live) source.close();
-    });
   }
+  plan();
+}
+
+function listen(path) {
+  const source = new EventSource(path);
+  stop = () => source.close();
+  source.addEventListener("open", () => (streaming = true));
+  source.addEventListener("progress", (event) => showProgress(JSON.parse(event.data)));
+  for (const type of ["started", "phase", "requeued", "succeeded", "failed", "cancelled"]) {
+    source.addEventListener(type, refresh);
+  }
+  source.addEventListener("error", () => {
+    streaming = false;
+    if (part.dataset.live) plan();
+    else source.close();
+  });
+}
+
+if (part) {
+  if (part.dataset.events) listen(part.dataset.events);
+  else plan();
   document.addEventListener("visibilitychange", () => part.dataset.live && refresh());
-  schedule();
 }

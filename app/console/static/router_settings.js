@@ -20,12 +20,25 @@ if (form) {
       goOn(`${root}/console/routers/${encodeURIComponent(target)}`);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      showProblem(form, error);
+      showProblem(form, error.status === 412 ? changed() : error);
     } finally {
       button?.removeAttribute("aria-busy");
     }
   });
 }
+
+/** Explain that somebody else has changed the router. What was typed stays in the form. */
+function changed() {
+  const offer = document.getElementById("changed");
+  offer.hidden = false;
+  return new Problem({ detail: "Somebody else has changed this router since you opened its settings. Nothing is saved yet." });
+}
+
+document.getElementById("overwrite")?.addEventListener("click", async () => {
+  const response = await fetch(form.dataset.path + encodeURIComponent(form.dataset.name), { headers: { Accept: "application/json" } });
+  if (response.ok) form.dataset.etag = response.headers.get("ETag");
+  form.requestSubmit();
+});
 
 function readBody() {
   const body = { ...readRest(), ...readForm(form) };

@@ -2,7 +2,8 @@
 //
 // <form data-upload data-dataset="ds_…">: with an id, the file is the content of an existing data set.
 
-import { Problem, announce, api, readForm, readResponse, root, showProblem } from "./console.js";
+import { askForColumns } from "./columns.js";
+import { Problem, announce, api, readForm, readResponse, root, say, showProblem } from "./console.js";
 
 const form = document.querySelector("form[data-upload]");
 const input = form?.querySelector("input[type=file]");
@@ -21,7 +22,8 @@ function choose(files) {
   drop.querySelector("[data-chosen]").textContent = `${file.name}, ${size(file.size)}`;
   const name = form.querySelector("[name=name]");
   if (name && !name.dataset.typed) name.value = file.name.replace(/(\.[A-Za-z0-9]{1,8}){1,2}$/, "") || file.name;
-  announce(`${file.name} is chosen.`);
+  say(`${file.name} is chosen.`);
+  askForColumns(file);
 }
 
 function size(bytes) {

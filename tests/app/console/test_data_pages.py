@@ -187,7 +187,7 @@ def test_the_form_of_a_training_fits_its_data_set(api: InProcessApi, dataset: st
     html = get(api, f"/console/training/new?dataset={dataset}&model=helpdesk")
     for part in (
         'name="model" type="text" value="helpdesk"',
-        'data-variant="mp_boost" selected',
+        'data-variant="svm" selected',
         "Number of rounds; each round adds one weak hypothesis. Default: 200.",
         'name="split/test_fraction" type="number" value="0.25"',
         f'name="dataset_id" value="{dataset}"',
@@ -227,7 +227,7 @@ def test_a_training_that_runs_updates_itself_and_can_be_cancelled(api: InProcess
     body = {"model": "cancelled", "dataset_id": dataset, "learner": {"algorithm": "svm"}}
     job = api.call("POST", "/v1/training-jobs", 202, json=body)["id"]
     html = get(api, f"/console/training/{job}")
-    assert f'data-events="/v1/training-jobs/{job}/events"' in html
+    assert f'data-events="/console/training/{job}/events"' in html
     assert f'data-api="POST /v1/training-jobs/{job}/cancel"' in html
     trainings.cancel(api.ctx.db, job)
     html = get(api, f"/console/training/{job}")

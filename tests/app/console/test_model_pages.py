@@ -91,6 +91,17 @@ def test_a_version_shows_labels_mistakes_curves_and_probabilities(reader: Visito
     assert reader.see("/console/models/m/versions/99", status=404)
 
 
+def test_the_live_version_leads_to_a_router_and_shows_the_main_measures_first(
+    reader: Visitor, trainer: Visitor
+) -> None:
+    link = 'href="/console/routers/new?model=m"'
+    live = trainer.see("/console/models/m/versions/1")
+    assert link in live
+    assert link not in reader.see("/console/models/m/versions/1")
+    assert link not in trainer.see("/console/models/m/versions/2")
+    assert live.index("<dt>Wrong label sets</dt>") < live.index("All measures") < live.index("log loss")
+
+
 def test_texts_of_documents_are_shown_only_with_the_scope_train(reader: Visitor, trainer: Visitor) -> None:
     path = "/console/models/m/versions/2?texts=true&part=train"
     for text, shown in ((reader.see(path), False), (trainer.see(path), True)):

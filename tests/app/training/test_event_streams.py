@@ -42,7 +42,10 @@ def append(database: Database, job_id: str, n: int = 1) -> None:
 
 
 def finish(database: Database, job_id: str) -> None:
-    claim = rows.claimed(database, job_id)
+    finish_claimed(database, rows.claimed(database, job_id))
+
+
+def finish_claimed(database: Database, claim: queue.Claim) -> None:
     with database.write() as tx:
         queue.finish(tx, claim, "succeeded")
 
@@ -174,6 +177,34 @@ def test_streams_end_when_the_process_stops(database: Database, queued_job: str)
         return received
 
     assert len(asyncio.run(run())) == 1
+
+
+def test_a_stream_with_progress_has_the_latest_one_without_an_id(
+    database: Database, queued_job: str, ticks: Ticks
+) -> None:
+    async def run() -> None:
+        streams = open_streams(database)
+        claim = rows.claimed(database, queued_job)
+        stream, bare = streams.stream(queued_job, 2, progress=True), streams.stream(queued_job, 2)
+        others = asyncio.create_task(anext(bare))
+        for completed in (1, 2):
+            progress = {"phase": "training", "completed": completed, "unit": "rounds"}
+            queue.report_progress(database, claim, progress, curve={})
+            message = asyncio.create_task(anext(stream))
+            while not message.done():
+                await ticks.next()
+            assert message.result() == f"event: progress\ndata: {json.dumps(progress)}\n\n".encode()
+        assert not others.done(), "other streams have only events"
+        finish_claimed(database, claim)
+        last_tick = asyncio.create_task(ticks.next())
+        assert b"event: succeeded" in await others
+        assert b"event: succeeded" in await anext(stream)
+        assert [part async for part in stream] == []
+        last_tick.cancel()
+        await bare.aclose()
+        await streams.close()
+
+    asyncio.run(run())
 
 
 def test_a_stream_without_events_has_comments(
