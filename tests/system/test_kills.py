@@ -23,8 +23,9 @@ def event_types(stack: Stack, job_id: str) -> list[str]:
     ("own_stack", "target"),
     [
         ({}, "job"),
-        # The worker survives and keeps the lease of the lost job until the lease expires.
-        ({"COVEY_LEASE_SECONDS": "3"}, "slot"),
+        # The worker survives and keeps the lease of the lost job until the lease expires. A busy machine must
+        # not lose the lease of the next attempt.
+        ({"COVEY_LEASE_SECONDS": "10"}, "slot"),
         ({}, "worker"),
         ({}, "broker"),
         ({}, "api"),

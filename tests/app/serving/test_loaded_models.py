@@ -75,7 +75,7 @@ def get_concurrently(models: LoadedModels, keys: str) -> list[LoadedVersion | Ba
     start = threading.Barrier(len(keys))
 
     def get(key: str) -> LoadedVersion | BaseException:
-        start.wait(30)
+        start.wait(LIMIT_SECONDS)
         try:
             return models.get(version(key))
         except (ArtifactUnavailable, MissingFileError) as error:
@@ -94,7 +94,7 @@ def test_concurrent_requests_load_a_version_once(storage: LocalStorage, loader: 
 
 def test_versions_load_side_by_side(storage: LocalStorage, loader: Loader) -> None:
     both_loading = threading.Barrier(2)
-    loader.before_load = lambda _name: cast("None", both_loading.wait(30))
+    loader.before_load = lambda _name: cast("None", both_loading.wait(LIMIT_SECONDS))
     get_concurrently(LoadedModels(storage, capacity=2), "ab" * (THREADS // 2))
     assert loader.loads == {"a": 1, "b": 1}
 
@@ -106,13 +106,13 @@ def test_a_loaded_version_is_returned_while_another_one_loads(storage: LocalStor
 
     def wait(_name: str) -> None:
         loading.set()
-        assert proceed.wait(30)
+        assert proceed.wait(LIMIT_SECONDS)
 
     loader.before_load = wait
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(models.get, version("b"))
         try:
-            assert loading.wait(30)
+            assert loading.wait(LIMIT_SECONDS)
             assert str(models.get(version("a"))) == "pipeline a 1"
         finally:
             proceed.set()
