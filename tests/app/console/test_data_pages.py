@@ -193,6 +193,8 @@ def test_the_form_of_a_training_fits_its_data_set(api: InProcessApi, dataset: st
         f'name="dataset_id" value="{dataset}"',
     ):
         assert part in html
+    assert re.search(r'value="unit"[^>]* selected', html), "the learner needs scaled documents"
+    assert re.search(r'value="pivoted"[^>]* selected', html)
     assert 'data-variant="numeric"' not in html, "the features of texts"
     assert 'data-variant="given"' not in html, "the data set has no split"
 
@@ -203,6 +205,7 @@ def test_the_form_repeats_a_job_and_trains_a_configuration_of_an_experiment(
     html = get(api, f"/console/training/new?job={trained['id']}")
     assert 'name="learner/rounds" type="number" value="30"' in html
     assert re.search(r'data-variant="sign" selected', html)
+    assert not re.search(r'value="unit"[^>]* selected', html), "the job had the default features"
     html = get(api, f"/console/training/new?experiment={experiment}&configuration=1")
     assert re.search(r'value="mp_boost" data-variant="mp_boost" selected', html)
     assert 'name="learner/rounds" type="number" value="7"' in html
