@@ -32,6 +32,13 @@ from app.settings import Settings
 
 log = structlog.get_logger()
 
+_BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
+"""The headers of a request with a body."""
+
+_NO_UPGRADE = (
+    "the body of a request that asks for another protocol can be read only if its head arrives in one piece; "
+    "send it without the header Upgrade"
+)
 
 _UPGRADE = re.compile(rb"(?<=\r\n)upgrade(?=[ \t]*:)", re.IGNORECASE)
 
@@ -124,7 +131,8 @@ class HttpProtocol(HttpToolsProtocol):
             pass  # the request is processed as HTTP/1.1
         except httptools.HttpParserError as error:
             log.debug("connection.malformed", reason=type(error).__name__)
-            self._refuse(BadRequest("the request is not valid HTTP/1.1"))
+            is_upgrade = isinstance(error.__context__, _SkippedBodyError)
+            self._refuse(BadRequest(_NO_UPGRADE if is_upgrade else "the request is not valid HTTP/1.1"))
             return
         limit = self._settings.max_header_bytes
         if self._unparsed > limit and not self.transport.is_closing():
@@ -146,6 +154,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Start to process a request."""
         if (version := self.parser.get_http_version()) not in {"1.0", "1.1"}:
             raise ValueError(f"HTTP version {version}")  # the parser reports it as its own error
+        if self.parser.should_upgrade() and any(name in _BODY_HEADERS for name, _ in self.headers):
+            raise _SkippedBodyError
         super().on_headers_complete()
         # Its task, which has not begun, sends with this class.
         self.cycle.__class__ = ResponseCycle
@@ -259,6 +269,10 @@ class HttpProtocol(HttpToolsProtocol):
         ]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
         return STATUS_LINE[error.status] + lines + b"\r\n" + body
+
+
+class _SkippedBodyError(Exception):
+    """A request asks for another protocol, in a head that ``_without_upgrade`` has not seen as a whole."""
 
 
 def _without_upgrade(data: bytes) -> bytes:

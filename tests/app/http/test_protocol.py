@@ -121,6 +121,23 @@ async def test_the_body_of_a_request_that_asks_for_http_2_is_read() -> None:
 
 
 @on_loop
+async def test_a_body_that_the_parser_would_skip_is_refused() -> None:
+    """The parser skips the body of a request that asks for HTTP/2 in a head of several pieces."""
+    for header in (b"Content-Length: 5", b"Transfer-Encoding: chunked"):
+        connection = Connection()
+        await connection.receive(b"POST / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpg")
+        await connection.receive(b"rade: h2c\r\n%b\r\n\r\n" % header)
+        assert connection.contents == []
+        assert connection.transport.written.startswith(b"HTTP/1.1 400 ")
+        assert b"send it without the header Upgrade" in connection.transport.written
+        assert connection.transport.closed
+    connection = Connection()
+    await connection.receive(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpg")
+    await connection.receive(b"rade: h2c\r\n\r\n")
+    assert connection.contents == [b"/ host,connection,upgrade "]  # it has no body to lose
+
+
+@on_loop
 async def test_trailers_are_ignored() -> None:
     connection = Connection()
     await connection.receive(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
