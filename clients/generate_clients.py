@@ -8,6 +8,7 @@ Without a name, it generates all clients whose generators are here, and says whi
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import re
 import shutil
@@ -86,13 +87,17 @@ def install_npm_packages(folder: Path = TYPESCRIPT) -> None:
     version = tuple(int(part) for part in run("node", "--version").lstrip("v").split(".")[:2])
     if version < NODE:
         raise GeneratorMissingError(f"Node.js {'.'.join(map(str, NODE))} or later is not installed")
-    lock, installed = folder / "package-lock.json", folder / "node_modules" / ".installed"
-    if not installed.exists() or installed.read_text() != lock.read_text():
+    installed = folder / "node_modules" / ".installed"
+    with (folder / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # npm fails if two processes install into one folder
+        packages = lock.read()
+        if installed.exists() and installed.read_text() == packages:
+            return
         try:
             run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
         except GeneratorError as error:
             raise GeneratorMissingError(f"npm cannot install the packages: {error}") from error
-        installed.write_text(lock.read_text())
+        installed.write_text(packages)
 
 
 def typescript(folder: Path) -> str:

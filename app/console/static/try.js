@@ -39,6 +39,7 @@ function start() {
     describe();
   });
   file.addEventListener("change", () => choose(file.files[0] || null));
+  describe(); // the text may be older than this script: typed before it was loaded, or restored by the browser
   for (const type of ["dragover", "dragenter"]) {
     drop.addEventListener(type, (event) => {
       event.preventDefault();
