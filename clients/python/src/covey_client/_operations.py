@@ -110,12 +110,10 @@ class Page(Protocol[T_co]):
     @property
     def items(self) -> Sequence[T_co]:
         """The items."""
-        raise NotImplementedError
 
     @property
     def next_cursor(self) -> str | Unset:
         """Cursor of the next page."""
-        raise NotImplementedError
 
 
 class Operations:

@@ -30,7 +30,6 @@ class HasParsed(Protocol[T_co]):
     @property
     def parsed(self) -> T_co | None:
         """The body."""
-        raise NotImplementedError
 
 
 async def respond(

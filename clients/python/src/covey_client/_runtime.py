@@ -26,17 +26,14 @@ class Runtime(Protocol):
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function that reads files."""
-        raise NotImplementedError
 
     def repeating(
         self, seconds: float, function: Callable[[], Coroutine[Any, Any, None]]
     ) -> AbstractAsyncContextManager[None]:
         """Call a function again and again while the body of the context runs; raise its error at the end."""
-        raise NotImplementedError
 
     def uncancelled(self) -> AbstractContextManager[object]:
         """Return a context whose body runs to its end although the task was cancelled."""
-        raise NotImplementedError
 
 
 class AsyncRuntime:
