@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import corpora
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from stack import Stack
@@ -54,6 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test._hypothesis_internal_use_settings = settings(
             default, max_examples=LONG_FACTOR * default.max_examples
         )
+
+
+@pytest.hookimpl(tryfirst=True)  # before the fixtures: they may start servers, or read the corpora
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose corpora are missing."""
+    for mark in item.iter_markers("corpora"):
+        corpora.skip_if_missing(mark.args)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from stack import BYTES, Stack
 
 from models.catalog import ENTRIES
@@ -18,7 +18,7 @@ from models.catalog import ENTRIES
 pytestmark = [
     pytest.mark.system,
     pytest.mark.xdist_group("stack"),
-    needs(
+    pytest.mark.corpora(
         "reuters21578.jsonl.gz",
         "rcv1subset1.jsonl.gz",
         "rcv1_topics_hierarchy.json",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from stack import Stack, departments
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("stack")]
@@ -61,7 +61,7 @@ def list_decisions(service: Stack) -> dict[str, dict[str, Any]]:
         query = f"limit=100&cursor={page['next_cursor']}"
 
 
-@needs("eml")
+@pytest.mark.corpora("eml")
 def test_the_test_messages_of_eight_libraries_are_routed_and_listed(service: Stack) -> None:
     paths = sorted(path for path in (FOLDER / "eml").rglob("*") if path.is_file())
     messages = [path.read_bytes() for path in paths if path.suffix != ".md"]

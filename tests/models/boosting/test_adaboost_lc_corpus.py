@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
@@ -26,7 +26,7 @@ COVERINGS: list[dict[str, Any]] = [
 ]
 
 
-@needs(YEAST)
+@pytest.mark.corpora(YEAST)
 @pytest.mark.parametrize(("template", "at_least"), [("parallel", 3), ("sequential", 5)])
 def test_training_with_a_covering_minimises_its_error(template: str, at_least: int) -> None:
     with gzip.open(FOLDER / YEAST) as file:

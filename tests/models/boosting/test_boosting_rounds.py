@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from scipy.sparse import csr_array, random_array
 
 from models.arrays import Floats, Ints, Labels, Matrix
@@ -147,7 +147,7 @@ def test_chooses_the_pivots_of_the_simple_round(learner: type[Booster], variant:
     check_same_pivots(X, Y, learner, variant, rounds=25)
 
 
-@needs("reuters21578.jsonl.gz")
+@pytest.mark.corpora("reuters21578.jsonl.gz")
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
 def test_chooses_the_pivots_of_the_simple_round_on_reuters(learner: type[Booster]) -> None:
     X, Y = reuters(FOLDER / "reuters21578.jsonl.gz")

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 
 from models.data.ingestion.ingest import ingest
 from models.data.ingestion.report import DatasetReport
@@ -17,7 +17,7 @@ from models.data.readers.svmlight import SVMLightOptions
 from models.data.store import StoredExamples
 from models.labels import LabelTree
 
-pytestmark = needs(".")
+pytestmark = pytest.mark.corpora
 
 
 def read(path: Path, folder: Path, format_: str | None = None) -> DatasetReport:

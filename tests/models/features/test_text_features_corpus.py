@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from scipy.sparse import csr_array
 
 from models.features import TextFeatures, TextFeaturesParameters
@@ -15,7 +15,7 @@ from models.features import TextFeatures, TextFeaturesParameters
 REUTERS = "reuters21578.jsonl.gz"
 
 
-@needs(REUTERS)
+@pytest.mark.corpora(REUTERS)
 def test_reuters_has_about_as_many_terms_as_in_the_paper() -> None:
     """The paper has 20,123 terms, and 2,012 by round robin, with another stop list."""
     texts, label_sets = [], []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from hierarchy_cases import KERNELS, StepLog, edge_labels, larger_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -254,7 +254,7 @@ def test_a_kernel_is_given_by_name_or_with_its_parameters() -> None:
             HM3(kernel=wrong).fit(X, Y)
 
 
-@needs("hmc/ImCLEF07A_Train.arff.gz")
+@pytest.mark.corpora("hmc/ImCLEF07A_Train.arff.gz")
 def test_training_on_imclef_reaches_the_gap() -> None:
     """600 X-ray images, and a tree of 96 classes with three levels."""
     import gzip

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from corpora import FOLDER, needs
+from corpora import FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,7 +153,7 @@ def corpus() -> list[Path]:
     return sorted(path for path in (FOLDER / "eml").glob("*/*") if path.is_file())
 
 
-@needs("eml")
+@pytest.mark.corpora("eml")
 def test_each_message_of_the_corpus_gives_a_document_within_the_limits() -> None:
     messages = corpus()
     assert len(messages) == 480

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from corpora import FOLDER, needs
+import pytest
+from corpora import FOLDER
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
@@ -31,7 +32,7 @@ def measured(learner: IncrementalLearner, name: str, features: int, labels: int)
     return dict(zip(MEASURES, means.tolist(), strict=True))
 
 
-@needs("mulan/scene-train.svm.gz", "mulan/scene-test.svm.gz")
+@pytest.mark.corpora("mulan/scene-train.svm.gz", "mulan/scene-test.svm.gz")
 def test_scene() -> None:
     """The file is sorted by class, so the examples need shuffling."""
     epochs: dict[str, Any] = {"epochs": 3, "shuffle": True}
@@ -44,7 +45,7 @@ def test_scene() -> None:
     assert mmp["is_error"] < 0.5 > mlpp["is_error"]
 
 
-@needs("mulan/medical-train.svm.gz", "mulan/medical-test.svm.gz")
+@pytest.mark.corpora("mulan/medical-train.svm.gz", "mulan/medical-test.svm.gz")
 def test_medical() -> None:
     """Clinical reports: many features and rare labels."""
     results = {
