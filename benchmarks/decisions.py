@@ -22,7 +22,7 @@ from benchmarks.calibration_scores import split
 from benchmarks.multilabel_corpora import CORPORA
 from benchmarks.papers import recipes
 from benchmarks.tables import Result, figure
-from models.decisions.values import Tally
+from models.decisions.values import SetCounts
 
 NAME = "decisions"
 PAGE = tables.DOCS / "learners.md"

@@ -31,7 +31,7 @@ from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features import NumericFeatures, NumericFeaturesParameters
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.pipeline import read_documents
-from models.pipeline.held_out import FoldStep, HeldOutScores
+from models.pipeline.held_out import FoldScores, FoldStep
 from models.splits import stratified_folds
 
 Json = dict[str, Any]
@@ -179,7 +179,8 @@ def train(task: Task, features_parameters: Json, learner_parameters: Json) -> Tr
     )
     started = time.process_time()
     Y = indicator_matrix(task.training.labels, task.labels)
-    X = features.fit_transform([read_documents(task.training.documents)], Y)
+    raw = features.read([read_documents(task.training.documents)])
+    X = features.fit(raw, Y)
     context = Context(
         labels=task.labels,
         features=features.names_,
@@ -188,17 +189,26 @@ def train(task: Task, features_parameters: Json, learner_parameters: Json) -> Tr
     )
     learner.fit(X, Y, context=context)
     fitted = time.process_time()
-    held_out = HeldOutScores(learner, X, Y, context=context, seed=task.seed, monitor=_ignore, resume={}).run()
+    held_out = FoldScores(
+        features,
+        learner,
+        raw,
+        X,
+        Y,
+        context=context,
+        groups=None,
+        seed=task.seed,
+        monitor=_ignore,
+        resume={},
+    ).run()
     assert held_out is not None, "every corpus has frequent labels"
     ended = time.process_time()
-    training = np.asarray(learner.decision_function(X))
     test = np.asarray(learner.decision_function(features.transform(read_documents(task.test.documents))))
     scores = LearnerScores(
         own=catalog.own_decision(learner),
         default=catalog.default_threshold(learner, len(task.labels)),
         has_zero=catalog.has_zero_threshold(learner),
         parents=None,
-        training=lambda: training,
     )
     return Trained(held_out, scores, test, fitted - started, ended - fitted)
 
@@ -237,13 +247,11 @@ def linear_svc(task: Task, *, with_n_grams: bool = False, hold_out: bool = True)
         test = transformer.transform(task.test.documents)
     else:
         test = transformer.transform(_narrow(numbers.transform(read_documents(task.test.documents))))
-    training = model.decision_function(X)
     scores = LearnerScores(
         own=catalog.DECISION_PARAMETERS.validate_python({"kind": "sign"}),
         default=0.0,
         has_zero=True,
         parents=None,
-        training=lambda: training,
     )
     return Trained(held_out, scores, model.decision_function(_narrow(test)), fitted - started, ended - fitted)
 

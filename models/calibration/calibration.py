@@ -11,12 +11,12 @@ from typing import Self
 import numpy as np
 
 from models.arrays import AnyArray, Bools, Floats
-from models.calibration.beta_calibration import piecewise_linear
-from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration
+from models.calibration.context import N_WEIGHTS, logits_in_context
+from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, expit
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.serialization.state import State, read_array, require
 
-_OF_LABELS = ("center", "spread", "knots", "slopes", "offset")
+_OF_LABELS = ("center", "spread", "knots", "slopes", "offset", "max_logit")
 
 MAX_KNOTS = 64
 """Largest number of knots of a label that is read."""
@@ -27,24 +27,22 @@ class Calibration:
     """Converts scores to the probability of each label and of each label set.
 
     Attributes:
-        labels: converts the scores of each label.
+        labels: converts the score of each label on its own.
+        context_weights: (3,) how the probability of a label also depends on the other labels; see
+            ``models.calibration.context``.
         set_weights: (``N_FEATURES``,) the weights of the features of a label set in the logit of the
             probability that it is right; see ``set_features``.
     """
 
     labels: LabelCalibration
+    context_weights: Floats
     set_weights: Floats
-
-    def label_probabilities(self, scores: Floats) -> Floats:
-        """Return the probability of each label, (n, k), strictly between 0 and 1, for scores, (n, k)."""
-        return self.labels.label_probabilities(scores)
-
-    def thresholds_at(self, probabilities: Floats) -> Floats:
-        """Return the score at which each label has the given probability, (k,) each."""
-        return self.labels.thresholds_at(probabilities)
 
     def probabilities(self, scores: Floats, predicted: Bools) -> tuple[Floats, Floats]:
         """Return the probability of each label, and the probability that each label set is exactly right.
+
+        They agree: a label set is never more probable than one of its labels, or than the absence of another
+        label.
 
         Args:
             scores: (n, k) scores.
@@ -55,19 +53,27 @@ class Calibration:
             whatever the other documents are.
         """
         logits = self.labels.label_logits(scores)
-        odds_against = np.exp(-logits)
-        of_labels = 1.0 / (1.0 + odds_against)
-        surprisals = np.log1p(odds_against, out=odds_against)
         weights = self.set_weights.tolist()
-        of_sets = [
-            _bounded_expit(sum(map(mul, weights, features)))
-            for features in set_features(logits, surprisals, predicted)
-        ]
-        return of_labels, np.array(of_sets, dtype=np.float64)
+        of_sets = np.array(
+            [
+                _bounded_expit(sum(map(mul, weights, features)))
+                for features in set_features(logits, np.log1p(np.exp(-logits)), predicted)
+            ],
+            dtype=np.float64,
+        )
+        in_context = logits_in_context(logits, self.context_weights)
+        of_labels = expit(np.minimum(np.maximum(in_context, -MAX_LOGIT), self.labels.max_logit))
+        # What is known of the whole label set is known of each label, too.
+        bound = of_sets[:, np.newaxis]
+        return np.where(predicted, np.maximum(of_labels, bound), np.minimum(of_labels, 1.0 - bound)), of_sets
 
     def get_state(self) -> State:
         """Return the parameters as arrays by name."""
-        return {name: getattr(self.labels, name) for name in _OF_LABELS} | {"set_weights": self.set_weights}
+        return {
+            **{name: getattr(self.labels, name) for name in _OF_LABELS},
+            "context_weights": self.context_weights,
+            "set_weights": self.set_weights,
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, AnyArray], n_labels: int) -> Self:
@@ -76,8 +82,6 @@ class Calibration:
         Raises:
             ArtifactError: the state is invalid.
         """
-        if "left" in state:
-            state = piecewise_linear(state, n_labels)
         n_knots = state["knots"].shape[-1] if "knots" in state else 0
         require(n_knots <= MAX_KNOTS, f"'knots' has more than {MAX_KNOTS} columns")
         shapes: dict[str, tuple[int, ...]] = {"knots": (n_labels, n_knots), "slopes": (n_labels, n_knots + 1)}
@@ -87,7 +91,12 @@ class Calibration:
         for name in ("spread", "slopes"):
             require((arrays[name] > 0).all(), f"{name!r} contains a number that is not positive")
         require((np.diff(arrays["knots"], axis=1) >= 0).all(), "'knots' are not in ascending order")
-        return cls(LabelCalibration(**arrays), read_array(state, "set_weights", "float64", (N_FEATURES,)))
+        require((np.abs(arrays["max_logit"]) <= MAX_LOGIT).all(), "'max_logit' is out of range")
+        return cls(
+            LabelCalibration(**arrays),
+            read_array(state, "context_weights", "float64", (N_WEIGHTS,)),
+            read_array(state, "set_weights", "float64", (N_FEATURES,)),
+        )
 
 
 def _bounded_expit(logit: float) -> float:

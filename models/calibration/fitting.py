@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.calibration.alignment import align
 from models.calibration.calibration import Calibration
+from models.calibration.context import fit_context
 from models.calibration.label_calibration import MAX_LOGIT, LabelCalibration, compress
 from models.calibration.label_sets import INDEPENDENT, N_FEATURES, SET_LOWER_BOUNDS, set_features
 from models.calibration.logistic import fit_logistic
 from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
-from models.decisions.score_scale import ScoreScale, center_and_spread
+from models.decisions.score_scale import center_and_spread
 
 MIN_SLOPE = 1e-3
 """Smallest slope of a calibration, so that probabilities always increase with scores."""
@@ -41,25 +41,26 @@ _OF_OFFSET = 0.1
 _OF_SETS = 1.0
 
 
-def fit_calibration(
-    held_out: HeldOut, rule: LabelSetRule, *, scale: ScoreScale | None = None
-) -> Calibration | None:
+def fit_calibration(held_out: HeldOut, rule: LabelSetRule) -> Calibration | None:
     """Fit the probabilities of labels and of label sets on held-out scores.
 
     Args:
         held_out: the held-out scores.
         rule: how scores become the label sets whose probability is fitted.
-        scale: scale of the fitted learner's scores of its training examples; None if the held-out scores are
-            its own scores of other examples.
 
     Returns:
         the calibration; None if no label is known for any example.
     """
-    predicted = rule.predicted(held_out.scores)
-    if scale is not None:
-        held_out = align(held_out, scale)
     labels = fit_label_calibration(held_out)
-    return None if labels is None else Calibration(labels, _fit_sets(held_out, predicted))
+    if labels is None:
+        return None
+    of_folds = _logits_of_folds(held_out)
+    # The calibration of a fold saw fewer examples than the final one, which saw the examples themselves. So
+    # the logits of the former are less certain than those of new documents, and those of the latter more so.
+    context = fit_context(
+        [of_folds, labels.label_logits(held_out.scores)], held_out.relevant(), held_out.known()
+    )
+    return Calibration(labels, context, _fit_sets(held_out, of_folds, rule.predicted(held_out.scores)))
 
 
 def fit_label_calibration(held_out: HeldOut) -> LabelCalibration | None:
@@ -124,7 +125,11 @@ def _fit_labels(held_out: HeldOut) -> LabelCalibration:
             ridge=np.array([*[_OF_SLOPES] * n_slopes, _OF_OFFSET]),
             lower=np.array([*[MIN_SLOPE] * n_slopes, -np.inf]),
         )
-    return LabelCalibration(points.center, points.spread, points.knots, beta[:, :-1], beta[:, -1])
+    # Platt (1999): the probability of the positive examples themselves, with a uniform prior.
+    most = (n_positive + 1.0) / (n_positive + 2.0)
+    return LabelCalibration(
+        points.center, points.spread, points.knots, beta[:, :-1], beta[:, -1], np.log(most) - np.log1p(-most)
+    )
 
 
 def _pieces(z: Floats, knots: Floats) -> Floats:
@@ -169,23 +174,30 @@ def _group_block(scores: Floats, relevant: Floats, known: Floats, starts: Ints) 
     ranks = (relevant.sum(axis=1, keepdims=True) * _RANKS).astype(np.int64)
     ranks = np.minimum(ranks, np.maximum(known.sum(axis=1, keepdims=True).astype(np.int64) - 1, 0))
     knots = np.take_along_axis(z, ranks, axis=1)
-    if len(starts) == z.shape[1]:
-        return center, spread, z, relevant, known, knots
-    sums, relevant, known = (np.add.reduceat(array, starts, axis=1) for array in (z * known, relevant, known))
-    return center, spread, sums / np.maximum(known, 1.0), relevant, known, knots
+    if len(starts) < z.shape[1]:
+        sums, relevant, known = (
+            np.add.reduceat(array, starts, axis=1) for array in (z * known, relevant, known)
+        )
+        z = sums / np.maximum(known, 1.0)
+    return center, spread, z, relevant, known, knots
 
 
-def _fit_sets(held_out: HeldOut, predicted: Bools) -> Floats:
+def _logits_of_folds(held_out: HeldOut) -> Floats:
+    """Return the logit of each label, (h, k), by a calibration that is fitted on the other folds."""
     logits = np.empty(held_out.scores.shape)
     for fold in np.unique(held_out.folds):
         rows = held_out.folds == fold
         logits[rows] = _fit_labels(held_out.where(~rows)).label_logits(held_out.scores[rows])
+    return logits
+
+
+def _fit_sets(held_out: HeldOut, logits: Floats, predicted: Bools) -> Floats:
     wrong = held_out.relevant() ^ predicted
     if (known := held_out.known()) is not None:
         # An unknown label is in no label set, for certain, so that only known ones count.
         wrong &= known
         predicted = predicted & known
-        logits[~known] = -MAX_LOGIT
+        logits = np.where(known, logits, -MAX_LOGIT)
     features = np.array(set_features(logits, np.log1p(np.exp(-logits)), predicted))
     scale = features.std(axis=0)
     scale[scale < 1e-9] = 1.0

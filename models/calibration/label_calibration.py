@@ -24,7 +24,8 @@ class LabelCalibration:
 
         logit p = ``offset`` + s₀ z + Σⱼ (sⱼ - sⱼ₋₁) max(z - κⱼ, 0)
 
-    with the knots κ₁ ≤ κ₂ ≤ … and the positive slope sⱼ above κⱼ.
+    with the knots κ₁ ≤ κ₂ ≤ … and the positive slope sⱼ above κⱼ. It is at most ``max_logit``,
+    because a label with few examples is never certain.
 
     Attributes:
         center: (k,) mean of the held-out scores of each label.
@@ -32,6 +33,7 @@ class LabelCalibration:
         knots: (k, m) the knots of each label, in ascending order.
         slopes: (k, m + 1) the slopes below, between and above the knots, above 0.
         offset: (k,) moves the logit up or down.
+        max_logit: (k,) the largest logit, at most ``MAX_LOGIT``.
     """
 
     center: Floats
@@ -39,6 +41,7 @@ class LabelCalibration:
     knots: Floats
     slopes: Floats
     offset: Floats
+    max_logit: Floats
     _bends: Floats = field(init=False, repr=False)
     """(m, 1, k) the change of the slope at each knot."""
     _knots: Floats = field(init=False, repr=False)
@@ -65,7 +68,7 @@ class LabelCalibration:
     def label_logits(self, scores: Floats) -> Floats:
         """Return the logit of the probability of each label, (n, k), for scores, (n, k).
 
-        Logits are between ``-MAX_LOGIT`` and ``MAX_LOGIT``.
+        Logits are between ``-MAX_LOGIT`` and ``max_logit``.
         """
         # A single document needs few microseconds, so there are few operations, most of them in place.
         h = np.maximum(scores, self._lowest)
@@ -75,7 +78,7 @@ class LabelCalibration:
         logits = self._logits(h)
         # A steep function can exceed the bounds between two neighbouring scores.
         np.maximum(logits, -MAX_LOGIT, out=logits)
-        np.minimum(logits, MAX_LOGIT, out=logits)
+        np.minimum(logits, self.max_logit, out=logits)
         return logits
 
     def label_probabilities(self, scores: Floats) -> Floats:
@@ -89,10 +92,12 @@ class LabelCalibration:
             probabilities: (k,) one probability for each label.
 
         Returns:
-            (k,) finite scores. At probability 0 or 1 it is a score where probabilities no longer change.
+            (k,) finite scores. At a probability that no score has, it is a score from which probabilities no
+            longer change.
         """
         with np.errstate(divide="ignore"):
-            target = np.clip(np.log(probabilities) - np.log1p(-probabilities), -MAX_LOGIT, MAX_LOGIT)
+            target = np.log(probabilities) - np.log1p(-probabilities)
+        target = np.minimum(np.maximum(target, -MAX_LOGIT), self.max_logit)
         low, high = np.full(target.shape, -_LARGEST), np.full(target.shape, _LARGEST)
         # The logits increase, so halving the interval often enough finds the score to the last bit.
         for _ in range(90):

@@ -1,9 +1,10 @@
-"""The decision ``auto``: chooses and tunes thresholds on held-out scores."""
+"""The decision ``auto``: chooses and tunes a rule on held-out scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,11 +16,11 @@ from models.decisions.held_out import N_FOLDS, HeldOut, rows_of
 from models.decisions.label_sets import LabelSetRule
 from models.decisions.rules import AutoDecision, CostObjective
 from models.decisions.thresholds import Select, thresholds_of_labels, with_best_f1
-from models.decisions.values import Costs, Tally
+from models.decisions.values import Costs, Objective, SetCounts
 from models.labels.ranking import ranking
 
-ThresholdKind: TypeAlias = Literal["zero", "global", "per_label", "shrunk"]
-"""How the thresholds of a candidate are chosen."""
+ThresholdKind: TypeAlias = Literal["none", "zero", "global", "shrunk", "per_label"]
+"""How the thresholds of a candidate are chosen; ``none`` predicts the best label only."""
 
 SHRINKAGE = 20
 """Examples with which a label's own threshold and that of all labels have the same weight in ``shrunk``."""
@@ -27,25 +28,22 @@ SHRINKAGE = 20
 FBR = 0.1
 """``TunedThresholdDecision.fbr`` for the thresholds of labels."""
 
+MAX_AT_MOST = 3
+"""Largest number of labels of all training examples that limits label sets."""
+
 
 class Candidate(NamedTuple):
-    """A way to choose thresholds.
+    """A way to turn scores into label sets.
 
     Attributes:
-        thresholds: how they are chosen.
+        thresholds: how thresholds are chosen.
         at_least_one: whether at least one label is predicted.
+        at_most: maximum number of predicted labels; None for no limit.
     """
 
     thresholds: ThresholdKind
     at_least_one: bool
-
-
-CANDIDATES = [
-    Candidate(thresholds, at_least_one)
-    for thresholds in ("zero", "global", "per_label", "shrunk")
-    for at_least_one in (False, True)
-]
-"""All candidates, the simplest first."""
+    at_most: int | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class AutoChoice:
     values: dict[Candidate, dict[str, float]]
 
 
-def choose(
+def tune_auto(
     decision: AutoDecision,
     held_out: HeldOut,
     *,
@@ -71,10 +69,14 @@ def choose(
     default: float | None,
     parents: Ints | None,
 ) -> AutoChoice:
-    """Choose and tune the best candidate.
+    """Choose and tune a candidate.
 
-    Each candidate is tuned on the held-out scores of all folds but one and valued on this fold, for each
-    fold. The sums over the folds decide. Of equal candidates, the simplest is chosen.
+    If every held-out example has exactly one label, so has every label set. Otherwise each candidate is tuned
+    on the held-out scores of all folds but one and valued on this fold, for each fold. Candidates count as
+    equal to the best one if their value is not worse by more than the standard error of the difference
+    (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), so that the choice depends little on the folds.
+    Of these, the one with the most right label sets is chosen, or the best F1 if right label sets are the
+    objective; then the simplest.
 
     Args:
         decision: the decision.
@@ -84,17 +86,56 @@ def choose(
             scores have no meaningful threshold of their own. That candidate is then left out.
         parents: (k,) index of each label's parent, if ancestors of predicted labels are predicted, too.
     """
-    objective = decision.optimize if isinstance(decision.optimize, str) else decision.optimize.kind
-    tuning = _Tuning(decision, held_out, labels, default, parents)
-    candidates = [c for c in CANDIDATES if default is not None or c.thresholds != "zero"]
-    values = {candidate: tuning.held_out_values(candidate) for candidate in candidates}
+    objective: Objective = decision.optimize if isinstance(decision.optimize, str) else decision.optimize.kind
+    tuner = _CandidateTuner(decision, held_out, labels, default, parents)
+    candidates = _candidates(decision, held_out, default, parents)
+    counts = {candidate: tuner.counts(candidate) for candidate in candidates}
+    values = {candidate: found.values() for candidate, found in counts.items()}
     sign = -1 if objective == "cost" else 1
     best = max(candidates, key=lambda candidate: sign * values[candidate][objective])
-    return AutoChoice(best, tuning.rule(best, N_FOLDS), values)
+    of_best = counts[best].influence(objective)
+
+    def equals_best(candidate: Candidate) -> bool:
+        loss = sign * (values[best][objective] - values[candidate][objective])
+        difference = of_best - counts[candidate].influence(objective)
+        return bool(loss <= np.sqrt((difference**2).sum()))
+
+    second: Objective = "f1_micro" if objective == "subset_accuracy" else "subset_accuracy"
+    chosen = max(filter(equals_best, candidates), key=lambda candidate: values[candidate][second])
+    return AutoChoice(chosen, tuner.rule(chosen, N_FOLDS), values)
 
 
-class _Tuning:
-    """The thresholds of all candidates, tuned on all folds but each one, and on all of them.
+def _candidates(
+    decision: AutoDecision, held_out: HeldOut, default: float | None, parents: Ints | None
+) -> list[Candidate]:
+    """Return the candidates, the simplest first."""
+    sizes = np.diff(held_out.Y.indptr)
+    of_data = int(sizes.max(initial=0))
+    limits: list[int | None] = [decision.at_most]
+    if (
+        parents is None
+        and of_data <= MAX_AT_MOST
+        and of_data < min(held_out.Y.shape[1], decision.at_most or held_out.Y.shape[1])
+    ):
+        limits = [max(of_data, 1), decision.at_most]
+    candidates: list[Candidate] = []
+    if parents is None:
+        candidates.append(Candidate("none", at_least_one=True, at_most=1))
+        if held_out.unknown is None and (sizes == 1).all() and isinstance(decision.optimize, str):
+            return candidates
+    kinds: tuple[ThresholdKind, ...] = ("zero", "global", "shrunk", "per_label")
+    candidates += [
+        Candidate(thresholds, at_least_one, at_most)
+        for thresholds in kinds
+        for at_most in limits
+        for at_least_one in (False, True)
+        if thresholds != "zero" or default is not None
+    ]
+    return candidates
+
+
+class _CandidateTuner:
+    """The rules of all candidates, tuned on all folds but each one, and on all of them.
 
     The parts 0 … ``N_FOLDS`` − 1 are the examples outside of a fold; the part ``N_FOLDS`` is all examples.
     """
@@ -108,9 +149,9 @@ class _Tuning:
         parents: Ints | None,
     ) -> None:
         self._optimize = decision.optimize
-        self._at_most = decision.at_most
         self._default = default
         self._parents = parents
+        self._held_out = held_out
         self._scores = held_out.scores
         self._folds = held_out.folds
         self._relevant, self._known = held_out.relevant(), held_out.known()
@@ -118,18 +159,22 @@ class _Tuning:
             Costs.of(decision.optimize, labels) if isinstance(decision.optimize, CostObjective) else None
         )
         self._parts = np.array([*(self._folds != fold for fold in range(N_FOLDS)), self._folds >= 0])
-        self._of_labels = thresholds_of_labels(
+        self._positives = np.array([self._relevant[part].sum(axis=0) for part in self._parts])
+        self._positives[:, ~held_out.tunable] = 0
+        self._of_labels = cache(self._tune_labels)
+        self._of_all = cache(self._tune_global)
+
+    def _tune_labels(self) -> Floats:
+        """Return the best threshold of each label on each part, (``N_FOLDS`` + 1, k)."""
+        return thresholds_of_labels(
             self._scores,
             self._relevant,
             self._known,
             self._parts,
-            held_out.tunable,
-            default=default,
+            self._held_out.tunable,
+            default=self._default,
             select=self._select_of_label(),
         )
-        self._positives = np.array([self._relevant[part].sum(axis=0) for part in self._parts])
-        self._positives[:, ~held_out.tunable] = 0
-        self._of_all = {at_least_one: self._tune_global(at_least_one) for at_least_one in (False, True)}
 
     def _select_of_label(self) -> Select:
         costs = self._costs
@@ -141,23 +186,21 @@ class _Tuning:
 
         return select
 
-    def _tune_global(self, at_least_one: bool) -> list[float]:
+    def _tune_global(self, at_least_one: bool, at_most: int | None) -> list[float]:
         """Return the best threshold of all labels on each part.
 
         A label that is predicted or not whatever the threshold is gets the score ∞ or −∞.
         """
         scores, k = self._scores, self._scores.shape[1]
-        if at_least_one or (self._at_most is not None and self._at_most < k):
-            order = ranking(scores, self._at_most)
+        if at_least_one or (at_most is not None and at_most < k):
+            order = ranking(scores, at_most)
             limited = np.full(scores.shape, -np.inf)
             np.put_along_axis(limited, order, np.take_along_axis(scores, order, axis=1), axis=1)
             if at_least_one:
                 limited[np.arange(len(scores)), order[:, 0]] = np.inf
             scores = limited
         return [
-            self._best_of_all(
-                scores[part], self._relevant[part], None if self._known is None else self._known[part]
-            )
+            self._best_of_all(scores[part], self._relevant[part], rows_of(self._known, part))
             for part in self._parts
         ]
 
@@ -174,25 +217,33 @@ class _Tuning:
 
     def rule(self, candidate: Candidate, part: int) -> LabelSetRule:
         """Return the rule of a candidate that is tuned on a part."""
-        k = self._scores.shape[1]
-        of_all = np.full(k, self._of_all[candidate.at_least_one][part])
-        match candidate.thresholds:
-            case "zero":
-                thresholds = np.full(k, self._default)
-            case "global":
-                thresholds = of_all
-            case "per_label":
-                thresholds = self._of_labels[part]
-            case "shrunk":
-                weight = self._positives[part] / (self._positives[part] + SHRINKAGE)
-                thresholds = weight * self._of_labels[part] + (1 - weight) * of_all
-        return LabelSetRule(thresholds, int(candidate.at_least_one), self._at_most, self._parents)
+        thresholds = self._thresholds(candidate, part)
+        return LabelSetRule(thresholds, int(candidate.at_least_one), candidate.at_most, self._parents)
 
-    def held_out_values(self, candidate: Candidate) -> dict[str, float]:
-        """Return the values of a candidate on each fold, tuned on the other folds, over all folds."""
-        tally = Tally(self._costs)
+    def _thresholds(self, candidate: Candidate, part: int) -> Floats:
+        k = self._scores.shape[1]
+        match candidate.thresholds:
+            case "none":
+                return np.zeros(k)
+            case "zero":
+                return np.full(k, self._default)
+            case "per_label":
+                of_labels: Floats = self._of_labels()[part]
+                return of_labels
+        of_all = np.full(k, self._of_all(candidate.at_least_one, candidate.at_most)[part])
+        if candidate.thresholds == "global":
+            return of_all
+        weight = self._positives[part] / (self._positives[part] + SHRINKAGE)
+        shrunk: Floats = weight * self._of_labels()[part] + (1 - weight) * of_all
+        return shrunk
+
+    def counts(self, candidate: Candidate) -> SetCounts:
+        """Return what a candidate that is tuned on the other folds predicts for each fold."""
+        parts = []
         for fold in range(N_FOLDS):
             rows = self._folds == fold
             predicted = self.rule(candidate, fold).predicted(self._scores[rows])
-            tally.add(predicted, self._relevant[rows], rows_of(self._known, rows))
-        return tally.values()
+            parts.append(
+                SetCounts.of(predicted, self._relevant[rows], rows_of(self._known, rows), self._costs)
+            )
+        return SetCounts.concatenate(parts)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from models.arrays import Bools, Floats, Ints, Labels
-from models.decisions.score_scale import ScoreScale
 
 N_FOLDS = 3
 """Number of folds of held-out scores, and of positive examples that a label needs in order to be tuned."""
@@ -13,7 +13,7 @@ N_FOLDS = 3
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of h examples by learners that were not trained on them.
+    """Scores of h examples by learners that were not trained on them, on the scale of the fitted learner.
 
     Attributes:
         scores: (h, k) the scores.
@@ -23,8 +23,7 @@ class HeldOut:
             folds scored it. If the examples are validation examples, the fitted learner itself scored all of
             them, and the folds only serve to value a decision on examples on which it was not tuned.
         tunable: (k,) whether a label has enough positive examples for tuning.
-        fold_scales: scale of the scores of each fold's learner for the examples that it was trained on; None
-            if the scores have no fixed scale, or if the fitted learner itself scored the examples.
+        source: where the examples come from: folds of the training examples, or validation examples.
     """
 
     scores: Floats
@@ -32,7 +31,7 @@ class HeldOut:
     unknown: Labels | None
     folds: Ints
     tunable: Bools
-    fold_scales: tuple[ScoreScale, ...] | None = None
+    source: Literal["folds", "validation"] = "folds"
 
     def relevant(self) -> Bools:
         """Return whether each example has each label, (h, k)."""

@@ -33,11 +33,14 @@ class DecisionValues(_Part):
 class DecisionCandidate(_Part):
     """A way to choose thresholds, with its held-out values."""
 
-    thresholds: Literal["zero", "global", "per_label", "shrunk", "target"]
-    """How the thresholds are chosen: zero; one for all labels; one for each label; one for each label, moved
-    towards that of all labels the more, the fewer examples it has; or to reach a target."""
+    thresholds: Literal["none", "zero", "global", "shrunk", "per_label", "target"]
+    """How the thresholds are chosen: none, only the label with the highest score is predicted; zero; one for
+    all labels; one for each label, moved towards that of all labels the more, the fewer examples it has; one
+    for each label; or to reach a target."""
     at_least_one: bool
     """Whether the label with the highest score is predicted if there is no other."""
+    at_most: int | None = None
+    """Maximum number of predicted labels. Absent if there is no limit."""
     values: DecisionValues
     """Its values."""
 
@@ -56,11 +59,8 @@ class DecisionReport(_Part):
     """Number of labels with enough examples for a threshold of their own."""
     chosen: DecisionCandidate | None = None
     """The candidate that is used."""
-    alternatives: list[DecisionCandidate] = Field(default=[], max_length=8)
+    alternatives: list[DecisionCandidate] = Field(default=[], max_length=17)
     """All candidates among which it was chosen, the simplest first; empty if there was no choice."""
-    reset_labels: int = 0
-    """Number of labels that keep the learner's default threshold because the tuned one is not valid for the
-    final learner. A warning names them."""
     unreachable_labels: int = 0
     """Number of labels that are never predicted because they do not reach the precision of a target. A
     warning names them."""

@@ -14,7 +14,7 @@ from models.decisions.held_out import N_FOLDS, HeldOut, rows_of
 from models.decisions.label_sets import LabelSetRule
 from models.decisions.rules import TargetDecision
 from models.decisions.thresholds import thresholds_of_labels
-from models.decisions.values import Tally
+from models.decisions.values import SetCounts
 
 
 class LabelProbabilities(Protocol):
@@ -48,7 +48,7 @@ class TargetChoice:
     unreachable: Bools
 
 
-def reach(
+def tune_target(
     decision: TargetDecision,
     held_out: HeldOut,
     *,
@@ -72,15 +72,15 @@ def reach(
         calibrate: fits the probabilities.
     """
     relevant, known = held_out.relevant(), held_out.known()
-    tally = Tally()
+    counts = []
     for fold in range(N_FOLDS):
         rows = held_out.folds == fold
         thresholds = _thresholds(decision, held_out.where(~rows), default, calibrate)
         predicted = LabelSetRule(thresholds, 0, decision.at_most, parents).predicted(held_out.scores[rows])
-        tally.add(predicted, relevant[rows], rows_of(known, rows))
+        counts.append(SetCounts.of(predicted, relevant[rows], rows_of(known, rows)))
     thresholds = _thresholds(decision, held_out, default, calibrate)
     rule = LabelSetRule(thresholds, 0, decision.at_most, parents)
-    return TargetChoice(rule, tally.values(), thresholds == NEVER)
+    return TargetChoice(rule, SetCounts.concatenate(counts).values(), thresholds == NEVER)
 
 
 def _thresholds(

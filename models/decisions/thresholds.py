@@ -10,9 +10,6 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints, Labels
 from models.decisions.cuts import LabelCuts, best_f1
 
-_MAX_GROWTH = 2
-"""How many times more often than expected a transferable threshold may predict its label."""
-
 Select: TypeAlias = Callable[[int, LabelCuts], float]
 """Chooses the threshold of a label, which has a positive example, from its cuts."""
 
@@ -90,43 +87,6 @@ def thresholds_of_labels(
             if of_part.any():
                 thresholds[p, j] = select(int(j), LabelCuts.of(descending[inside], of_part))
     return thresholds
-
-
-def transferable(
-    thresholds: Floats, held_out: Floats, training: Floats, Y: Labels, unknown: Labels | None = None
-) -> Bools:
-    """Check which thresholds, tuned on the scores of the fold models, are valid for the final model.
-
-    The scores of the final model can be on another scale than those of the fold models, because sums of
-    boosting have no fixed scale. A threshold of -242 that was right for the fold models can then be below all
-    scores of the final model. Such a threshold predicts its label for more than twice as many training
-    examples as it did on the held-out scores, and as have the label.
-
-    Args:
-        thresholds: (k,) tuned on ``held_out``.
-        held_out: (g, k) scores of the training examples, each by a model that was not trained on it.
-        training: (g, k) scores of the same examples by the final model.
-        Y: (g, k) their true label sets.
-        unknown: (g, k) their unknown labels, which do not count; None if there are none.
-
-    Returns:
-        (k,) false if the threshold is not valid for the final model.
-
-    >>> from scipy.sparse import csr_array
-    >>> held_out = np.array([[-8.0], [-9.0], [-9.0], [-9.0]])
-    >>> Y = csr_array([[1], [0], [0], [0]])
-    >>> transferable(np.array([-8.5]), held_out, held_out + 0.25, Y).tolist()
-    [True]
-    >>> transferable(np.array([-8.5]), held_out, held_out + 5.0, Y).tolist()
-    [False]
-    """
-    held_out_above, training_above = held_out > thresholds, training > thresholds
-    if unknown is not None:
-        known = unknown.toarray() == 0
-        held_out_above, training_above = held_out_above & known, training_above & known
-    expected = np.maximum(held_out_above.sum(axis=0), np.bincount(Y.indices, minlength=Y.shape[1]))
-    valid: Bools = training_above.sum(axis=0) <= _MAX_GROWTH * expected
-    return valid
 
 
 def with_best_f1(fbr: float) -> Select:

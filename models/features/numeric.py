@@ -17,6 +17,7 @@ from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import move_columns, normalize_row, normalize_rows, stack_rows
 from models.features.parameterized import ParameterizedFeatures
+from models.features.raw_values import RawValues
 from models.features.sources import FeatureSource
 from models.serialization.state import read_array, require, require_index_range
 from models.serialization.strings import pack_strings, unpack_strings
@@ -79,17 +80,20 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
     summary_: TrainingSummary
     unknown_terms_: None = None
 
-    def fit_transform(
+    def read(self, batches: Iterable[FeatureRows]) -> RawValues:
+        """Combine rows, which are read once. A feature that a batch does not name is 0 there."""
+        return _combine(batches)
+
+    def fit(
         self,
-        batches: Iterable[FeatureRows],
+        raw: RawValues,
         Y: Labels,
         unknown: Labels | None = None,  # noqa: ARG002 - numeric features do not depend on labels
     ) -> Matrix:
         """Determine names and scales from the training part, and return its vectors.
 
         Args:
-            batches: the g training rows, which are read once. A feature that a batch does not name is 0
-                there.
+            raw: the values of the g training rows.
             Y: (g, k) their relevant labels.
             unknown: (g, k) their unknown labels; None if there are none.
 
@@ -101,7 +105,7 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
                 large.
             ValueError: the number of rows differs from the number of rows of Y.
         """
-        names, X = _combine(batches)
+        names, X = raw.names, raw.values
         if X.shape[0] != Y.shape[0]:
             raise ValueError(f"{X.shape[0]} rows, but {Y.shape[0]} label sets")
         if not names:
@@ -115,6 +119,16 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
         self.candidates_ = None
         self.summary_ = TrainingSummary(facts={"features": len(self.names_)})
         return self._values(X)
+
+    def fit_transform(
+        self, batches: Iterable[FeatureRows], Y: Labels, unknown: Labels | None = None
+    ) -> Matrix:
+        """Read the g training rows, determine names and scales, and return the vectors, as ``fit`` does."""
+        return self.fit(self.read(batches), Y, unknown)
+
+    def values(self, raw: RawValues) -> Matrix:
+        """Return the vectors of rows that ``read`` has combined, (n, r), as ``transform`` does."""
+        return self._values(raw.in_columns_of(self._base))
 
     def transform(self, rows: FeatureRows) -> Matrix:
         """Return the vectors of other rows, (n, r). Features that training did not see are ignored."""
@@ -310,8 +324,8 @@ def _product_names(base: list[str], products: Ints) -> Iterator[str]:
         yield f"{base[i]}^2" if i == j else f"{base[i]}*{base[j]}"
 
 
-def _combine(batches: Iterable[FeatureRows]) -> tuple[list[str], Matrix]:
-    """Return the sorted names of all batches, and the rows of all batches in one matrix."""
+def _combine(batches: Iterable[FeatureRows]) -> RawValues:
+    """Return the rows of all batches in one matrix, with the names of all."""
     numbers: dict[str, int] = {}
     parts: list[Matrix] = []
     for batch in batches:
@@ -320,7 +334,7 @@ def _combine(batches: Iterable[FeatureRows]) -> tuple[list[str], Matrix]:
     names = sorted(numbers)
     order = np.empty(len(names), dtype=np.int32)
     order[[numbers[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-    return names, move_columns(stack_rows(parts, len(names)), order, len(names))
+    return RawValues(names, move_columns(stack_rows(parts, len(names)), order, len(names)))
 
 
 def _scales(X: Matrix, scaling: Scaling) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -22,6 +23,7 @@ from models.features.columns import (
 )
 from models.features.limits import Frequency, terms_within
 from models.features.parameterized import ParameterizedFeatures
+from models.features.raw_values import RawValues
 from models.features.selection import NoSelection, SelectionParameters, document_frequency, select
 from models.features.sources import FeatureSource
 from models.features.unknown_terms import unknown_if_held_out
@@ -148,13 +150,33 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         # weights from the learner.
         self._fields = MailFields(parameters.fields, binary=parameters.weighting == "binary")
 
-    def fit_transform(
-        self, batches: Iterable[Sequence[TextDocument]], Y: Labels, unknown: Labels | None = None
-    ) -> Matrix:
+    def read(self, batches: Iterable[Sequence[TextDocument]]) -> RawValues:
+        """Count all terms of documents, which are read once. Only their counts are kept in memory."""
+        if (hashing := self.parameters.hashing) is not None:
+            hashed = stack_rows(
+                [
+                    count_hashed(small, self.parameters.analyzer, hashing.n_features, self._fields)
+                    for batch in batches
+                    for small in self._batches(batch)
+                ],
+                hashing.n_features,
+            )
+            columns = np.flatnonzero(document_frequency(hashed))
+            names = [column_name(column, hashing.n_features) for column in columns.tolist()]
+            return RawValues(names, keep_columns(hashed, columns))
+        analyzer = Analyzer(self.parameters.analyzer, self._fields)
+        parts = [analyzer.count(small) for batch in batches for small in self._batches(batch)]
+        terms = analyzer.terms
+        counts = stack_rows(parts, len(terms))
+        occurring = np.flatnonzero(document_frequency(counts)).tolist()
+        order = sorted(occurring, key=terms.__getitem__)
+        return RawValues([terms[i] for i in order], keep_columns(counts, np.array(order, dtype=np.int64)))
+
+    def fit(self, raw: RawValues, Y: Labels, unknown: Labels | None = None) -> Matrix:
         """Select the features of the training part, and return its vectors.
 
         Args:
-            batches: the g training documents. They are read once, and only their counts are kept in memory.
+            raw: the counts of the g training documents. Terms without an occurrence are ignored.
             Y: (g, k) their relevant labels.
             unknown: (g, k) their unknown labels; None if there are none.
 
@@ -165,9 +187,12 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
             UnsuitableDataError: no term is left.
             ValueError: the number of documents differs from the number of rows of Y.
         """
-        vocabulary, counts = self._count_all(batches)
-        if counts.shape[0] != Y.shape[0]:
-            raise ValueError(f"{counts.shape[0]} documents, but {Y.shape[0]} label sets")
+        if raw.n_documents != Y.shape[0]:
+            raise ValueError(f"{raw.n_documents} documents, but {Y.shape[0]} label sets")
+        occurring = np.flatnonzero(document_frequency(raw.values))
+        vocabulary, counts = raw.names, raw.values
+        if len(occurring) < len(vocabulary):
+            vocabulary, counts = [vocabulary[i] for i in occurring.tolist()], keep_columns(counts, occurring)
         if not vocabulary:
             raise UnsuitableDataError(
                 "no training document contains a term with this analyzer; keep numbers, stop words and short"
@@ -190,6 +215,19 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         self.unknown_terms_ = unknown_if_held_out(counts, total, selection.kept, self.parameters.min_df)
         self._set_fitted([vocabulary[i] for i in selection.kept], idf[selection.kept], mean_distinct)
         return self._scaled(keep_columns(weights, selection.kept))
+
+    def fit_transform(
+        self, batches: Iterable[Sequence[TextDocument]], Y: Labels, unknown: Labels | None = None
+    ) -> Matrix:
+        """Read the g training documents, select the features, and return the vectors, as ``fit`` does."""
+        return self.fit(self.read(batches), Y, unknown)
+
+    def values(self, raw: RawValues) -> Matrix:
+        """Return the vectors of documents that ``read`` has counted, (n, r), as ``transform`` does."""
+        counts = raw.in_columns_of(self.names_)
+        return self._scaled(
+            self._weigh(counts, self._idf, DocumentLengths.of(raw.values), self._mean_distinct)
+        )
 
     def transform(self, documents: Sequence[TextDocument]) -> Matrix:
         """Return the vectors of other documents, (n, r). Terms that are not features are ignored."""
@@ -277,6 +315,7 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         require(bool(((idf >= 0) & (idf < 64)).all()), "an inverse document frequency is out of range")
         try:
             self._set_fitted(names, idf, mean_distinct)
+            _ = self._vocabulary  # which checks the names
         except ValueError as error:
             raise ArtifactError(str(error)) from error
         return self
@@ -285,35 +324,15 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         self.names_ = names
         self._idf = idf
         self._mean_distinct = mean_distinct
-        if (hashing := self.parameters.hashing) is None:
-            self._vocabulary = Vocabulary(self.parameters.analyzer, names, self._fields)
-        else:
-            columns = np.array([column_of_name(name, hashing.n_features) for name in names], dtype=np.int64)
-            self._vocabulary = HashedVocabulary(
-                self.parameters.analyzer, columns, hashing.n_features, self._fields
-            )
+        self.__dict__.pop("_vocabulary", None)
 
-    def _count_all(self, batches: Iterable[Sequence[TextDocument]]) -> tuple[list[str], Matrix]:
-        """Return all terms in code point order, and their (g, terms) counts."""
-        if (hashing := self.parameters.hashing) is not None:
-            hashed = stack_rows(
-                [
-                    count_hashed(small, self.parameters.analyzer, hashing.n_features, self._fields)
-                    for batch in batches
-                    for small in self._batches(batch)
-                ],
-                hashing.n_features,
-            )
-            columns = np.flatnonzero(document_frequency(hashed))
-            names = [column_name(column, hashing.n_features) for column in columns.tolist()]
-            return names, keep_columns(hashed, columns)
-        analyzer = Analyzer(self.parameters.analyzer, self._fields)
-        parts = [analyzer.count(small) for batch in batches for small in self._batches(batch)]
-        terms = analyzer.terms
-        counts = stack_rows(parts, len(terms))
-        occurring = np.flatnonzero(document_frequency(counts)).tolist()
-        order = sorted(occurring, key=terms.__getitem__)
-        return [terms[i] for i in order], keep_columns(counts, np.array(order, dtype=np.int64))
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        """Counts the terms of other documents. The features of a fold are never asked for it."""
+        if (hashing := self.parameters.hashing) is None:
+            return Vocabulary(self.parameters.analyzer, self.names_, self._fields)
+        columns = np.array([column_of_name(name, hashing.n_features) for name in self.names_], dtype=np.int64)
+        return HashedVocabulary(self.parameters.analyzer, columns, hashing.n_features, self._fields)
 
     def _limit(self, terms: list[str], counts: Matrix) -> tuple[list[str], Matrix, Floats]:
         """Return the terms within the limits of the vocabulary, their counts, and their idf.

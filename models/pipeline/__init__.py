@@ -2,7 +2,8 @@
 
 from models.pipeline.documents import read_documents
 from models.pipeline.explanation import ExplainedTerm, Explanation
-from models.pipeline.fitting import Features
+from models.pipeline.fitting import FeatureMatrices
+from models.pipeline.held_out import Features
 from models.pipeline.pipeline import Pipeline
 from models.pipeline.prediction import Prediction
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
@@ -11,6 +12,7 @@ from models.pipeline.ranking import Ranking
 __all__ = [
     "ExplainedTerm",
     "Explanation",
+    "FeatureMatrices",
     "Features",
     "Phase",
     "Pipeline",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,19 +19,17 @@ from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
-from models.calibration.alignment import align
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
 from models.decisions.curves import HeldOutCurves
 from models.decisions.report import DecisionReport
-from models.decisions.score_scale import ScoreScale
 from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
-from models.features import NumericFeatures, TextFeatures
 from models.features.columns import stack_rows
+from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.pipeline.documents import read_documents
-from models.pipeline.held_out import FoldStep, HeldOutScores
+from models.pipeline.held_out import Features, FoldScores, FoldStep, validation_scores
 from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.reference import Reference, held_out_reference, training_reference, with_unknown_terms
@@ -43,8 +41,6 @@ from models.pipeline.snapshot import (
     restore_fitted_learner,
     select_prefix,
 )
-
-Features: TypeAlias = TextFeatures | NumericFeatures
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,21 @@ class TrainingSet:
     unknown: Labels | None = None
     weights: Floats | None = None
     validation: ExampleSource | None = None
+
+
+@dataclass(frozen=True)
+class FeatureMatrices:
+    """The features of a training set, computed before the fit.
+
+    Attributes:
+        raw: what they are computed from.
+        training: (g, r) the training examples.
+        validation: (m, r) the validation examples; None if there are none.
+    """
+
+    raw: RawValues
+    training: Matrix
+    validation: Matrix | None
 
 
 @dataclass(frozen=True)
@@ -102,8 +113,7 @@ class Fitting:
         seed: seed of the folds for the thresholds.
         monitor: called after every step.
         resume: the snapshot to resume from.
-        matrix: the features of the training set, if ``features`` are already fitted on it.
-        validation_matrix: the features of the validation examples, if they are already computed.
+        matrices: the features of the training set, if ``features`` are already fitted on it.
         memory_bytes: limit of the memory of the training; None if there is none.
         n_jobs: number of threads that the learner may use.
         timings: receives the seconds of every completed phase.
@@ -119,8 +129,7 @@ class Fitting:
         seed: int,
         monitor: PipelineMonitor | None,
         resume: Mapping[str, AnyArray] | None,
-        matrix: Matrix | None,
-        validation_matrix: Matrix | None,
+        matrices: FeatureMatrices | None,
         memory_bytes: int | None,
         n_jobs: int,
         timings: dict[Phase, float],
@@ -132,8 +141,7 @@ class Fitting:
         self._seed = seed
         self._monitor = monitor
         self._resume: Mapping[str, AnyArray] = resume or {}
-        self._matrix = matrix
-        self._validation_matrix = validation_matrix
+        self._matrices = matrices
         self._memory_bytes = memory_bytes
         self._n_jobs = n_jobs
         self._timings = timings
@@ -147,8 +155,11 @@ class Fitting:
             MemoryLimitError: the training would need too much memory.
         """
         with self._timed("features"):
-            self._X = self._compute_features()
+            raw, self._X = self._compute_features()
             self._validation = self._validation_set()
+            # Only the features of folds are computed from raw values, which take as much memory as X.
+            self._raw = raw if needs_held_out(self._decision) and self._validation is None else None
+            del raw
         check_fingerprint(self._resume, self._fingerprint)
         labels, tree = self._training.labels, self._training.tree
         self._context = Context(
@@ -163,27 +174,34 @@ class Fitting:
             validation=self._validation,
         )
         check_training(
-            self._learner, self._decision, self._X, self._training.Y, self._context, self._memory_bytes
+            self._learner,
+            self._decision,
+            self._X,
+            self._training.Y,
+            self._context,
+            0 if self._raw is None else self._raw.values.nnz,
+            self._memory_bytes,
         )
         with self._timed("training"):
             self._train()
         with self._timed("thresholds"):
             held_out = self._hold_out()
             decision = self._fit_decision(held_out)
-            calibration = None if held_out is None else self._calibrate(held_out, decision)
-            aligned = None if held_out is None else self._align(held_out)
-            curves = None if aligned is None else HeldOutCurves.of(aligned)
-            reference = self._refer(held_out, aligned, decision, calibration)
+            calibration = None if held_out is None else fit_calibration(held_out, decision.rule)
+            curves = None if held_out is None else HeldOutCurves.of(held_out)
+            reference = self._refer(held_out, decision, calibration)
         summary = self._summarize(decision)
         return FitResult(decision.rule, summary, decision.report, calibration, curves, reference)
 
-    def _compute_features(self) -> Matrix:
+    def _compute_features(self) -> tuple[RawValues, Matrix]:
         Y = self._training.Y
-        if self._matrix is None:
-            return self._features.fit_transform(self._documents(), Y, self._training.unknown)
-        if self._matrix.shape != (Y.shape[0], len(self._features.names_)):
+        if self._matrices is None:
+            raw = self._features.read(self._documents())
+            return raw, self._features.fit(raw, Y, self._training.unknown)
+        X = self._matrices.training
+        if X.shape != (Y.shape[0], len(self._features.names_)):
             raise ValueError("the matrix does not have the shape of the training set and the fitted features")
-        return self._matrix
+        return self._matrices.raw, X
 
     def _validation_set(self) -> ValidationSet | None:
         """Return the validation examples; None if there are none, or if nothing uses them."""
@@ -191,7 +209,7 @@ class Fitting:
         needed = self._learner.uses_validation or needs_held_out(self._decision)
         if source is None or not source.n_examples or not needed:
             return None
-        X = self._validation_matrix
+        X = None if self._matrices is None else self._matrices.validation
         if X is None:
             parts = [self._features.transform(read_documents(batch.documents)) for batch in source.batches()]
             X = stack_rows(parts, len(self._features.names_))
@@ -226,16 +244,21 @@ class Fitting:
         """Return the held-out scores; None if the decision does not need them, or nothing can be held out."""
         if not needs_held_out(self._decision):
             return None
+        if self._raw is None:
+            return validation_scores(self._learner, self._context, seed=self._seed)
 
         def report(step: FoldStep) -> None:
             state = {**step.state, **fitted_learner_state(self._learner)}
             self._report_step("thresholds", step.completed, step.total, step.step, state)
 
-        return HeldOutScores(
+        return FoldScores(
+            self._features,
             self._learner,
+            self._raw,
             self._X,
             self._training.Y,
             context=self._context,
+            groups=None,
             seed=self._seed,
             monitor=report,
             resume=self._resume,
@@ -248,65 +271,29 @@ class Fitting:
             default=catalog.default_threshold(self._learner, n_labels),
             has_zero=catalog.has_zero_threshold(self._learner),
             parents=self._context.parents if catalog.predicts_closed_sets(self._learner) else None,
-            training=None if self._validation is not None else lambda: self._training_scores,
         )
         return fit_decision(
             self._decision, held_out, scores, self._training.labels, calibrate=fit_label_calibration
         )
 
-    def _calibrate(self, held_out: HeldOut, decision: FittedDecision) -> Calibration | None:
-        return fit_calibration(held_out, decision.rule, scale=self._scale)
-
-    def _align(self, held_out: HeldOut) -> HeldOut:
-        """Return the held-out scores on the scale of the fitted learner."""
-        return held_out if self._scale is None else align(held_out, self._scale)
-
     def _refer(
-        self,
-        held_out: HeldOut | None,
-        aligned: HeldOut | None,
-        decision: FittedDecision,
-        calibration: Calibration | None,
+        self, held_out: HeldOut | None, decision: FittedDecision, calibration: Calibration | None
     ) -> Reference:
-        if held_out is None or aligned is None:
+        if held_out is None:
             reference = training_reference(self._training.Y)
         else:
-            reference = held_out_reference(
-                held_out,
-                aligned.scores,
-                decision.rule,
-                calibration,
-                "folds" if self._validation is None else "validation",
-            )
+            reference = held_out_reference(held_out, decision.rule, calibration)
         return with_unknown_terms(reference, self._features.unknown_terms_)
-
-    @cached_property
-    def _scale(self) -> ScoreScale | None:
-        """The scale of the training scores; None if the fitted learner scored the held-out examples."""
-        if self._validation is not None:
-            return None
-        unknown = self._training.unknown
-        return ScoreScale.of(self._training_scores, None if unknown is None else unknown.toarray() == 0)
-
-    @cached_property
-    def _training_scores(self) -> Floats:
-        return np.asarray(self._learner.decision_function(self._X))
 
     def _summarize(self, decision: FittedDecision) -> TrainingSummary:
         Y, labels, unknown = self._training.Y, self._training.labels, self._training.unknown
         learner, features = self._learner.summary_, self._features.summary_
         constant = [labels[j] for j in np.flatnonzero(in_every_example(Y, unknown))]
-        reset = [labels[j] for j in np.flatnonzero(decision.reset)]
         unreachable = [labels[j] for j in np.flatnonzero(decision.unreachable)]
         empty = int((np.diff(self._X.indptr) == 0).sum())
         warnings = [*features.warnings]
         if constant:
             warnings.append(f"labels that every training example has: {abbreviated(constant)}")
-        if reset:
-            warnings.append(
-                "labels that keep the default threshold because the threshold tuned on held-out folds is not"
-                f" valid for the final learner: {abbreviated(reset)}"
-            )
         if unreachable:
             warnings.append(
                 "labels that are never predicted because they do not reach the precision on held-out scores:"

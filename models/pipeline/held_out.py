@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step
 from models.decisions import N_FOLDS, HeldOut
 from models.decisions.score_scale import ScoreScale
+from models.errors import UnsuitableDataError
+from models.features import NumericFeatures, TextFeatures
+from models.features.raw_values import RawValues
+from models.pipeline.alignment import align
 from models.pipeline.snapshot import select_prefix
 from models.splits import stratified_folds
+
+Features: TypeAlias = TextFeatures | NumericFeatures
 
 
 @dataclass(frozen=True)
@@ -33,23 +41,44 @@ class FoldStep:
     state: State
 
 
-class HeldOutScores:
-    """Computes held-out scores for a fitted learner.
+def validation_scores(learner: Learner, context: Context, *, seed: int) -> HeldOut | None:
+    """Return the scores of the validation examples by the fitted learner itself, which no fold needs.
 
-    If there are validation examples (``context.validation``), no fold is trained: the fitted learner scores
-    them. Their folds are drawn so that a decision can be valued on examples on which it was not tuned.
+    Their folds are drawn so that a decision can be valued on examples on which it was not tuned.
+    """
+    validation = context.validation
+    assert validation is not None  # noqa: S101 - the caller checks it
+    return _decidable(
+        HeldOut(
+            scores=np.asarray(learner.decision_function(validation.X)),
+            Y=validation.Y,
+            unknown=validation.unknown,
+            folds=stratified_folds(validation.Y, N_FOLDS, seed=seed),
+            tunable=_counts(validation.Y) >= N_FOLDS,
+            source="validation",
+        ),
+        None if context.numeric_features else np.diff(validation.X.indptr) > 0,
+    )
 
-    Otherwise a learner of the same kind is trained for each fold of the training examples, on the other
-    folds.
+
+class FoldScores:
+    """Computes the score of each training example by features and a learner that were not fitted on it.
+
+    For each fold of the training examples, features and a learner of the same kinds are fitted on the other
+    folds: a document whose own terms are in the vocabulary, or whose labels chose the terms, does not get the
+    scores that new documents get.
 
     A label can be tuned if it has as many positive examples as there are folds, and one in the training part
-    of every fold.
+    of every fold. A document without a known term has no scores, because nothing is predicted for it.
 
     Args:
+        features: the features, fitted on all examples.
         learner: the learner, fitted on all examples.
-        X: (g, r) features of the training part.
-        Y: (g, k) relevant labels of the training part.
+        raw: what the features of the g training examples are computed from.
+        X: (g, r) the features.
+        Y: (g, k) relevant labels.
         context: the context with which the learner was fitted.
+        groups: (g,) the number of the document of each example. Examples of one document share a fold.
         seed: seed of the folds.
         monitor: called after every step of a fold's learner.
         resume: the snapshot to resume from; empty to start from the beginning.
@@ -57,35 +86,36 @@ class HeldOutScores:
 
     def __init__(
         self,
+        features: Features,
         learner: Learner,
+        raw: RawValues,
         X: Matrix,
         Y: Labels,
         *,
         context: Context,
+        groups: Ints | None,
         seed: int,
         monitor: Callable[[FoldStep], None],
         resume: Mapping[str, AnyArray],
     ) -> None:
+        self._features = features
         self._learner = learner
+        self._raw = raw
         self._X = X
         self._Y = Y
         self._context = context
+        self._groups = groups
         self._seed = seed
         self._monitor = monitor
         self._resume = resume
         self._first_fold = int(resume["fold"]) if "fold" in resume else 0
 
     def run(self) -> HeldOut | None:
-        """Return the held-out scores; None if no label can be tuned on folds. No fold is then trained."""
-        validation = self._context.validation
-        if validation is not None:
-            return HeldOut(
-                scores=np.asarray(self._learner.decision_function(validation.X)),
-                Y=validation.Y,
-                unknown=validation.unknown,
-                folds=stratified_folds(validation.Y, N_FOLDS, seed=self._seed),
-                tunable=_counts(validation.Y) >= N_FOLDS,
-            )
+        """Return the held-out scores on the scale of the fitted learner.
+
+        Returns:
+            None if no label can be tuned on folds, or the features cannot be fitted without one of them.
+        """
         tunable = _counts(self._Y) >= N_FOLDS
         if not tunable.any():
             return None
@@ -93,45 +123,56 @@ class HeldOutScores:
         for fold in range(N_FOLDS):
             # A learner without a positive example of a label cannot score the label.
             tunable &= _counts(self._Y[folds != fold]) > 0
-        scores, scales = self._held_out_scores(folds)
-        return HeldOut(
-            scores,
-            self._Y,
-            self._context.unknown,
-            folds,
-            tunable,
-            tuple(ScoreScale(*scale) for scale in scales) if self._learner.has_fixed_scale else None,
-        )
-
-    def _held_out_scores(self, folds: Ints) -> tuple[Floats, Floats]:
-        """Return (g, k) the scores of each example by a learner that was trained on the other folds.
-
-        The second result, (``N_FOLDS``, 2, k), contains mean and spread of each learner's training scores.
-        """
-        k = self._Y.shape[1]
-        scores = self._resume.get("held_out", np.zeros(self._Y.shape)).copy()
-        scales = self._resume.get("fold_scales", np.ones((N_FOLDS, 2, k))).copy()
+        state = _FoldState.of(self._resume, self._Y.shape)
         for fold in range(self._first_fold, N_FOLDS):
-            learner = self._learner_of_fold(fold, folds, scores, scales)
-            training = folds != fold
-            scores[~training] = learner.decision_function(self._X[~training])
-            if self._learner.has_fixed_scale:
-                unknown = self._context.unknown
-                known = None if unknown is None else unknown[training].toarray() == 0
-                scale = ScoreScale.of(np.asarray(learner.decision_function(self._X[training])), known)
-                scales[fold] = scale.center, scale.spread
-        return scores, scales
+            if not self._score(fold, folds == fold, state):
+                return None
+        unknown = self._context.unknown
+        held_out = HeldOut(state.scores, self._Y, unknown, folds, tunable, "folds")
+        known = held_out.known()
+        fixed = self._learner.has_fixed_scale
+        aligned = align(
+            held_out,
+            ScoreScale.of(np.asarray(self._learner.decision_function(self._X)), known),
+            tuple(ScoreScale(*scale) for scale in state.scales) if fixed else None,
+        )
+        return _decidable(aligned, None if self._context.numeric_features else state.has_terms)
 
-    def _learner_of_fold(self, fold: int, folds: Ints, scores: Floats, scales: Floats) -> Learner:
-        # The fold's learner keeps all labels, also those without a positive example, so that votes compare.
-        learner: Learner = clone(self._learner)
-        training = folds != fold
+    def _score(self, fold: int, rows: Bools, state: _FoldState) -> bool:
+        """Score the examples of a fold by features and a learner that are fitted on the others.
+
+        Returns:
+            whether the features can be fitted: the other folds may have no term within their limits.
+        """
+        training = ~rows
         unknown, weights = self._context.unknown, self._context.weights
+        of_training = None if unknown is None else unknown[training]
+        features: Features = clone(self._features)
+        Y = self._Y[training]
+        try:
+            X = features.fit(self._raw.where(training), Y, of_training)
+        except UnsuitableDataError:
+            return False
         context = replace(
             self._context,
-            unknown=None if unknown is None else unknown[training],
+            features=features.names_,
+            candidates=features.candidates_,
+            unknown=of_training,
             weights=None if weights is None else weights[training],
         )
+        learner = self._train(fold, X, Y, context, state)
+        held_out = features.values(self._raw.where(rows))
+        state.scores[rows] = learner.decision_function(held_out)
+        state.has_terms[rows] = np.diff(held_out.indptr) > 0
+        if self._learner.has_fixed_scale:
+            known = None if of_training is None else of_training.toarray() == 0
+            scale = ScoreScale.of(np.asarray(learner.decision_function(X)), known)
+            state.scales[fold] = scale.center, scale.spread
+        return True
+
+    def _train(self, fold: int, X: Matrix, Y: Labels, context: Context, state: _FoldState) -> Learner:
+        # The fold's learner keeps all labels, also those without a positive example, so that votes compare.
+        learner: Learner = clone(self._learner)
 
         def report(step: Step, /) -> None:
             self._monitor(
@@ -139,14 +180,14 @@ class HeldOutScores:
                     completed=fold * step.total + step.completed,
                     total=N_FOLDS * step.total,
                     step=step,
-                    state={"fold": np.array(fold), "held_out": scores.copy(), "fold_scales": scales.copy()},
+                    state={"fold": np.array(fold), **state.arrays()},
                 )
             )
 
         interrupted = "fold" in self._resume and fold == self._first_fold
         learner.fit(
-            self._X[training],
-            self._Y[training],
+            X,
+            Y,
             context=context,
             monitor=report,
             resume=select_prefix("learner", self._resume) if interrupted else None,
@@ -154,6 +195,45 @@ class HeldOutScores:
         return learner
 
 
-def _counts(Y: Labels) -> Ints:
+@dataclass(frozen=True)
+class _FoldState:
+    """The results of the folds so far.
+
+    Attributes:
+        scores: (g, k) the held-out scores.
+        has_terms: (g,) whether the features of each example, fitted without its fold, are not all zero.
+        scales: (``N_FOLDS``, 2, k) mean and spread of the training scores of each fold's learner.
+    """
+
+    scores: Floats
+    has_terms: Bools
+    scales: Floats
+
+    @classmethod
+    def of(cls, resume: Mapping[str, AnyArray], shape: tuple[int, int]) -> _FoldState:
+        g, k = shape
+        return cls(
+            resume.get("held_out", np.zeros((g, k))).copy(),
+            resume.get("has_terms", np.ones(g, dtype=np.bool_)).copy(),
+            resume.get("fold_scales", np.ones((N_FOLDS, 2, k))).copy(),
+        )
+
+    def arrays(self) -> State:
+        return {
+            "held_out": self.scores.copy(),
+            "has_terms": self.has_terms.copy(),
+            "fold_scales": self.scales.copy(),
+        }
+
+
+def _decidable(held_out: HeldOut, has_terms: Bools | None) -> HeldOut | None:
+    """Return the examples for which scores decide; None if a fold has none of them."""
+    if has_terms is not None and not has_terms.all():
+        held_out = held_out.where(has_terms)
+        held_out = replace(held_out, tunable=held_out.tunable & (_counts(held_out.Y) >= N_FOLDS))
+    return held_out if len(np.unique(held_out.folds)) == N_FOLDS else None
+
+
+def _counts(Y: csr_array) -> Ints:
     """Return the number of positive examples of each label."""
     return np.bincount(Y.indices, minlength=Y.shape[1])

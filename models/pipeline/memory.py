@@ -23,7 +23,13 @@ SCORING_BYTES = 128 * 2**20
 
 
 def check_training(
-    learner: Learner, decision: DecisionRule, X: Matrix, Y: Labels, context: Context, limit: int | None
+    learner: Learner,
+    decision: DecisionRule,
+    X: Matrix,
+    Y: Labels,
+    context: Context,
+    raw_values: int,
+    limit: int | None,
 ) -> None:
     """Check that a training and its evaluation fit in memory.
 
@@ -37,6 +43,7 @@ def check_training(
         X: (g, r) features of the training part.
         Y: (g, k) its relevant labels.
         context: the context of the training.
+        raw_values: number of stored values from which the features of folds are computed; 0 without folds.
         limit: the limit in bytes; None if there is none.
 
     Raises:
@@ -46,6 +53,7 @@ def check_training(
         return
     size = ProblemSize.of(X, Y, context)
     needed = estimate(learner, decision, size)
+    needed += STORED_VALUE_BYTES * raw_values
     if context.validation is not None:
         validation = context.validation
         needed += STORED_VALUE_BYTES * validation.X.nnz + SCORE_BYTES * math.prod(validation.Y.shape)

@@ -35,7 +35,8 @@ from models.mail import MAIL_VERSION, MailDocument
 from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
 from models.pipeline.explanation import Explanation, explain_labels
-from models.pipeline.fitting import Features, Fitting, TrainingSet
+from models.pipeline.fitting import FeatureMatrices, Fitting, TrainingSet
+from models.pipeline.held_out import Features
 from models.pipeline.inputs import as_documents, kind_of
 from models.pipeline.prediction import (
     Prediction,
@@ -177,8 +178,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         validation: ExampleSource | None = None,
         monitor: PipelineMonitor | None = None,
         resume: Mapping[str, AnyArray] | None = None,
-        matrix: Matrix | None = None,
-        validation_matrix: Matrix | None = None,
+        matrices: FeatureMatrices | None = None,
         memory_bytes: int | None = None,
         n_jobs: int = 1,
     ) -> Self:
@@ -198,9 +198,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same examples and parameters. The features are
                 computed again; the learner continues from the snapshot.
-            matrix: the result of ``features.fit_transform`` for these examples, if the features are already
-                fitted on them. The documents are then not read.
-            validation_matrix: the features of the validation examples, if they are already computed.
+            matrices: the features of these examples, if the features are already fitted on them. The
+                documents are then not read.
             memory_bytes: limit of the memory of the training and of the evaluation of its examples, estimated
                 before the learner is fitted; None if there is none.
             n_jobs: number of threads that the learner may use; they never change the result. ``svm`` and
@@ -238,8 +237,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             seed=self.seed,
             monitor=monitor,
             resume=resume,
-            matrix=matrix,
-            validation_matrix=validation_matrix,
+            matrices=matrices,
             memory_bytes=memory_bytes,
             n_jobs=n_jobs,
             timings=self.timings_,
@@ -363,7 +361,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """
         self._check_fitted()
         assert self.calibration_ is not None  # noqa: S101 - see _is_calibrated
-        probabilities = self.calibration_.label_probabilities(self.scores(X))
+        scores = self.scores(X)
+        probabilities, _ = self.calibration_.probabilities(scores, self.rule_.predicted(scores))
         probabilities = probabilities[:, self._target.columns(self.labels_)]
         if self._target.form != "classes":
             return probabilities

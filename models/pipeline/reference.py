@@ -64,21 +64,13 @@ def histogram(shares: Floats) -> list[int]:
     return [int(count) for count in np.bincount(counted, minlength=SHARE_BINS)]
 
 
-def held_out_reference(
-    held_out: HeldOut,
-    aligned: Floats,
-    rule: LabelSetRule,
-    calibration: Calibration | None,
-    source: Literal["folds", "validation"],
-) -> Reference:
+def held_out_reference(held_out: HeldOut, rule: LabelSetRule, calibration: Calibration | None) -> Reference:
     """Count what is predicted for held-out examples.
 
     Args:
         held_out: the held-out scores.
-        aligned: (h, k) these scores on the scale of the fitted learner.
         rule: how scores become label sets.
         calibration: converts scores to probabilities; None if there are none.
-        source: where the held-out scores come from.
     """
     h, k = held_out.scores.shape
     counts = np.zeros(k, dtype=np.int64)
@@ -91,9 +83,9 @@ def held_out_reference(
         counts += np.count_nonzero(predicted, axis=0)
         without += int(np.count_nonzero(~predicted.any(axis=1)))
         if calibration is not None:
-            probabilities[rows] = calibration.probabilities(aligned[rows], predicted)[1]
+            probabilities[rows] = calibration.probabilities(held_out.scores[rows], predicted)[1]
     return Reference(
-        source=source,
+        source=held_out.source,
         examples=h,
         label_counts=counts.tolist(),
         without_label=without,

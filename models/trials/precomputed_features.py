@@ -21,10 +21,12 @@ from models.catalog import FEATURES_PARAMETERS, FeaturesConfig
 from models.data.examples import ExampleSource
 from models.features import TextFeatures
 from models.features.columns import stack_rows
+from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.pipeline import Features, read_documents
 from models.serialization.array_file import write_arrays
+from models.serialization.strings import pack_strings, unpack_strings
 
 
 class PrecomputedFeatures:
@@ -32,6 +34,7 @@ class PrecomputedFeatures:
 
     Attributes:
         parameters: parameters of the features.
+        raw: what the features of the training part are computed from.
         train: (g, r) the training part.
         test: (n, r) the test part.
         validation: (m, r) the validation examples; None if there are none.
@@ -44,6 +47,7 @@ class PrecomputedFeatures:
         state: State,
         candidates: csr_array[Any, tuple[int, int]] | None,
         summary: TrainingSummary,
+        raw: RawValues,
         train: Matrix,
         test: Matrix,
         validation: Matrix | None,
@@ -53,6 +57,7 @@ class PrecomputedFeatures:
         self._state = state
         self._candidates = candidates
         self._summary = summary
+        self.raw = raw
         self.train = train
         self.test = test
         self.validation = validation
@@ -99,7 +104,8 @@ class PrecomputedFeatures:
         features = catalog.create_features(parameters)
         Y = indicator_matrix(label_sets, labels, tree)
         unknown = unknown_matrix(training.unknown_sets(), Y, labels, tree)
-        train = features.fit_transform(documents(training), Y, unknown)
+        raw = features.read(documents(training))
+        train = features.fit(raw, Y, unknown)
 
         def transformed(source: ExampleSource) -> Matrix:
             parts = [features.transform(batch) for batch in documents(source)]
@@ -110,6 +116,7 @@ class PrecomputedFeatures:
             features.get_state(),
             features.candidates_,
             features.summary_,
+            raw,
             train,
             transformed(test),
             transformed(validation) if validation is not None else None,
@@ -128,6 +135,9 @@ class PrecomputedFeatures:
     def save(self, path: Path) -> None:
         """Write the features and the matrices to a file of named arrays."""
         arrays = {f"state.{name}": array for name, array in self._state.items()}
+        names, offsets = pack_strings(self.raw.names)
+        arrays["raw.names"], arrays["raw.name_offsets"] = names, offsets
+        arrays |= _arrays_of_matrix("raw", self.raw.values)
         arrays |= _arrays_of_matrix("train", self.train) | _arrays_of_matrix("test", self.test)
         if self.validation is not None:
             arrays |= _arrays_of_matrix("validation", self.validation)
@@ -149,11 +159,13 @@ class PrecomputedFeatures:
         state = {
             name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")
         }
+        names = unpack_strings(arrays["raw.names"], arrays["raw.name_offsets"])
         return cls(
             FEATURES_PARAMETERS.validate_json(metadata["parameters"]),
             state,
             _matrix_of_arrays("candidates", arrays) if "candidates.shape" in arrays else None,
             TrainingSummary(**json.loads(metadata["summary"])),
+            RawValues(names, _matrix_of_arrays("raw", arrays)),
             _matrix_of_arrays("train", arrays),
             _matrix_of_arrays("test", arrays),
             _matrix_of_arrays("validation", arrays) if "validation.shape" in arrays else None,

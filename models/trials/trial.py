@@ -18,7 +18,7 @@ from models.labels.indicator_matrix import collect_labels, indicator_matrix, unk
 from models.measures.covering import COVERING_MEASURES, covering_measure
 from models.measures.evaluation import Evaluation
 from models.measures.examples import example_measures
-from models.pipeline import Pipeline, Progress
+from models.pipeline import FeatureMatrices, Pipeline, Progress
 from models.trials.curve import Curve
 from models.trials.errors import ErrorLimits, TrialErrors, find_errors
 from models.trials.precomputed_features import PrecomputedFeatures
@@ -159,8 +159,7 @@ def run_trial(
         kept_labels=kept_labels,
         validation=validation,
         monitor=report,
-        matrix=features.train,
-        validation_matrix=features.validation,
+        matrices=FeatureMatrices(features.raw, features.train, features.validation),
         resume=snapshot or None,
         memory_bytes=memory_bytes,
         n_jobs=n_jobs,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from models.arrays import Floats
-from models.decisions.held_out import N_FOLDS, HeldOut
+from models.decisions.held_out import HeldOut
 from models.decisions.score_scale import ScoreScale
 
-_GAP = (N_FOLDS - 1) / N_FOLDS
+_GAP = 0.9
 """Share of the gap between seen and unseen examples that is left with all folds instead of all but one.
 
-The gap shrinks about in proportion to the number of examples.
+The gap shrinks more slowly than in proportion to the number of examples, which would leave two thirds of it.
 """
 
 _RATIOS = (0.2, 5.0)
@@ -24,7 +25,7 @@ _TRUSTED = 50
 """Number of positive examples with which the scores of boosting count as much as aligned ones."""
 
 
-def align(held_out: HeldOut, scale: ScoreScale) -> HeldOut:
+def align(held_out: HeldOut, scale: ScoreScale, of_folds: Sequence[ScoreScale] | None) -> HeldOut:
     """Move held-out scores to the scale of the fitted learner's scores of unseen examples.
 
     The learner of a fold saw fewer examples than the fitted learner, so its scores of unseen examples are on
@@ -36,8 +37,10 @@ def align(held_out: HeldOut, scale: ScoreScale) -> HeldOut:
     learner's training scores. Those of labels with many examples are comparable, and better as they are.
 
     Args:
-        held_out: the held-out scores. Without ``fold_scales``, they have no fixed scale.
+        held_out: scores of training examples, each by the learner of a fold.
         scale: scale of the fitted learner's scores of its training examples.
+        of_folds: scale of the scores of each fold's learner for the examples that it was trained on; None if
+            the scores have no fixed scale.
     """
     known = held_out.known()
     positives = np.bincount(held_out.Y.indices, minlength=held_out.Y.shape[1])
@@ -47,11 +50,11 @@ def align(held_out: HeldOut, scale: ScoreScale) -> HeldOut:
         rows = held_out.folds == fold
         of_fold = held_out.scores[rows]
         unseen = ScoreScale.of(of_fold, None if known is None else known[rows])
-        if held_out.fold_scales is None:
+        if of_folds is None:
             aligned = _move(of_fold, unseen, scale)
             scores[rows] = trust * of_fold + (1.0 - trust) * aligned
         else:
-            scores[rows] = _move(of_fold, unseen, _on_unseen(scale, held_out.fold_scales[fold], unseen))
+            scores[rows] = _move(of_fold, unseen, _on_unseen(scale, of_folds[fold], unseen))
     return replace(held_out, scores=scores)
 
 
