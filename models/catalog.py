@@ -20,7 +20,7 @@ from models.boosting.adaboost_lc import AdaBoostLC, AdaBoostLCParameters
 from models.boosting.adaboost_mh import AdaBoostMH, AdaBoostMHParameters
 from models.boosting.mp_boost import MPBoost, MPBoostParameters
 from models.data.examples import Kind
-from models.decisions import DecisionKind, DecisionRule, SingleLabelDecision
+from models.decisions import DecisionKind, DecisionRule
 from models.decisions.interpretation import (
     CALIBRATED_VOTES,
     ORDER_ONLY,
@@ -388,15 +388,6 @@ def resolve_decision(
             "/decision/kind",
         )
     return decision
-
-
-def one_label_decision(learner: Learner | LearnerParameters) -> DecisionRule:
-    """Return the default decision for data with exactly one label per document.
-
-    This is ``single_label`` if it is valid for the learner, and otherwise the learner's default.
-    """
-    valid = "single_label" in _interpretation(learner).decisions
-    return resolve_decision(learner, SingleLabelDecision(kind="single_label") if valid else None)
 
 
 def default_threshold(learner: Learner | LearnerParameters, n_labels: int) -> float:

@@ -27,6 +27,7 @@ from models.base import Context
 from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import N_FOLDS, HeldOut
+from models.decisions.auto import LabelSetSizes
 from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features import NumericFeatures, NumericFeaturesParameters
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
@@ -157,6 +158,7 @@ def decide(task: Task, trained: Trained, parameters: Json) -> FittedDecision:
         trained.held_out,
         trained.learner,
         task.labels,
+        LabelSetSizes.of(indicator_matrix(task.training.labels, task.labels)),
         calibrate=fit_label_calibration,
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, Labels
 from models.decisions.cuts import LabelCuts, PooledCuts, best_f1, least_cost
 from models.decisions.exact_sets import best_for_sets
 from models.decisions.held_out import N_FOLDS, HeldOut, rows_of
@@ -30,6 +30,25 @@ FBR = 0.1
 
 MAX_AT_MOST = 3
 """Largest number of labels of all training examples that limits label sets."""
+
+
+@dataclass(frozen=True)
+class LabelSetSizes:
+    """How many labels the training examples have.
+
+    Attributes:
+        most: the largest number of labels of an example.
+        exactly_one: whether every example has exactly one label.
+    """
+
+    most: int
+    exactly_one: bool
+
+    @classmethod
+    def of(cls, Y: Labels, unknown: Labels | None = None) -> Self:
+        """Count the labels of g examples, (g, k). An example with unknown labels could have more of them."""
+        sizes = np.diff(Y.indptr)
+        return cls(int(sizes.max(initial=0)), unknown is None and bool((sizes == 1).all()))
 
 
 class Candidate(NamedTuple):
@@ -66,29 +85,31 @@ def tune_auto(
     held_out: HeldOut,
     *,
     labels: Sequence[str],
+    sizes: LabelSetSizes,
     default: float | None,
     parents: Ints | None,
 ) -> AutoChoice:
     """Choose and tune a candidate.
 
-    If every held-out example has exactly one label, so has every label set. Otherwise each candidate is tuned
-    on the held-out scores of all folds but one and valued on this fold, for each fold. Candidates count as
-    equal to the best one if their value is not worse by more than the standard error of the difference
-    (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), so that the choice depends little on the folds.
-    Of these, the one with the most right label sets is chosen, or the best F1 if right label sets are the
-    objective; then the simplest.
+    If every training example has exactly one label, so has every label set, unless mistakes have costs.
+    Otherwise each candidate is tuned on the held-out scores of all folds but one and valued on this fold, for
+    each fold. Candidates count as equal to the best one if their value is not worse by more than the standard
+    error of the difference (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), so that the choice
+    depends little on the folds. Of these, the one with the most right label sets is chosen, or the best F1 if
+    right label sets are the objective; then the simplest.
 
     Args:
         decision: the decision.
         held_out: the held-out scores.
         labels: the k labels, in label order.
+        sizes: how many labels the training examples have.
         default: the threshold of a label that cannot be tuned, and of the candidate ``zero``; None if the
             scores have no meaningful threshold of their own. That candidate is then left out.
         parents: (k,) index of each label's parent, if ancestors of predicted labels are predicted, too.
     """
     objective: Objective = decision.optimize if isinstance(decision.optimize, str) else decision.optimize.kind
     tuner = _CandidateTuner(decision, held_out, labels, default, parents)
-    candidates = _candidates(decision, held_out, default, parents)
+    candidates = _candidates(decision, sizes, len(labels), default, parents)
     counts = {candidate: tuner.counts(candidate) for candidate in candidates}
     values = {candidate: found.values() for candidate, found in counts.items()}
     sign = -1 if objective == "cost" else 1
@@ -106,23 +127,17 @@ def tune_auto(
 
 
 def _candidates(
-    decision: AutoDecision, held_out: HeldOut, default: float | None, parents: Ints | None
+    decision: AutoDecision, sizes: LabelSetSizes, k: int, default: float | None, parents: Ints | None
 ) -> list[Candidate]:
     """Return the candidates, the simplest first."""
-    sizes = np.diff(held_out.Y.indptr)
-    of_data = int(sizes.max(initial=0))
     limits: list[int | None] = [decision.at_most]
-    if (
-        parents is None
-        and of_data <= MAX_AT_MOST
-        and of_data < min(held_out.Y.shape[1], decision.at_most or held_out.Y.shape[1])
-    ):
-        limits = [max(of_data, 1), decision.at_most]
     candidates: list[Candidate] = []
     if parents is None:
         candidates.append(Candidate("none", at_least_one=True, at_most=1))
-        if held_out.unknown is None and (sizes == 1).all() and isinstance(decision.optimize, str):
+        if sizes.exactly_one and isinstance(decision.optimize, str):
             return candidates
+        if max(sizes.most, 1) < min(k, decision.at_most or k, MAX_AT_MOST + 1):
+            limits.insert(0, max(sizes.most, 1))
     kinds: tuple[ThresholdKind, ...] = ("zero", "global", "shrunk", "per_label")
     candidates += [
         Candidate(thresholds, at_least_one, at_most)

@@ -9,13 +9,14 @@ from typing import Self
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.decisions.auto import tune_auto
+from models.decisions.auto import LabelSetSizes, tune_auto
 from models.decisions.held_out import HeldOut
 from models.decisions.label_sets import LabelSetRule
 from models.decisions.report import DecisionCandidate, DecisionReport, DecisionValues
 from models.decisions.rules import (
     AutoDecision,
     DecisionRule,
+    SingleLabelDecision,
     TargetDecision,
     TunedThresholdDecision,
     untuned_rule,
@@ -77,6 +78,7 @@ def fit_decision(
     held_out: HeldOut | None,
     learner: LearnerScores,
     labels: Sequence[str],
+    sizes: LabelSetSizes,
     *,
     calibrate: Calibrate,
 ) -> FittedDecision:
@@ -87,6 +89,7 @@ def fit_decision(
         held_out: the held-out scores; None if the decision does not need them, or nothing can be held out.
         learner: the learner and its scores.
         labels: the k labels, in label order.
+        sizes: how many labels the training examples have.
         calibrate: fits probabilities on held-out scores.
     """
     if held_out is not None and isinstance(decision, TunedThresholdDecision):
@@ -102,9 +105,12 @@ def fit_decision(
     if not isinstance(decision, AutoDecision | TargetDecision):
         return FittedDecision.untuned(untuned_rule(decision, learner.defaults(len(labels))))
     if held_out is None or not held_out.tunable.any():
-        rule = untuned_rule(learner.own, learner.defaults(len(labels)))
+        own = learner.own
+        if sizes.exactly_one and isinstance(decision, AutoDecision):
+            own = SingleLabelDecision(kind="single_label")
+        rule = untuned_rule(own, learner.defaults(len(labels)))
         rule = replace(rule, at_most=decision.at_most, parents=learner.parents)
-        return FittedDecision.untuned(rule, DecisionReport(fallback=learner.own.kind))
+        return FittedDecision.untuned(rule, DecisionReport(fallback=own.kind))
     report = DecisionReport(
         source=held_out.source,
         examples=len(held_out.scores),
@@ -112,7 +118,12 @@ def fit_decision(
     )
     if isinstance(decision, AutoDecision):
         choice = tune_auto(
-            decision, held_out, labels=labels, default=learner.own_threshold, parents=learner.parents
+            decision,
+            held_out,
+            labels=labels,
+            sizes=sizes,
+            default=learner.own_threshold,
+            parents=learner.parents,
         )
         candidates = {
             candidate: DecisionCandidate(**candidate._asdict(), values=DecisionValues(**values))

@@ -21,6 +21,7 @@ from models.base.validation import in_every_example
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
+from models.decisions.auto import LabelSetSizes
 from models.decisions.curves import HeldOutCurves
 from models.decisions.report import DecisionReport
 from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
@@ -273,7 +274,12 @@ class Fitting:
             parents=self._context.parents if catalog.predicts_closed_sets(self._learner) else None,
         )
         return fit_decision(
-            self._decision, held_out, scores, self._training.labels, calibrate=fit_label_calibration
+            self._decision,
+            held_out,
+            scores,
+            self._training.labels,
+            LabelSetSizes.of(self._training.Y, self._training.unknown),
+            calibrate=fit_label_calibration,
         )
 
     def _refer(

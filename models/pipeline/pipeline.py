@@ -83,7 +83,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         features: converts documents to feature vectors.
         learner: converts feature vectors to scores.
         decision: converts scores to label sets: a decision, its name or its JSON form. None selects the
-            learner's default, and ``single_label`` if ``fit`` receives one class per document.
+            learner's default.
         seed: seed of the folds on which thresholds are tuned. The learner has its own ``random_state``;
             ``from_parameters`` sets both to the same seed.
 
@@ -213,7 +213,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             MemoryLimitError: the training would need too much memory.
         """
         source, kept_labels = self._read_training(X, y, sample_weight, kept_labels)
-        self.decision_ = self._resolve_decision()
+        self.decision_ = catalog.resolve_decision(self.learner, self.decision)
         catalog.check_features(self.features.parameters, self.learner, source.kind)
         label_sets = source.label_sets()
         if not any(label_sets):
@@ -287,11 +287,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 raise ValueError("the weights of all documents are zero; there is nothing to learn")
             examples = examples.where(weights > 0)
         return examples, [*kept_labels, *target.names]
-
-    def _resolve_decision(self) -> DecisionRule:
-        if self.decision is None and self._target.form == "classes":
-            return catalog.one_label_decision(self.learner)
-        return catalog.resolve_decision(self.learner, self.decision)
 
     def feature_matrix(self, documents: Documents | Sequence[MailDocument]) -> Matrix:
         """Return the features of documents, (n, r).
