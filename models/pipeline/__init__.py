@@ -4,7 +4,7 @@ from models.pipeline.documents import read_documents
 from models.pipeline.explanation import ExplainedTerm, Explanation
 from models.pipeline.fitting import Features
 from models.pipeline.pipeline import Pipeline
-from models.pipeline.prediction import Prediction
+from models.pipeline.prediction import Prediction, ScoredDocuments
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.ranking import Ranking
 
@@ -18,5 +18,6 @@ __all__ = [
     "Prediction",
     "Progress",
     "Ranking",
+    "ScoredDocuments",
     "read_documents",
 ]
