@@ -72,9 +72,9 @@ def measure_class_weights(corpus: str, train: Examples, test: Examples) -> Itera
 def measure_stored_weights(corpus: str, train: Examples, test: Examples) -> Iterator[Result]:
     """Yield a result for each way to store the weights of one trained ``svm``."""
     fitted = pipeline({"algorithm": "svm"}, RECIPE, "sign").fit(train)
-    X = fitted.features.transform(read_documents(test.documents))
-    state = fitted.learner.get_state()
-    reference = fitted.learner.decision_function(X) > 0
+    X = fitted.features_.transform(read_documents(test.documents))
+    state = fitted.learner_.get_state()
+    reference = fitted.learner_.decision_function(X) > 0
     ends = X.indptr.tolist()
     rows = [slice(ends[i], ends[i + 1]) for i in range(min(SCORED, X.shape[0]))]
     vectors = [Vector(X.indices[row].astype(np.int64), X.data[row]) for row in rows]

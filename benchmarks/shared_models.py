@@ -83,7 +83,7 @@ def random_model(n_labels: int, n_features: int) -> Pipeline:
     )
     pipeline.kind_, pipeline.tree_, pipeline.mail_version_ = "text", None, None
     pipeline.labels_ = [f"label{i:05}" for i in range(n_labels)]
-    pipeline.decision_ = catalog.resolve_decision(pipeline.learner, None)
+    pipeline.decision_ = catalog.resolve_decision(pipeline.learner_, None)
     pipeline.decision_report_ = None
     pipeline.summary_, pipeline.timings_ = TrainingSummary(), {}
     return pipeline

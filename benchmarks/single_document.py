@@ -80,7 +80,7 @@ def trained(name: str, folder: Path, training: Examples) -> Pipeline:
 
 def measure(pipeline: Pipeline, texts: list[str], repeat: int) -> dict[str, float]:
     """Return the CPU microseconds of each layer for a text."""
-    n, features, calibration = len(texts), pipeline.features, pipeline.calibration_
+    n, features, calibration = len(texts), pipeline.features_, pipeline.calibration_
     assert isinstance(features, TextFeatures)
     batch = (texts * (500 // n + 1))[:500]
     vectors = [vector for text in texts if (vector := features.vector(text)) is not None]
@@ -93,7 +93,7 @@ def measure(pipeline: Pipeline, texts: list[str], repeat: int) -> dict[str, floa
 
     work: dict[str, tuple[Callable[[], object], int]] = {
         "features, `vector`": (lambda: [features.vector(t) for t in texts], n),
-        "scores, `score_one`": (lambda: [pipeline.learner.score_one(x) for x in vectors], n),
+        "scores, `score_one`": (lambda: [pipeline.learner_.score_one(x) for x in vectors], n),
         "`rank` without probabilities": (without_probabilities, n),
         "`rank`": (lambda: [pipeline.rank([t]) for t in texts], n),
         "`predict`, five labels": (lambda: [pipeline.predictions([t], top=5) for t in texts], n),

@@ -129,7 +129,7 @@ def _measure(
     return {
         "f1_micro": measures["f1_micro"],
         "f1_macro": measures["f1_macro"],
-        "features": len(pipeline.features.names_),
+        "features": len(pipeline.features_.names_),
         "seconds": seconds,
     }
 

@@ -51,7 +51,7 @@ def measure(corpus: str, repeat: int) -> tables.Result:
     return {
         "corpus": corpus,
         "examples": examples.n_examples,
-        "features": pipeline.learner.n_features_in_,
+        "features": pipeline.learner_.n_features_in_,
         "labels": len(pipeline.labels_),
         "seconds_1": round(min(seconds[1]), 2),
         "seconds_2": round(min(seconds[2]), 2),

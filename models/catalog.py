@@ -33,6 +33,7 @@ from models.decisions.interpretation import (
 )
 from models.errors import ParameterError
 from models.features import NumericFeatures, NumericFeaturesParameters, TextFeatures, TextFeaturesParameters
+from models.features.recipes import AMOUNTS, COVERING, LINEAR, PRESENCE, Recipe
 from models.features.selection import InformationGain
 from models.hierarchy.h_m3 import HM3, HM3Parameters
 from models.hierarchy.h_rls import HRLS, HRLSParameters
@@ -80,6 +81,9 @@ FeaturesConfig = TypeAliasType(
 )
 """The parameters of text or numeric features; ``kind`` selects which."""
 
+RECOMMENDED = "svm"
+"""The learner to try first: it is fast, needs no tuning, and explains its decisions."""
+
 _DEFAULT_FIELDS = MailFieldsParameters()
 LEARNER_PARAMETERS: TypeAdapter[LearnerConfig] = TypeAdapter(LearnerConfig)
 FEATURES_PARAMETERS: TypeAdapter[FeaturesConfig] = TypeAdapter(FeaturesConfig)
@@ -94,6 +98,7 @@ class CatalogEntry:
         learner: the class.
         summary: a one-sentence description.
         source: the paper, and the section or figure.
+        features: the features that suit it.
         interpretations: the possible meanings of its scores; the first one whose ``when`` matches applies.
         predicts_closed_sets: whether the rule ``sign`` always predicts a label together with its ancestors.
         supports_local_selection: whether each label can have its own selection of features.
@@ -102,6 +107,7 @@ class CatalogEntry:
     learner: type[Learner]
     summary: str
     source: str
+    features: Recipe
     interpretations: tuple[ScoreInterpretation, ...]
     predicts_closed_sets: bool = False
     supports_local_selection: bool = False
@@ -129,12 +135,14 @@ ENTRIES: Mapping[str, CatalogEntry] = {
             AdaBoostMH,
             "Boosting of one-term rules that all labels share; gives a small, readable model.",
             f"Schapire and Singer (2000), as in {_MP_BOOST}, section 2",
+            PRESENCE,
             (SIGNED,),
         ),
         CatalogEntry(
             MPBoost,
             "Boosting of one-term rules, one rule per label and round; easy to explain.",
             f"{_MP_BOOST}, section 3",
+            PRESENCE,
             (SIGNED,),
             supports_local_selection=True,
         ),
@@ -142,42 +150,49 @@ ENTRIES: Mapping[str, CatalogEntry] = {
             AdaBoostLC,
             "Boosting for a covering loss: groups of labels that are judged together, with their costs.",
             f"{_COVERING}, figure 2",
+            COVERING,
             (SIGNED,),
         ),
         CatalogEntry(
             MMP,
             "One perceptron per label, trained together so that relevant labels rank above the others.",
             f"Crammer and Singer (2003), as in {_PAIRWISE}, figure 1",
+            LINEAR,
             (ORDER_ONLY,),
         ),
         CatalogEntry(
             MLPP,
             "One perceptron per pair of labels; the labels are ranked by the votes that they win.",
             f"{_PAIRWISE}, section IV; the artificial label is Brinker, Fürnkranz and Hüllermeier's (2006)",
+            LINEAR,
             (CALIBRATED_VOTES, VOTES),
         ),
         CatalogEntry(
             BinaryRelevancePerceptron,
             "One perceptron per label, each trained independently, one example at a time.",
             f"{_PAIRWISE}, section II-B",
+            LINEAR,
             (SIGNED,),
         ),
         CatalogEntry(
             NaiveBayes,
             "Multinomial naive Bayes, trained in one fast pass.",
             f"{_PAIRWISE}, section VI-A; the multi-class boosting assignment of COS 424",
+            AMOUNTS,
             (WITHIN_DOCUMENT, SIGNED),
         ),
         CatalogEntry(
             SVM,
             "One linear support vector machine per label; the recommended first choice.",
             f"{_HIERARCHY} (the flat baseline); scikit-learn's LinearSVC",
+            LINEAR,
             (SIGNED,),
         ),
         CatalogEntry(
             HSVM,
             "One linear support vector machine per node of the tree, trained on the examples of its parent.",
             f"{_HIERARCHY} (H-SVM)",
+            LINEAR,
             (TOP_DOWN,),
             predicts_closed_sets=True,
         ),
@@ -185,6 +200,7 @@ ENTRIES: Mapping[str, CatalogEntry] = {
             HRLS,
             "One regularized least-squares classifier per node of the tree, evaluated from the root down.",
             f"Cesa-Bianchi, Gentile, Tironi and Zaniboni (2004), as in {_HIERARCHY} (H-RLS)",
+            LINEAR,
             (TOP_DOWN,),
             predicts_closed_sets=True,
         ),
@@ -192,6 +208,7 @@ ENTRIES: Mapping[str, CatalogEntry] = {
             HM3,
             "A maximum-margin Markov network over the label tree, which scores whole labelings of the tree.",
             f"{_HIERARCHY} (H-M3)",
+            LINEAR,
             (TREE_LABELING,),
         ),
     )
@@ -250,6 +267,8 @@ class LearnerDescription(BaseModel):
     """JSON Schema of the parameters."""
     defaults: dict[str, Any]
     """The default values of the parameters."""
+    default_features: Recipe
+    """The features that are used if the request has no features, by the kind of the data set."""
     default_decision: DecisionKind
     """The decision that is used with the default parameters if the request has no decision."""
     decisions: list[DecisionDescription]
@@ -282,11 +301,37 @@ def create_learner(parameters: LearnerParameters, *, seed: int = 0) -> Learner:
     return entry.learner.from_parameters(parameters, random_state=seed)
 
 
+def default_learner(*, seed: int = 0) -> Learner:
+    """Create the unfitted learner that is the recommended first choice."""
+    return create_learner(LEARNER_PARAMETERS.validate_python({"algorithm": RECOMMENDED}), seed=seed)
+
+
 def create_features(parameters: FeaturesConfig) -> TextFeatures | NumericFeatures:
     """Create unfitted features."""
     if isinstance(parameters, TextFeaturesParameters):
         return TextFeatures(parameters)
     return NumericFeatures(parameters)
+
+
+def resolve_features(
+    learner: Learner | LearnerParameters, features: FeaturesConfig | None, kind: Kind
+) -> FeaturesConfig:
+    """Return the features to use.
+
+    Args:
+        learner: the learner or its parameters.
+        features: the requested features; None selects those that suit the learner.
+        kind: kind of the documents.
+
+    Raises:
+        ParameterError: see ``check_features``.
+    """
+    if features is None:
+        entry = ENTRIES.get(_algorithm(learner))
+        recipe = LINEAR if entry is None else entry.features  # a learner of the user is not in the catalog
+        features = getattr(recipe, kind)
+    check_features(features, learner, kind)
+    return features
 
 
 def check_features(features: FeaturesConfig, learner: Learner | LearnerParameters, kind: Kind) -> None:
@@ -436,6 +481,7 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
         source=entry.source,
         parameters=parameters.model_json_schema(),
         defaults={name: value for name, value in defaults.items() if name != "algorithm"},
+        default_features=entry.features,
         default_decision=entry.interpretation(defaults).default,
         decisions=[
             DecisionDescription(when=dict(r.when), default=r.default, own=r.own, kinds=list(r.decisions))

@@ -121,8 +121,8 @@ def _rank(
 
 
 def _check_products(pipeline: Pipeline, documents: AnyDocuments, limit: int) -> None:
-    if isinstance(documents, FeatureRows) and isinstance(pipeline.features, NumericFeatures):
-        n_products = pipeline.features.n_products(documents)
+    if isinstance(documents, FeatureRows) and isinstance(pipeline.features_, NumericFeatures):
+        n_products = pipeline.features_.n_products(documents)
         if n_products > limit:
             raise UnsuitableDataError(
                 f"the document has {n_products:,} products of two features; the limit is {limit:,}"

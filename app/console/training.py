@@ -34,17 +34,6 @@ from models.measures.directions import DIRECTIONS
 
 router = pages()
 
-FIRST_LEARNER = "svm"
-"""The learner that the form shows first: it is fast, needs no tuning, and explains its decisions."""
-
-FIRST_TEXT_FEATURES = {
-    "kind": "text",
-    "weighting": "pivoted",
-    "scaling": "unit",
-    "analyzer": {"stop_words": "auto"},
-}
-"""The features of texts that the form shows with this learner, which needs scaled documents."""
-
 MAX_DATASETS = 500
 """Data sets to choose from, the newest ones."""
 
@@ -116,11 +105,8 @@ def form_fields(names: Sequence[str], values: Mapping[str, Any], dataset: Datase
     has_split = dataset.splits is not None and dataset.splits.train > 0
     shown: dict[str, Any] = {
         "split": {"kind": "given"} if has_split else {"kind": "random", "test_fraction": 0.25},
+        "learner": {"algorithm": catalog.RECOMMENDED},
     }
-    if "learner" not in values:
-        shown["learner"] = {"algorithm": FIRST_LEARNER}
-        if dataset.kind != "features":
-            shown["features"] = FIRST_TEXT_FEATURES
     fields = _form().fields(names, {**shown, **values})
     return [_for_dataset(field, dataset, has_split=has_split) for field in fields]
 

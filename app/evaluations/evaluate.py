@@ -21,7 +21,7 @@ from models.measures.evaluation import Evaluation
 from models.measures.histograms import score_histograms
 from models.measures.unknown import without_unknown
 from models.measures.worst import worst_examples
-from models.pipeline import Pipeline
+from models.pipeline import Pipeline, ScoredDocuments
 
 N_WORST = 10
 MAX_CO_ERRORS = 200
@@ -48,13 +48,13 @@ def evaluate_part(
     Returns:
         the measures, and the content of a ``PartEvaluation`` as JSON.
     """
-    scores = _scores(pipeline, part, on_batch)
+    scored = _score(pipeline, part, on_batch)
     label_sets, unknown_sets = part.label_sets(), part.unknown_sets()
-    evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets, covering=covering)
+    evaluation = pipeline.evaluate_scores(label_sets, scored, unknown_sets=unknown_sets, covering=covering)
     labels = pipeline.labels_
     Y = indicator_matrix(label_sets, labels, pipeline.tree_)
     unknown = unknown_matrix(unknown_sets, Y, labels, pipeline.tree_)
-    predicted = pipeline.decide(scores)
+    predicted, scores = pipeline.decide(scored), scored.scores
     histograms = score_histograms(Y, scores, labels, unknown)
     if unknown is not None:
         predicted, scores = without_unknown(predicted, scores, unknown)
@@ -93,12 +93,12 @@ def _unknown_features(pipeline: Pipeline, part: StoredExamples) -> Iterator[str]
         )
 
 
-def _scores(pipeline: Pipeline, part: StoredExamples, on_batch: Callable[[], None]) -> Floats:
-    scores = [np.empty((0, len(pipeline.labels_)))]
+def _score(pipeline: Pipeline, part: StoredExamples, on_batch: Callable[[], None]) -> ScoredDocuments:
+    parts = []
     for batch in part.batches():
         on_batch()
-        scores.append(pipeline.scores(batch.documents))
-    return np.concatenate(scores)
+        parts.append(pipeline.scored(batch.documents))
+    return ScoredDocuments.concatenate(parts, len(pipeline.labels_))
 
 
 def _pairs(labels: list[str], true: Any, predicted: Any, counts: Any) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ def _worst_documents(
         true = set(Y.indices[Y.indptr[example] : Y.indptr[example + 1]].tolist())
         assigned = set(predicted.indices[predicted.indptr[example] : predicted.indptr[example + 1]].tolist())
         wrong = [*sorted(true - assigned), *sorted(assigned - true)]
-        explained = wrong[:MAX_EXPLAINED] if pipeline.learner.can_explain else []
+        explained = wrong[:MAX_EXPLAINED] if pipeline.learner_.can_explain else []
         names = pipeline.labels_
         worst.append(
             {

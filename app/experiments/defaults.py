@@ -137,12 +137,8 @@ def expand_grid(body: ExperimentCreate) -> list[tuple[str, ExperimentConfigurati
 def _fill_in_configuration(
     configuration: ExperimentConfiguration, pointer: str, report: Mapping[str, Any], *, given_split: bool
 ) -> ExperimentConfiguration:
-    kind = report["kind"]
-    features = configuration.features or catalog.FEATURES_PARAMETERS.validate_python(
-        {"kind": "numeric" if kind == "features" else "text"}
-    )
     try:
-        catalog.check_features(features, configuration.learner, kind)
+        features = catalog.resolve_features(configuration.learner, configuration.features, report["kind"])
         check_trainable(configuration.learner, report, given_split=given_split)
         decision = catalog.resolve_decision(configuration.learner, configuration.decision)
     except ParameterError as error:

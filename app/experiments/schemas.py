@@ -99,7 +99,8 @@ class ExperimentConfiguration(RequestModel):
     name: Title | None = None
     """Name in reports. Defaults to the algorithm and the parameters that differ between configurations."""
     features: FeaturesConfig | None = None
-    """Feature extraction. Defaults to text features for text and e-mail, otherwise to numeric features."""
+    """Feature extraction. Defaults to what suits the learner and the kind of the data set, see
+    `GET /v1/learners`."""
     learner: LearnerConfig
     """Learner and its parameters."""
     decision: DecisionRule | None = None
@@ -111,7 +112,7 @@ class ConfigurationGrid(RequestModel):
     """Lists of features, learners and decision rules; every combination of them is a configuration."""
 
     features: list[FeaturesConfig] | None = Field(default=None, min_length=1)
-    """Feature extractions. Defaults to text features for text and e-mail, otherwise to numeric features."""
+    """Feature extractions. Defaults to what suits each learner and the kind of the data set."""
     learner: list[LearnerConfig] = Field(min_length=1)
     """Learners and their parameters."""
     decision: list[DecisionRule] | None = Field(default=None, min_length=1)

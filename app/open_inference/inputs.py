@@ -34,8 +34,8 @@ EMAIL_PARTS: Final = (TEXT, "subject", "from", "to", "html", "list_id")
 
 def input_metadata(pipeline: Pipeline) -> list[MetadataTensor]:
     """Return the inputs of a version, the usual one first."""
-    if isinstance(pipeline.features, NumericFeatures):
-        names = pipeline.features.base_names_
+    if isinstance(pipeline.features_, NumericFeatures):
+        names = pipeline.features_.base_names_
         return [
             MetadataTensor(name=MATRIX, datatype="FP64", shape=[-1, len(names)], parameters={"names": names})
         ]
@@ -70,8 +70,8 @@ def read_documents(pipeline: Pipeline, tensors: Sequence[Tensor], settings: Sett
         Invalid: the pipeline has other inputs, or an element cannot be read.
         TooLarge: a document exceeds a limit.
     """
-    if isinstance(pipeline.features, NumericFeatures):
-        rows = _read_rows(pipeline.features.base_names_, tensors)
+    if isinstance(pipeline.features_, NumericFeatures):
+        rows = _read_rows(pipeline.features_.base_names_, tensors)
         check_products(pipeline, rows, settings, field="inputs")
         return rows
     return to_documents(pipeline, _read_instances(tensors), settings)

@@ -107,7 +107,7 @@ def create(
 
 def _check(parent: Pipeline, number: int, body: PartialFit) -> None:
     """Check what does not depend on the documents."""
-    learner = parent.learner
+    learner = parent.learner_
     if not learner.can_partial_fit:
         message = (
             f"version {number} is of the learner {learner.algorithm}, which cannot continue a training; the "

@@ -28,12 +28,12 @@ def page_pivots(
     pipeline = load_before_use(
         db, loaded, lambda session: get_version_or_404(session, name, version)
     ).pipeline
-    labels, features = pipeline.labels_, pipeline.features.names_
+    labels, features = pipeline.labels_, pipeline.features_.names_
     if label is not None and label not in labels:
         message = f"version {version} does not predict the label {label!r}"
         raise Invalid(message, errors=[("/query/label", message)])
     try:
-        pivots = pipeline.learner.pivots(
+        pivots = pipeline.learner_.pivots(
             None if label is None else labels.index(label), after=after, limit=page.limit + 1
         )
     except ParameterError as error:

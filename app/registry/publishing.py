@@ -212,8 +212,8 @@ def _description(new: NewVersion) -> dict[str, Any]:
     return {
         "labels": pipeline.labels_,
         "closed_under_ancestors": pipeline.closed_under_ancestors_,
-        "learner": pipeline.learner.validated_parameters().model_dump(mode="json"),
-        "features": pipeline.features.parameters.model_dump(mode="json"),
+        "learner": pipeline.learner_.validated_parameters().model_dump(mode="json"),
+        "features": pipeline.features_.parameters.model_dump(mode="json"),
         "decision": pipeline.decision_.model_dump(mode="json"),
         "decision_report": None
         if pipeline.decision_report_ is None

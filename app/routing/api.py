@@ -154,9 +154,9 @@ async def route_message(request: Direct, name: RouterName, explain: Explain = No
     `POST /v1/routers/{name}/message-parts`. The response states the departments and destinations of the
     message; Covey does not deliver the message. The API records the decision before it returns it.
 
-    A message without readable text is not rejected: it goes to the fallback, and the response lists its
-    defects. If you send the same message again (same Message-ID and body), the API returns the first
-    decision.
+    A message without a word that the version knows is not rejected: it goes to the fallback, and the response
+    lists its defects. If you send the same message again (same Message-ID and body), the API returns the
+    first decision.
     """
     refuse_encoding(request.head)
     body, truncated = await request.body_up_to(request.context.settings.max_message_bytes)

@@ -16,6 +16,9 @@ NOT_CALIBRATED: Final = (
 )
 """Why a message needs a review if its version has no probabilities."""
 
+NO_KNOWN_WORDS: Final = "the message has no word that the version knows"
+"""Why a version cannot decide on a message, whatever its scores are: it has nothing to go by."""
+
 
 class RankedLabel(NamedTuple):
     """A label with its score, its probability if the version is calibrated, and its rank, from 1."""
@@ -93,7 +96,7 @@ def apply_rules(
 
 
 def fallback_outcome(config: RouterPut) -> RoutingOutcome:
-    """Return the outcome for a message without readable text, or on which the version could not decide."""
+    """Return the outcome for a message on which the version could not decide."""
     return RoutingOutcome("fallback", [], [config.fallback])
 
 

@@ -25,6 +25,7 @@ from app.metrics import FALLBACKS, count_decision
 from app.routing import canary, policies, service
 from app.routing.decision_content import Content, decision_content, decision_row, message_content
 from app.routing.decision_rules import (
+    NO_KNOWN_WORDS,
     apply_rules,
     decision_ranking,
     fallback_outcome,
@@ -248,10 +249,8 @@ class MessageRouter:
     ) -> Content:
         settings, pipeline, ranked = self._ctx.settings, by.loaded.pipeline, scored.ranking
         labels = pipeline.labels_
-        outcome = (
-            apply_rules(config, predicted_labels(labels, ranked), set_probability(ranked), by.rule.unmet)
-            if scored.is_readable
-            else fallback_outcome(config)
+        outcome = apply_rules(
+            config, predicted_labels(labels, ranked), set_probability(ranked), by.rule.unmet
         )
         ranking = decision_ranking(labels, ranked, outcome, settings.decision_ranking)
         explanation = scored.explanation
@@ -270,6 +269,7 @@ class MessageRouter:
             ),
             ranking=ranking,
             explanation=explanation,
+            fallback_reason=NO_KNOWN_WORDS if ranked.empty[0] else None,
         )
 
     def _fall_back(self, name: str, config: RouterPut, undecided: Undecided, mail: MailDocument) -> Content:

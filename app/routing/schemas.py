@@ -150,7 +150,8 @@ class RouterPut(RequestModel):
     destinations: dict[Label, Destination] = Field(default_factory=dict)
     """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: Destination
-    """Destination of messages without a predicted department and of messages without readable text."""
+    """Destination of messages without a predicted department, such as those without a word that the version
+    knows."""
     review_below: float | None = Field(default=None, ge=0, le=1)
     """Minimum `set_probability` of a routed message, from 0 to 1. A message with a smaller probability that
     its departments are exactly the right ones gets the disposition `review`. Needs a calibrated version. By
@@ -233,7 +234,8 @@ class Router(ResponseModel):
     destinations: dict[str, str]
     """Destination of each label. Messages of a label without a destination go to the fallback."""
     fallback: str
-    """Destination of messages without a predicted department and of messages without readable text."""
+    """Destination of messages without a predicted department, such as those without a word that the version
+    knows."""
     review_below: float | None = None
     """Minimum `set_probability` of a routed message; a message with a smaller one gets the disposition
     `review`. Absent if no message needs a review."""
@@ -429,7 +431,8 @@ class Decision(ResponseModel):
     """An explanation of each predicted label in `ranking`. Absent if it was not requested, no label is
     predicted, or the learner cannot explain its scores."""
     fallback_reason: str | None = None
-    """Why the version could not decide, so that the message went to the fallback. Absent if it decided."""
+    """Why the version could not decide, so that the message went to the fallback: it has failed, or it knows
+    no word of the message. Absent if it decided."""
     message: MessageSummary
     """Summary of the routed message."""
     message_kept: bool | None = None

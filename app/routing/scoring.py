@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from app.serving.instances import mail_to_text
 from app.serving.loaded_version import LoadedVersion
 from models.decisions import LabelSetRule
-from models.features import TextFeatures
 from models.mail import MailDocument
 from models.pipeline import Explanation, Pipeline, Ranking
 
@@ -19,12 +18,10 @@ class ScoredMessage:
 
     Attributes:
         ranking: ranks all labels for the message.
-        is_readable: whether the message has text that the version reads.
         explanation: explanations of the predicted labels; empty if not requested.
     """
 
     ranking: Ranking
-    is_readable: bool
     explanation: Sequence[Explanation] = ()
 
 
@@ -52,21 +49,8 @@ def score(version: LoadedVersion, mail: MailDocument, rule: LabelSetRule, *, exp
     """
     pipeline = version.pipeline
     documents = to_documents(pipeline, (mail,))
-    ranking, readable = pipeline.rank(documents, rule=rule), is_readable(pipeline, documents[0])
-    if not (explain and pipeline.learner.can_explain):  # a message is routed even without an explanation
-        return ScoredMessage(ranking, readable)
+    ranking = pipeline.rank(documents, rule=rule)
+    if not (explain and pipeline.learner_.can_explain):  # a message is routed even without an explanation
+        return ScoredMessage(ranking)
     (prediction,) = pipeline.predictions(documents, top=1, explain=True, rule=rule)
-    return ScoredMessage(ranking, readable, prediction.explanation)
-
-
-def is_readable(pipeline: Pipeline, document: MailDocument | str) -> bool:
-    """Whether a message has text in the fields that a pipeline reads.
-
-    Args:
-        pipeline: the pipeline.
-        document: the message, from ``to_documents``.
-    """
-    features = pipeline.features
-    return isinstance(features, TextFeatures) and any(
-        part.text and not part.text.isspace() for part in features.parts(document)
-    )
+    return ScoredMessage(ranking, prediction.explanation)

@@ -24,7 +24,7 @@ from app.routing.decision_content import Content, ranking_content
 from app.routing.decision_rules import best_labels, set_probability
 from app.routing.policies import router_rule
 from app.routing.schemas import RouterPut
-from app.routing.scoring import is_readable, reads_mail, to_documents
+from app.routing.scoring import reads_mail, to_documents
 from app.serving.catalog import Catalog
 from app.serving.costs import CostEstimate, run_measured
 from app.serving.loaded_models import LoadedModels
@@ -185,8 +185,7 @@ def _score(loaded: LoadedVersion, version: int, group: Sequence[ShadowMessage]) 
     labels = pipeline.labels_
     shadows: dict[str, Content] = {}
     for i, message in enumerate(group):
-        readable = is_readable(pipeline, documents[i])
-        predicted = [labels[number] for number in ranking.label_sets[i]] if readable else []
+        predicted = [labels[number] for number in ranking.label_sets[i]]
         shadows[message.decision_id] = content = {
             "version": version,
             "labels": predicted,

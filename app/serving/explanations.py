@@ -28,12 +28,12 @@ def explained_texts(
         document: a text or a message.
         explanations: the explanations.
     """
-    if not isinstance(pipeline.features, TextFeatures):
+    if not isinstance(pipeline.features_, TextFeatures):
         return {}
     used = {
         field for explanation in explanations for term in explanation.terms for field in term.source.fields
     }
-    return {part.field: part.text for part in pipeline.features.parts(document) if part.field in used}
+    return {part.field: part.text for part in pipeline.features_.parts(document) if part.field in used}
 
 
 def _term(term: ExplainedTerm) -> dict[str, Any]:

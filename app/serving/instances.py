@@ -68,9 +68,9 @@ def check_products(
     Raises:
         TooLarge: there are too many.
     """
-    if not isinstance(pipeline.features, NumericFeatures):
+    if not isinstance(pipeline.features_, NumericFeatures):
         return
-    n_products, limit = pipeline.features.n_products(rows), settings.max_products
+    n_products, limit = pipeline.features_.n_products(rows), settings.max_products
     if n_products > limit:
         message = (
             f"this model multiplies each two features of an instance, which gives {n_products:,} products; "
@@ -86,9 +86,9 @@ def find_unknown_features(pipeline: Pipeline, names: Sequence[str]) -> UnknownFe
         pipeline: a pipeline that was trained on numeric features.
         names: distinct names of features.
     """
-    if not isinstance(pipeline.features, NumericFeatures):
+    if not isinstance(pipeline.features_, NumericFeatures):
         return None
-    unknown = pipeline.features.unknown_names(names)
+    unknown = pipeline.features_.unknown_names(names)
     return UnknownFeatures(count=len(unknown), names=unknown[:_MAX_LISTED_NAMES]) if unknown else None
 
 

@@ -103,7 +103,7 @@ def warm_up(version: LoadedVersion) -> None:
 
 def sample_documents(pipeline: Pipeline) -> list[str] | list[MailDocument] | FeatureRows:
     """Return a document of the kind that a pipeline was trained on, with some of its features."""
-    names = pipeline.features.names_
+    names = pipeline.features_.names_
     names = names[:: max(1, len(names) // SAMPLE_FEATURES)]
     if pipeline.kind_ == "features":
         return FeatureRows(names, csr_array(np.ones((1, len(names)))))

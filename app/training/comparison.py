@@ -166,10 +166,10 @@ def _compare(
 
 def _outcomes(pipeline: Pipeline, examples: StoredExamples, labels: list[str]) -> Outcomes:
     """Return what a version predicts, with a column for each label. It never predicts one that it lacks."""
-    own = pipeline.scores(examples)
+    own = pipeline.scored(examples)
     columns = np.searchsorted(labels, pipeline.labels_)
-    scores = np.full((len(own), len(labels)), -np.inf)
-    scores[:, columns] = own
+    scores = np.full((len(own.scores), len(labels)), -np.inf)
+    scores[:, columns] = own.scores
     predicted = pipeline.decide(own)
     wider: Labels = csr_array(
         (predicted.data, columns[predicted.indices], predicted.indptr), shape=scores.shape

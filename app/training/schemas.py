@@ -116,7 +116,8 @@ class TrainingJobCreate(RequestModel):
     split: TrainingSplit | None = None
     """How examples are held out. Defaults to the data set's own split, or to `none` if it has none."""
     features: FeaturesConfig | None = None
-    """Feature extraction. Defaults to text features for text and e-mail, otherwise to numeric features."""
+    """Feature extraction. Defaults to what suits the learner and the kind of the data set, see
+    `GET /v1/learners`."""
     learner: LearnerConfig
     """Learner and its parameters. `GET /v1/learners` lists all learners."""
     decision: DecisionRule | None = None

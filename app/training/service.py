@@ -86,13 +86,9 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
         message = "the data set has no split with a training part; use random or none"
         raise Invalid(message, errors=[("/split/kind", message)])
     check_measured_covering(body.covering, dataset)
-    kind = report["kind"]
-    features = body.features or catalog.FEATURES_PARAMETERS.validate_python(
-        {"kind": "numeric" if kind == "features" else "text"}
-    )
     split = body.split or (GivenSplit(kind="given") if has_split else NoSplit(kind="none"))
     try:
-        catalog.check_features(features, body.learner, kind)
+        features = catalog.resolve_features(body.learner, body.features, report["kind"])
         check_trainable(body.learner, report, given_split=isinstance(split, GivenSplit))
         decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:

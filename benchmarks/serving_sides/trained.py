@@ -76,16 +76,16 @@ def export_scorer(path: Path, target: Path) -> Path:
     """
     pipeline = artifact.load(path)
     words = sorted({word for row in records(CORPUS) for word in re.findall(r"[a-z]+", row["text"].lower())})
-    assert isinstance(pipeline.features, TextFeatures)
-    features = pipeline.features.transform(words)
+    assert isinstance(pipeline.features_, TextFeatures)
+    features = pipeline.features_.transform(words)
     terms = {
         word: int(features.indices[start])
         for word, start, end in zip(words, features.indptr, features.indptr[1:], strict=False)
         if end > start
     }
-    n_features = pipeline.learner.n_features_in_
-    constant = pipeline.learner.decision_function(csr_array((1, n_features), dtype=np.float64))[0]
-    weights = pipeline.learner.decision_function(csr_array(eye_array(n_features))) - constant
+    n_features = pipeline.learner_.n_features_in_
+    constant = pipeline.learner_.decision_function(csr_array((1, n_features), dtype=np.float64))[0]
+    weights = pipeline.learner_.decision_function(csr_array(eye_array(n_features))) - constant
     np.savez(target, weights=weights, constant=constant)
     described = {"labels": pipeline.labels_, "terms": terms}
     _write(target.with_suffix(".json"), json.dumps(described).encode())

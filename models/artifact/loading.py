@@ -94,8 +94,8 @@ def _restore(manifest: Manifest, state: State, *, verify: bool) -> Pipeline:
         pipeline.decision_report_ = manifest.decision_report
         pipeline.reference_ = manifest.reference
         pipeline.summary_, pipeline.timings_ = TrainingSummary(manifest.warnings, manifest.facts), {}
-        sizes = (len(pipeline.thresholds_), pipeline.learner.n_labels_, pipeline.learner.n_features_in_)
-        if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features.names_)):
+        sizes = (len(pipeline.thresholds_), pipeline.learner_.n_labels_, pipeline.learner_.n_features_in_)
+        if sizes != (len(manifest.labels), len(manifest.labels), len(pipeline.features_.names_)):
             raise ArtifactError("the sizes of the arrays do not match the labels and features")
         pipeline.rule_ = _restore_rule(manifest, pipeline.tree_, pipeline.thresholds_)
         if verify:
@@ -131,9 +131,9 @@ def _check_usable(pipeline: Pipeline, state: State) -> None:
     unknown = state.keys() - pipeline.get_state().keys()
     if unknown:
         raise ArtifactError(f"the model does not use these arrays: {', '.join(sorted(unknown))}")
-    all_features = csr_array(np.ones((1, pipeline.learner.n_features_in_)))
+    all_features = csr_array(np.ones((1, pipeline.learner_.n_features_in_)))
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = pipeline.learner.decision_function(all_features)
+        scores = pipeline.learner_.decision_function(all_features)
     if not np.isfinite(scores).all():
         raise ArtifactError("the scores of the model are not finite")
 

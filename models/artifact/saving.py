@@ -104,8 +104,8 @@ def _create_manifest(
         mail_version=pipeline.mail_version_,
         labels=pipeline.labels_,
         label_tree=pipeline.tree_.parents if pipeline.tree_ is not None else None,
-        features=pipeline.features.parameters,
-        learner=pipeline.learner.validated_parameters(),
+        features=pipeline.features_.parameters,
+        learner=pipeline.learner_.validated_parameters(),
         decision=pipeline.decision_,
         rule=RuleEntry(
             at_least=pipeline.rule_.at_least,

@@ -32,13 +32,18 @@ class Calibration:
             ``models.calibration.context``.
         set_weights: (``N_FEATURES``,) the weights of the features of a label set in the logit of the
             probability that it is right; see ``set_features``.
+        without_label: the share of examples without a label: the probability that the empty label set of a
+            document without a known term is right.
     """
 
     labels: LabelCalibration
     context_weights: Floats
     set_weights: Floats
+    without_label: float
 
-    def probabilities(self, scores: Floats, predicted: Bools) -> tuple[Floats, Floats]:
+    def probabilities(
+        self, scores: Floats, predicted: Bools, empty: Bools | None = None
+    ) -> tuple[Floats, Floats]:
         """Return the probability of each label, and the probability that each label set is exactly right.
 
         They agree: a label set is never more probable than one of its labels, or than the absence of another
@@ -47,6 +52,7 @@ class Calibration:
         Args:
             scores: (n, k) scores.
             predicted: (n, k) whether each label is in the label set, whatever chose it.
+            empty: (n,) whether the document has no known term; None if all have one.
 
         Returns:
             (n, k) and (n,) probabilities, strictly between 0 and 1. Those of a document have the same bits,
@@ -61,6 +67,8 @@ class Calibration:
             ],
             dtype=np.float64,
         )
+        if empty is not None:
+            of_sets[empty] = self.without_label
         in_context = logits_in_context(logits, self.context_weights)
         of_labels = expit(np.minimum(np.maximum(in_context, -MAX_LOGIT), self.labels.max_logit))
         # What is known of the whole label set is known of each label, too.
@@ -73,6 +81,7 @@ class Calibration:
             **{name: getattr(self.labels, name) for name in _OF_LABELS},
             "context_weights": self.context_weights,
             "set_weights": self.set_weights,
+            "without_label": np.array([self.without_label]),
         }
 
     @classmethod
@@ -92,10 +101,13 @@ class Calibration:
             require((arrays[name] > 0).all(), f"{name!r} contains a number that is not positive")
         require((np.diff(arrays["knots"], axis=1) >= 0).all(), "'knots' are not in ascending order")
         require((np.abs(arrays["max_logit"]) <= MAX_LOGIT).all(), "'max_logit' is out of range")
+        without_label = float(read_array(state, "without_label", "float64", (1,))[0])
+        require(0 < without_label < 1, "'without_label' is no probability")
         return cls(
             LabelCalibration(**arrays),
             read_array(state, "context_weights", "float64", (N_WEIGHTS,)),
             read_array(state, "set_weights", "float64", (N_FEATURES,)),
+            without_label,
         )
 
 

@@ -60,7 +60,13 @@ def fit_calibration(held_out: HeldOut, rule: LabelSetRule) -> Calibration | None
     context = fit_context(
         [of_folds, labels.label_logits(held_out.scores)], held_out.relevant(), held_out.known()
     )
-    return Calibration(labels, context, _fit_sets(held_out, of_folds, rule.predicted(held_out.scores)))
+    n_without_label = np.count_nonzero(np.diff(held_out.Y.indptr) == 0)
+    return Calibration(
+        labels,
+        context,
+        _fit_sets(held_out, of_folds, rule.predicted(held_out.scores)),
+        (n_without_label + 0.5) / (len(held_out.scores) + 1),
+    )
 
 
 def fit_label_calibration(held_out: HeldOut) -> LabelCalibration | None:

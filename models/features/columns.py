@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Matrix, with_data
+from models.arrays import AnyArray, Bools, Floats, Ints, Matrix, Vector, with_data
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -22,6 +22,11 @@ def stack_rows(parts: Sequence[Matrix], n_columns: int) -> Matrix:
     if len(data) <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+
+
+def empty_rows(X: Matrix | Vector) -> Bools:
+    """Return whether each example has no feature, (n,)."""
+    return np.array([not len(X.indices)]) if isinstance(X, Vector) else np.diff(X.indptr) == 0
 
 
 def move_columns(matrix: Matrix, new_columns: AnyArray, n_columns: int) -> Matrix:

@@ -11,11 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Ints, Labels, Matrix, Vector, with_data
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector, with_data
 from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
-from models.features.columns import move_columns, normalize_row, normalize_rows, stack_rows
+from models.features.columns import empty_rows, move_columns, normalize_row, normalize_rows, stack_rows
 from models.features.parameterized import ParameterizedFeatures
 from models.features.raw_values import RawValues
 from models.features.sources import FeatureSource
@@ -167,6 +167,26 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
         if not values.all():  # a quotient can be too small for a float
             features, values = features[values != 0], values[values != 0]
         return Vector(features, values)
+
+    def empty_documents(self, rows: FeatureRows, X: Matrix | Vector) -> Bools:
+        """Return which of n rows have values, but none that training saw, (n,).
+
+        A row of zeros has no values, and is a point like any other.
+
+        Args:
+            rows: the rows.
+            X: their vectors.
+        """
+        empty = empty_rows(X)
+        if empty.any():
+            matrix, index = rows.matrix, self._index
+            known = np.array([name in index for name in rows.names], dtype=np.bool_)[matrix.indices]
+            row_of = np.repeat(np.arange(len(empty)), np.diff(matrix.indptr))
+            has_known, has_unknown = np.zeros((2, len(empty)), dtype=np.bool_)
+            has_known[row_of[known & (matrix.data != 0)]] = True
+            has_unknown[row_of[~known & (matrix.data != 0)]] = True
+            empty = has_unknown & ~has_known
+        return empty
 
     @property
     def base_names_(self) -> list[str]:

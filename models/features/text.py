@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
+from models.arrays import AnyArray, Bools, Floats, Labels, Matrix, Vector
 from models.base import State, TrainingSummary
 from models.errors import ArtifactError, NotFittedError, UnsuitableDataError
 from models.features.columns import (
+    empty_rows,
     first_columns,
     keep_columns,
     normalize_row,
@@ -261,6 +262,15 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         if self.parameters.scaling == "unit":
             weights = normalize_row(weights)
         return Vector(terms, weights, counts.unknown / counts.total if counts.total else None)
+
+    def empty_documents(self, documents: Sequence[TextDocument], X: Matrix | Vector) -> Bools:  # noqa: ARG002
+        """Return which of n documents have no feature, (n,).
+
+        Args:
+            documents: the documents.
+            X: their vectors.
+        """
+        return empty_rows(X)
 
     def parts(self, document: TextDocument) -> Sequence[Part]:
         """Return the texts of a document that are read."""

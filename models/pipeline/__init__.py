@@ -5,7 +5,7 @@ from models.pipeline.explanation import ExplainedTerm, Explanation
 from models.pipeline.fitting import FeatureMatrices
 from models.pipeline.held_out import Features
 from models.pipeline.pipeline import Pipeline
-from models.pipeline.prediction import Prediction
+from models.pipeline.prediction import Prediction, ScoredDocuments
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.ranking import Ranking
 
@@ -20,5 +20,6 @@ __all__ = [
     "Prediction",
     "Progress",
     "Ranking",
+    "ScoredDocuments",
     "read_documents",
 ]

@@ -39,7 +39,7 @@ def train_further(
             kind, or the learner does not accept weights.
         UnsuitableDataError: the learner cannot learn from these documents.
     """
-    learner = pipeline.learner
+    learner = pipeline.learner_
     if not isinstance(learner, IncrementalLearner):
         raise ParameterError(
             f"{learner.algorithm} cannot continue a training; train a new version, or use one of "
@@ -53,8 +53,8 @@ def train_further(
     if weights is not None:
         catalog.check_weights(learner)
     continued = copy.copy(pipeline)
-    continued.learner = further = learner.copy()
-    context = Context(labels=pipeline.labels_, features=pipeline.features.names_, weights=weights)
+    continued.learner = continued.learner_ = further = learner.copy()
+    context = Context(labels=pipeline.labels_, features=pipeline.features_.names_, weights=weights)
     Y = indicator_matrix(label_sets, pipeline.labels_, pipeline.tree_)
     further.partial_fit(pipeline.feature_matrix(documents), Y, context=context)
     earlier = pipeline.summary_

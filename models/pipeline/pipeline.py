@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 
 from models import catalog
-from models.arrays import AnyArray, Floats, Labels, Matrix, Vector
+from models.arrays import AnyArray, Bools, Floats, Labels, Matrix, Vector
 from models.base import Learner, LearnerParameters, State, TrainingSummary
 from models.base.column_names import check_column_names, column_names, set_column_names
 from models.base.training import abbreviated
@@ -40,6 +40,7 @@ from models.pipeline.held_out import Features
 from models.pipeline.inputs import as_documents, kind_of
 from models.pipeline.prediction import (
     Prediction,
+    ScoredDocuments,
     full_scores,
     quick_scores,
     scores_of_one,
@@ -80,14 +81,17 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     received: label sets, an (n, k) matrix of 0 and 1, or one class per document.
 
     Args:
-        features: converts documents to feature vectors.
-        learner: converts feature vectors to scores.
+        features: converts documents to feature vectors. None selects what suits the learner and the kind of
+            the documents.
+        learner: converts feature vectors to scores. None selects ``svm``.
         decision: converts scores to label sets: a decision, its name or its JSON form. None selects the
             learner's default.
         seed: seed of the folds on which thresholds are tuned. The learner has its own ``random_state``;
             ``from_parameters`` sets both to the same seed.
 
     Attributes:
+        features_: the fitted features.
+        learner_: the fitted learner.
         decision_: the decision in use.
         classes_: the columns or classes of the labels that ``fit`` received; ``labels_`` as an array if it
             received label sets.
@@ -108,16 +112,16 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         summary_: warnings and facts about the training.
         timings_: seconds of each completed phase; not saved with the model.
 
-    >>> from models.baselines.svm import SVM
-    >>> from models.features import TextFeatures
     >>> texts = ["the invoice is wrong", "my parcel is late", "a late parcel and a wrong invoice"]
-    >>> pipeline = Pipeline(TextFeatures(), SVM())
+    >>> pipeline = Pipeline()
     >>> pipeline.fit(texts, [("billing",), ("shipping",), ("billing", "shipping")]).predict(["late parcel"])
     [('shipping',)]
     >>> pipeline.predictions(["late parcel"], top=1)[0].ranking[0][0]
     'shipping'
     """
 
+    features_: Features
+    learner_: Learner
     decision_: DecisionRule
     kind_: Kind
     labels_: list[str]
@@ -135,8 +139,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     def __init__(
         self,
-        features: Features,
-        learner: Learner,
+        features: Features | None = None,
+        learner: Learner | None = None,
         decision: DecisionRule | Mapping[str, Any] | str | None = None,
         *,
         seed: int = 0,
@@ -213,8 +217,11 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             MemoryLimitError: the training would need too much memory.
         """
         source, kept_labels = self._read_training(X, y, sample_weight, kept_labels)
-        self.decision_ = catalog.resolve_decision(self.learner, self.decision)
-        catalog.check_features(self.features.parameters, self.learner, source.kind)
+        self.learner_ = catalog.default_learner(seed=self.seed) if self.learner is None else self.learner
+        self.decision_ = catalog.resolve_decision(self.learner_, self.decision)
+        given = None if self.features is None else self.features.parameters
+        parameters = catalog.resolve_features(self.learner_, given, source.kind)
+        self.features_ = catalog.create_features(parameters) if self.features is None else self.features
         label_sets = source.label_sets()
         if not any(label_sets):
             raise UnsuitableDataError("no training example has a label; there is nothing to learn")
@@ -225,13 +232,13 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         Y = indicator_matrix(label_sets, labels, tree)
         unknown = unknown_matrix(source.unknown_sets(), Y, labels, tree)
         if unknown is not None:
-            catalog.check_unknown_labels(self.learner)
+            catalog.check_unknown_labels(self.learner_)
         weights = source.example_weights()
         if weights is not None:
-            catalog.check_weights(self.learner)
+            catalog.check_weights(self.learner_)
         result = Fitting(
-            self.features,
-            self.learner,
+            self.features_,
+            self.learner_,
             self.decision_,
             TrainingSet(source, labels, tree, Y, unknown, weights, validation),
             seed=self.seed,
@@ -249,7 +256,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
             # A low threshold for all labels must not select labels that never applied.
             thresholds, columns = self.rule_.thresholds.copy(), np.searchsorted(labels, empty)
-            own = catalog.default_threshold(self.learner, len(labels))
+            own = catalog.default_threshold(self.learner_, len(labels))
             thresholds[columns] = np.maximum(thresholds[columns], own)
             self.rule_ = replace(self.rule_, thresholds=thresholds)
         self.classes_ = self._target.classes if self._target.names else np.array(labels)
@@ -294,7 +301,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         Raises:
             ParameterError: the documents are of another kind.
         """
-        return self.features.transform(self._readable(documents))
+        return self.features_.transform(self._readable(documents))
 
     def scores(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> Floats:
         """Return unrounded scores of every label, (n, k) float64.
@@ -307,11 +314,25 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             ParameterError: the documents are of another kind.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
+        return self.scored(documents).scores
+
+    def scored(self, documents: Documents | Sequence[MailDocument] | ExampleSource) -> ScoredDocuments:
+        """Return the scores of documents, from which ``decide`` and ``evaluate_scores`` get label sets.
+
+        Args:
+            documents: as for ``scores``.
+
+        Raises:
+            ParameterError: the documents are of another kind.
+            UnsuitableDataError: a score is not finite because the values of a document are too large.
+        """
         labels, source = self._check_fitted(), cast("Any", documents)
-        if not hasattr(source, "label_sets"):
-            return full_scores(self.learner, self.feature_matrix(source))
-        parts = [self.scores(batch.documents) for batch in source.batches()]
-        return np.concatenate([np.empty((0, len(labels))), *parts])
+        if hasattr(source, "label_sets"):
+            parts = [self.scored(batch.documents) for batch in source.batches()]
+            return ScoredDocuments.concatenate(parts, len(labels))
+        readable = self._readable(source)
+        X = self.features_.transform(readable)
+        return ScoredDocuments(full_scores(self.learner_, X), self.features_.empty_documents(readable, X))
 
     def predict(self, X: Any) -> Any:
         """Return the predicted labels in the form of the labels that ``fit`` received.
@@ -326,10 +347,10 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             ParameterError: the documents are of another kind, or ``X`` is a single text.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        scores = self.scores(X)
+        scored = self.scored(X)
         columns = self._target.columns(self.labels_)
         return self._target.arranged(
-            self.rule_.predicted(scores)[:, columns], scores[:, columns], self.labels_
+            scored.predicted(self.rule_)[:, columns], scored.scores[:, columns], self.labels_
         )
 
     def decision_function(self, X: Any) -> Floats:
@@ -356,8 +377,10 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """
         self._check_fitted()
         assert self.calibration_ is not None  # noqa: S101 - see _is_calibrated
-        scores = self.scores(X)
-        probabilities, _ = self.calibration_.probabilities(scores, self.rule_.predicted(scores))
+        scored = self.scored(X)
+        probabilities, _ = self.calibration_.probabilities(
+            scored.scores, scored.predicted(self.rule_), scored.empty
+        )
         probabilities = probabilities[:, self._target.columns(self.labels_)]
         if self._target.form != "classes":
             return probabilities
@@ -380,7 +403,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             right = np.array(
                 [
                     tuple(self.labels_[j] for j in np.flatnonzero(row)) == tuple(true)
-                    for row, true in zip(self.rule_.predicted(self.scores(X)), X.label_sets(), strict=True)
+                    for row, true in zip(self.scored(X).predicted(self.rule_), X.label_sets(), strict=True)
                 ]
             )
         else:
@@ -426,10 +449,10 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 )
         return replace(rule, thresholds=values)
 
-    def decide(self, scores: Floats) -> Labels:
-        """Convert scores, (n, k), to label sets, (n, k) sparse 0/1."""
+    def decide(self, scored: ScoredDocuments) -> Labels:
+        """Return the label sets of n scored documents, (n, k) sparse 0/1."""
         self._check_fitted()
-        return self.rule_.label_sets(scores)
+        return scored.label_sets(self.rule_)
 
     def rank(
         self,
@@ -452,8 +475,10 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 ``max_labels``.
             UnsuitableDataError: a score is not finite because the values of a document are too large.
         """
-        X = self._features_of(self._readable(documents))
-        return self._rank(X, top, rule or self.rule_, LabelBudget(max_labels))
+        readable = self._readable(documents)
+        X = self._features_of(readable)
+        empty = self.features_.empty_documents(readable, X)
+        return self._rank(X, empty, top, rule or self.rule_, LabelBudget(max_labels))
 
     def predictions(
         self,
@@ -488,11 +513,12 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         budget = LabelBudget(max_labels, weight, "or omit explain" if explain else None)
         readable, rule = self._readable(documents), rule or self.rule_
         X = self._features_of(readable)
+        empty = self.features_.empty_documents(readable, X)
         dot_products: list[int] = []
         if quick:
-            ranked, dot_products = self._rank_quickly(self._as_matrix(X), top, rule, budget)
+            ranked, dot_products = self._rank_quickly(self._as_matrix(X), empty, top, rule, budget)
         else:
-            ranked = self._rank(X, top, rule, budget)
+            ranked = self._rank(X, empty, top, rule, budget)
         matrix = self._as_matrix(X) if explain else None
         return [
             Prediction(
@@ -528,7 +554,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         if label not in self._check_fitted():
             raise ParameterError(f"the model has no label {label!r}", "/label")
         readable = self._readable(documents)
-        j, X = self.labels_.index(label), self.features.transform(readable)
+        j, X = self.labels_.index(label), self.features_.transform(readable)
         return [self._explanations(readable, X, i, [j], terms)[0] for i in range(X.shape[0])]
 
     def evaluate(self, source: ExampleSource, *, covering: Any = None) -> Evaluation:
@@ -543,13 +569,13 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 the covering of the learner if it has one.
         """
         return self.evaluate_scores(
-            source.label_sets(), self.scores(source), unknown_sets=source.unknown_sets(), covering=covering
+            source.label_sets(), self.scored(source), unknown_sets=source.unknown_sets(), covering=covering
         )
 
     def evaluate_scores(
         self,
         label_sets: Sequence[tuple[str, ...]],
-        scores: Floats,
+        scored: ScoredDocuments,
         *,
         unknown_sets: Sequence[tuple[str, ...]] = (),
         covering: Any = None,
@@ -558,19 +584,19 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
         Args:
             label_sets: the true label set of each of n examples.
-            scores: (n, k) their scores.
+            scored: their scores.
             unknown_sets: the unknown labels of each of the examples; may be empty.
             covering: as for ``evaluate``.
         """
         if covering is None:
-            covering = self.learner.validated_parameters().training_covering()
+            covering = self.learner_.validated_parameters().training_covering()
         labels = self._check_fitted()
         Y = indicator_matrix(label_sets, labels, self.tree_)
-        predicted = self.decide(scores)
+        predicted, scores = self.decide(scored), scored.scores
         probabilities = set_probabilities = None
         if self.calibration_ is not None:
             probabilities, set_probabilities = self.calibration_.probabilities(
-                scores, predicted.toarray() != 0
+                scores, predicted.toarray() != 0, scored.empty
             )
         evaluation = evaluate(
             Y,
@@ -601,7 +627,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self._check_fitted()
         if self.tree_ is None:
             return False
-        own = catalog.predicts_closed_sets(self.learner) and self.decision_.kind == "sign"
+        own = catalog.predicts_closed_sets(self.learner_) and self.decision_.kind == "sign"
         return own or self.rule_.parents is not None
 
     def get_state(self) -> State:
@@ -609,8 +635,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self._check_fitted()
         calibration, curves = self.calibration_, self.curves_
         return {
-            **add_prefix("features", self.features.get_state()),
-            **add_prefix("learner", self.learner.get_state()),
+            **add_prefix("features", self.features_.get_state()),
+            **add_prefix("learner", self.learner_.get_state()),
             "decision.thresholds": self.thresholds_,
             **({} if calibration is None else add_prefix("calibration", calibration.get_state())),
             **({} if curves is None else add_prefix("curves", curves.get_state())),
@@ -621,9 +647,13 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
         Raises:
             ArtifactError: the state is invalid.
+            ParameterError: the pipeline was created without features or without a learner.
         """
-        self.features.set_state(select_prefix("features", state))
-        self.learner.set_state(select_prefix("learner", state))
+        if self.features is None or self.learner is None:
+            raise ParameterError("a state has no parameters; create the pipeline with features and a learner")
+        self.features_, self.learner_ = self.features, self.learner
+        self.features_.set_state(select_prefix("features", state))
+        self.learner_.set_state(select_prefix("learner", state))
         self.rule_ = LabelSetRule(read_array(state, "decision.thresholds", "float64", (None,)))
         calibration = select_prefix("calibration", state)
         n_labels = len(self.rule_.thresholds)
@@ -657,7 +687,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     def _features_of(self, readable: Any) -> Matrix | Vector:
         """Return the features of documents, as a vector if there is one document and this is possible."""
-        features = self.features
+        features = self.features_
         if len(readable) == 1:
             vector = (
                 features.vector(readable)
@@ -669,7 +699,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return features.transform(readable)
 
     def _as_matrix(self, X: Matrix | Vector) -> Matrix:
-        return X.to_matrix(self.learner.n_features_in_) if isinstance(X, Vector) else X
+        return X.to_matrix(self.learner_.n_features_in_) if isinstance(X, Vector) else X
 
     def _readable(self, documents: Documents | Sequence[MailDocument]) -> Any:
         """Return documents in the form that features are computed from.
@@ -694,7 +724,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             ParameterError: the training had names, and they cannot be matched by position.
         """
         if not hasattr(self, "_columns"):  # fitted on FeatureRows, or loaded: columns are matched by name
-            if column_names(X) is None and not set(rows.names) <= set(getattr(self.features, "names_", ())):
+            if column_names(X) is None and not set(rows.names) <= set(getattr(self.features_, "names_", ())):
                 raise ParameterError("the columns have no names; pass a table with the names of the training")
             return rows
         check_column_names(self, X)
@@ -703,40 +733,45 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             raise ValueError(f"X has {n} features, but Pipeline is expecting {expected} features as input")
         return FeatureRows(self._columns, rows.matrix)
 
-    def _rank(self, X: Matrix | Vector, top: int | None, rule: LabelSetRule, budget: LabelBudget) -> Ranking:
+    def _rank(
+        self, X: Matrix | Vector, empty: Bools, top: int | None, rule: LabelSetRule, budget: LabelBudget
+    ) -> Ranking:
         """Return the ranking of each row of features, or of one example."""
         if isinstance(X, Vector):
             self._check_rankings(1, top, budget)
-            scores = scores_of_one(self.learner, X)
-            return self._ranking(scores, top, rule, budget, X.unknown_terms)
+            scored = ScoredDocuments(scores_of_one(self.learner_, X), empty)
+            return self._ranking(scored, top, rule, budget, X.unknown_terms)
         n_ranked = self._check_rankings(X.shape[0], top, budget)
         parts = [
-            self._ranking(full_scores(self.learner, block), top, rule, budget) for block in self._blocks(X)
+            self._ranking(ScoredDocuments(full_scores(self.learner_, block), empty[rows]), top, rule, budget)
+            for rows, block in self._blocks(X)
         ]
         return Ranking.concatenate(parts, n_ranked)
 
     def _ranking(
         self,
-        scores: Floats,
+        scored: ScoredDocuments,
         top: int | None,
         rule: LabelSetRule,
         budget: LabelBudget,
         unknown_terms: float | None = None,
     ) -> Ranking:
-        """Return the rankings, label sets and probabilities for scores, (n, k)."""
+        """Return the rankings, label sets and probabilities of n scored documents."""
+        scores, empty = scored.scores, scored.empty
         order = ranking(scores, top)
-        predicted = rule.predicted(scores)
+        predicted = scored.predicted(rule)
         label_sets = rows_of(predicted)
         budget.spend_on_label_sets(sum(map(len, label_sets)))
         # Indexing a single row is much faster than ``take_along_axis``.
         rows: Any = 0 if len(scores) == 1 else np.arange(len(scores))[:, np.newaxis]
+        ranked = scores[rows, order]
         if self.calibration_ is None:
-            return Ranking(scores[rows, order], order, label_sets, unknown_terms=unknown_terms)
-        of_labels, of_sets = self.calibration_.probabilities(scores, predicted)
-        return Ranking(scores[rows, order], order, label_sets, of_labels[rows, order], of_sets, unknown_terms)
+            return Ranking(ranked, order, label_sets, empty, unknown_terms=unknown_terms)
+        of_labels, of_sets = self.calibration_.probabilities(scores, predicted, empty)
+        return Ranking(ranked, order, label_sets, empty, of_labels[rows, order], of_sets, unknown_terms)
 
     def _rank_quickly(
-        self, X: Matrix, top: int | None, rule: LabelSetRule, budget: LabelBudget
+        self, X: Matrix, empty: Bools, top: int | None, rule: LabelSetRule, budget: LabelBudget
     ) -> tuple[Ranking, list[int]]:
         """Return the ranking of each row of features by quick voting, and the dot products of each.
 
@@ -745,12 +780,13 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         n_ranked = self._check_rankings(X.shape[0], top, budget)
         parts: list[Ranking] = []
         dot_products: list[int] = []
-        for block in self._blocks(X):
-            scores, order, products = quick_scores(self.learner, block, top, rule)
-            predicted = rule.predicted(scores)
+        for rows, block in self._blocks(X):
+            scores, order, products = quick_scores(self.learner_, block, top, rule)
+            predicted = ScoredDocuments(scores, empty[rows]).predicted(rule)
             budget.spend_on_label_sets(int(predicted.sum()))
             predicted &= scores > -np.inf  # a label that was not counted is below its threshold
-            parts.append(Ranking(np.take_along_axis(scores, order, axis=1), order, rows_of(predicted)))
+            best = np.take_along_axis(scores, order, axis=1)
+            parts.append(Ranking(best, order, rows_of(predicted), empty[rows]))
             dot_products += products
         return Ranking.concatenate(parts, n_ranked), dot_products
 
@@ -761,11 +797,12 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         budget.spend_on_rankings(n, length)
         return length
 
-    def _blocks(self, X: Matrix) -> Iterator[Matrix]:
+    def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Matrix]]:
         """Split features into blocks of rows, which limits the memory of their scores."""
         n, size = X.shape[0], max(1, _BLOCK_SCORES // max(1, len(self.labels_)))
         for first in range(0, n, size):
-            yield X if n <= size else X[first : first + size]
+            rows = slice(first, first + size)
+            yield rows, X if n <= size else X[rows]
 
     def _explanations(
         self, readable: Any, X: Matrix, i: int, labels: list[int], n_terms: int
@@ -775,4 +812,4 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         x = X if X.shape[0] == 1 else X[[i]]
         document = None if isinstance(readable, FeatureRows) else readable[i]
         named = [(j, self.labels_[j]) for j in labels]
-        return explain_labels(self.learner, self.features, document, x, named, n_terms)
+        return explain_labels(self.learner_, self.features_, document, x, named, n_terms)

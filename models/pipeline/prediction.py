@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from models.arrays import Floats, Ints, Matrix, Vector
+from models.arrays import Bools, Floats, Ints, Labels, Matrix, Vector
 from models.base import Learner
 from models.decisions.label_sets import LabelSetRule
 from models.errors import ParameterError, UnsuitableDataError
@@ -33,6 +35,38 @@ class Prediction:
     dot_products: int | None = None
     probabilities: list[float] | None = None
     set_probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDocuments:
+    """The scores of n documents.
+
+    Attributes:
+        scores: (n, k) the scores of all labels.
+        empty: (n,) whether the features know nothing of a document, see ``empty_documents`` of the features.
+            Its scores are those of any such document, and say nothing about this one: it gets no label.
+    """
+
+    scores: Floats
+    empty: Bools
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[ScoredDocuments], n_labels: int) -> ScoredDocuments:
+        """Join several batches of documents."""
+        return cls(
+            np.concatenate([np.empty((0, n_labels)), *(part.scores for part in parts)]),
+            np.concatenate([np.empty(0, dtype=np.bool_), *(part.empty for part in parts)]),
+        )
+
+    def predicted(self, rule: LabelSetRule) -> Bools:
+        """Return whether each label is predicted, (n, k)."""
+        predicted = rule.predicted(self.scores)
+        predicted[self.empty] = False
+        return predicted
+
+    def label_sets(self, rule: LabelSetRule) -> Labels:
+        """Return the predicted label sets, (n, k) sparse 0/1."""
+        return csr_array(self.predicted(rule).astype(np.int8))
 
 
 def full_scores(learner: Learner, X: Matrix) -> Floats:

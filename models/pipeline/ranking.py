@@ -23,6 +23,7 @@ class Ranking:
         scores: (n, t) scores of the best labels of each document, descending.
         order: (n, t) these labels. Labels with equal scores are in label order.
         label_sets: for each document its predicted labels, ascending.
+        empty: (n,) whether the features know nothing of a document, so that no label is predicted.
         probabilities: (n, t) calibrated probabilities of the best labels; None if the pipeline is not
             calibrated.
         set_probabilities: (n,) the probability that the whole label set of each document is right; None if
@@ -35,6 +36,7 @@ class Ranking:
     scores: Floats
     order: Ints
     label_sets: list[list[int]]
+    empty: Bools
     probabilities: Floats | None = None
     set_probabilities: Floats | None = None
     unknown_terms: float | None = None
@@ -50,6 +52,7 @@ class Ranking:
             scores=np.concatenate([np.empty((0, n_ranked)), *(part.scores for part in parts)]),
             order=np.concatenate([np.empty((0, n_ranked), dtype=np.int64), *(part.order for part in parts)]),
             label_sets=[labels for part in parts for labels in part.label_sets],
+            empty=np.concatenate([np.empty(0, dtype=np.bool_), *(part.empty for part in parts)]),
             probabilities=np.concatenate(probabilities) if probabilities else None,
             set_probabilities=np.concatenate(of_sets) if of_sets else None,
         )
@@ -60,6 +63,7 @@ class Ranking:
             self.scores[rows],
             self.order[rows],
             self.label_sets[rows],
+            self.empty[rows],
             None if self.probabilities is None else self.probabilities[rows],
             None if self.set_probabilities is None else self.set_probabilities[rows],
         )

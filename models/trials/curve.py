@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from models import catalog
-from models.arrays import Labels, Matrix
-from models.base import State
+from models.arrays import Bools, Labels, Matrix
+from models.base import Learner, State
 from models.data.examples import ExampleSource
-from models.decisions import AutoDecision, needs_held_out, untuned_rule
+from models.decisions import AutoDecision, DecisionRule, needs_held_out, untuned_rule
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
 from models.measures.covering import COVERING_MEASURES, covering_error, covering_loss, covering_measure
 from models.measures.evaluation import evaluate
 from models.measures.rankings import RANKING_MEASURES
-from models.pipeline import Pipeline, Progress
+from models.pipeline import Progress, ScoredDocuments
 from models.trials.precomputed_features import PrecomputedFeatures
 
 STEP_GROWTH = 1.1
@@ -32,7 +32,8 @@ class Curve:
     scores alone can be computed during the training: ranking measures and covering losses.
 
     Args:
-        pipeline: the unfitted pipeline.
+        learner: the unfitted learner.
+        decision: the decision; None selects the learner's default.
         features: the features of both parts.
         training: the training part.
         test: the test part.
@@ -50,7 +51,8 @@ class Curve:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        learner: Learner,
+        decision: DecisionRule | None,
         features: PrecomputedFeatures,
         training: ExampleSource,
         test: ExampleSource,
@@ -61,16 +63,19 @@ class Curve:
         *,
         every_step_up_to: int = 1,
     ) -> None:
-        decision = catalog.resolve_decision(pipeline.learner, pipeline.decision)
+        decision = catalog.resolve_decision(learner, decision)
         if isinstance(decision, AutoDecision):
-            decision = catalog.own_decision(pipeline.learner)
+            decision = catalog.own_decision(learner)
         self._labels = labels
         self._tree = tree
-        self._parts: dict[str, tuple[Matrix, Labels, Labels | None]] = {}
-        for name, X, source in (("train", features.train, training), ("test", features.test, test)):
+        self._parts: dict[str, tuple[Matrix, Bools, Labels, Labels | None]] = {}
+        for name, X, empty, source in (
+            ("train", features.train, features.train_empty, training),
+            ("test", features.test, features.test_empty, test),
+        ):
             Y = indicator_matrix(source.label_sets(), self._labels, tree)
-            self._parts[name] = (X, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
-        threshold = catalog.default_threshold(pipeline.learner, len(self._labels))
+            self._parts[name] = (X, empty, Y, unknown_matrix(source.unknown_sets(), Y, self._labels, tree))
+        threshold = catalog.default_threshold(learner, len(self._labels))
         self._rule = untuned_rule(decision, np.full(len(self._labels), threshold))
         tuned = needs_held_out(decision)
         self._measures = [
@@ -117,9 +122,9 @@ class Curve:
         if self._n_steps >= self._every_step_up_to:
             self._next_step = max(self._next_step, int(self._n_steps * STEP_GROWTH))
         point: dict[str, float] = {}
-        for part, (X, Y, unknown) in self._parts.items():
+        for part, (X, empty, Y, unknown) in self._parts.items():
             scores = progress.scores(X)
-            label_sets = self._rule.label_sets(scores)
+            label_sets = ScoredDocuments(scores, empty).label_sets(self._rule)
             evaluation = evaluate(Y, label_sets, scores, self._labels, tree=self._tree, unknown=unknown)
             values = evaluation.measures
             point |= {f"{part}.{name}": values[name] for name in self._measures if name in values}

@@ -15,12 +15,12 @@ import safetensors.numpy
 from scipy.sparse import csr_array
 
 from models import catalog
-from models.arrays import AnyArray, Matrix
+from models.arrays import AnyArray, Bools, Matrix
 from models.base import State, TrainingSummary
 from models.catalog import FEATURES_PARAMETERS, FeaturesConfig
 from models.data.examples import ExampleSource
 from models.features import TextFeatures
-from models.features.columns import stack_rows
+from models.features.columns import empty_rows, stack_rows
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
@@ -38,6 +38,7 @@ class PrecomputedFeatures:
         train: (g, r) the training part.
         test: (n, r) the test part.
         validation: (m, r) the validation examples; None if there are none.
+        test_empty: (n,) whether the features know nothing of a test example.
         seconds: duration of the computation.
     """
 
@@ -51,6 +52,7 @@ class PrecomputedFeatures:
         train: Matrix,
         test: Matrix,
         validation: Matrix | None,
+        test_empty: Bools,
         seconds: float,
     ) -> None:
         self.parameters = parameters
@@ -61,6 +63,7 @@ class PrecomputedFeatures:
         self.train = train
         self.test = test
         self.validation = validation
+        self.test_empty = test_empty
         self.seconds = seconds
 
     @classmethod
@@ -107,10 +110,14 @@ class PrecomputedFeatures:
         raw = features.read(documents(training))
         train = features.fit(raw, Y, unknown)
 
-        def transformed(source: ExampleSource) -> Matrix:
-            parts = [features.transform(batch) for batch in documents(source)]
-            return stack_rows(parts, train.shape[1])
+        def transformed(source: ExampleSource) -> tuple[Matrix, Bools]:
+            parts, empty = [], [np.empty(0, dtype=np.bool_)]
+            for batch in documents(source):
+                parts.append(features.transform(batch))
+                empty.append(features.empty_documents(batch, parts[-1]))
+            return stack_rows(parts, train.shape[1]), np.concatenate(empty)
 
+        test_matrix, test_empty = transformed(test)
         return cls(
             parameters,
             features.get_state(),
@@ -118,10 +125,16 @@ class PrecomputedFeatures:
             features.summary_,
             raw,
             train,
-            transformed(test),
-            transformed(validation) if validation is not None else None,
+            test_matrix,
+            transformed(validation)[0] if validation is not None else None,
+            test_empty,
             time.perf_counter() - start,
         )
+
+    @property
+    def train_empty(self) -> Bools:
+        """(g,) whether the features know nothing of a training example. They know all its numbers."""
+        return empty_rows(self.train) & (self.parameters.kind == "text")
 
     def features(self) -> Features:
         """Return a new copy of the fitted features, for one pipeline."""
@@ -139,6 +152,7 @@ class PrecomputedFeatures:
         arrays["raw.names"], arrays["raw.name_offsets"] = names, offsets
         arrays |= _arrays_of_matrix("raw", self.raw.values)
         arrays |= _arrays_of_matrix("train", self.train) | _arrays_of_matrix("test", self.test)
+        arrays["test.empty"] = self.test_empty
         if self.validation is not None:
             arrays |= _arrays_of_matrix("validation", self.validation)
         if self._candidates is not None:
@@ -169,6 +183,7 @@ class PrecomputedFeatures:
             _matrix_of_arrays("train", arrays),
             _matrix_of_arrays("test", arrays),
             _matrix_of_arrays("validation", arrays) if "validation.shape" in arrays else None,
+            arrays["test.empty"],
             float(json.loads(metadata["seconds"])),
         )
 

@@ -18,7 +18,7 @@ from models.labels.indicator_matrix import collect_labels, indicator_matrix, unk
 from models.measures.covering import COVERING_MEASURES, covering_measure
 from models.measures.evaluation import Evaluation
 from models.measures.examples import example_measures
-from models.pipeline import FeatureMatrices, Pipeline, Progress
+from models.pipeline import FeatureMatrices, Pipeline, Progress, ScoredDocuments
 from models.trials.curve import Curve
 from models.trials.errors import ErrorLimits, TrialErrors, find_errors
 from models.trials.precomputed_features import PrecomputedFeatures
@@ -125,10 +125,12 @@ def run_trial(
         MemoryLimitError: the training would need too much memory.
         SnapshotError: the snapshot belongs to another training.
     """
-    pipeline = Pipeline(features.features(), catalog.create_learner(learner, seed=seed), decision, seed=seed)
+    unfitted = catalog.create_learner(learner, seed=seed)
+    pipeline = Pipeline(features.features(), unfitted, decision, seed=seed)
     labels = collect_labels(training.label_sets(), tree, kept=kept_labels)
     curve = Curve(
-        pipeline,
+        unfitted,
+        decision,
         features,
         training,
         test,
@@ -165,11 +167,11 @@ def run_trial(
         n_jobs=n_jobs,
     )
     fitted = time.perf_counter()
-    scores = pipeline.learner.decision_function(features.test)
+    of_test = ScoredDocuments(pipeline.learner_.decision_function(features.test), features.test_empty)
     scored = time.perf_counter()
-    train_scores = pipeline.learner.decision_function(features.train)
-    train, _, _ = _evaluate(pipeline, training, train_scores, coverings or {})
-    evaluation, examples, errors = _evaluate(pipeline, test, scores, coverings or {}, error_limits)
+    of_train = ScoredDocuments(pipeline.learner_.decision_function(features.train), features.train_empty)
+    train, _, _ = _evaluate(pipeline, training, of_train, coverings or {})
+    evaluation, examples, errors = _evaluate(pipeline, test, of_test, coverings or {}, error_limits)
     return TrialResult(
         pipeline=pipeline,
         train=train,
@@ -185,17 +187,17 @@ def run_trial(
 def _evaluate(
     pipeline: Pipeline,
     part: ExampleSource,
-    scores: Floats,
+    scored: ScoredDocuments,
     coverings: Mapping[str, Any],
     error_limits: ErrorLimits | None = None,
 ) -> tuple[Evaluation, dict[str, Floats], TrialErrors | None]:
     """Return the measures of one part, those of each of its examples, and its errors."""
     label_sets, unknown_sets = part.label_sets(), part.unknown_sets()
-    evaluation = pipeline.evaluate_scores(label_sets, scores, unknown_sets=unknown_sets)
+    evaluation = pipeline.evaluate_scores(label_sets, scored, unknown_sets=unknown_sets)
     labels, tree = pipeline.labels_, pipeline.tree_
     Y = indicator_matrix(label_sets, labels, tree)
     unknown = unknown_matrix(unknown_sets, Y, labels, tree)
-    predicted = pipeline.decide(scores)
+    predicted, scores = pipeline.decide(scored), scored.scores
     examples = example_measures(Y, predicted, scores, labels, tree=tree, coverings=coverings, unknown=unknown)
     if unknown is None and Y.shape[0]:
         for covering, measure in itertools.product(coverings, COVERING_MEASURES):

@@ -44,7 +44,6 @@ def pipeline(learner: Any = None, **options: Any) -> covey.Pipeline:
 COLUMN_OF_CLASSES = "y with one column is one label as 0 and 1; classes need a one-dimensional y"
 TOLERANCE = "liblinear stops at a tolerance, so its solutions differ in the fifth digit"
 EXPECTED_FAILURES = {
-    "check_estimators_overwrite_params": "it fits its parts in place, as the Pipeline of scikit-learn does",
     "check_classifier_multioutput": "a label is predicted above its threshold, which need not be 0",
     "check_decision_proba_consistency": "only after fit it is known whether there are probabilities",
     "check_supervised_y_2d": COLUMN_OF_CLASSES,
@@ -55,7 +54,7 @@ EXPECTED_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    [covey.Pipeline(covey.NumericFeatures(), covey.SVM())], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [covey.Pipeline()], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
 def test_a_pipeline_follows_scikit_learns_conventions(
     estimator: covey.Pipeline, check: Callable[[covey.Pipeline], None]
@@ -71,12 +70,37 @@ def test_a_clone_has_the_same_parameters_and_is_not_fitted() -> None:
         seed=3,
     ).fit(TEXTS, SETS)
     copy = clone(original)
-    assert copy.features.parameters == original.features.parameters
+    assert copy.features.parameters == original.features_.parameters
     assert (copy.learner.rounds, copy.decision, copy.seed) == (7, "sign", 3)
     assert copy.features is not original.features
     with pytest.raises(NotFittedError):
         copy.predict(TEXTS)
     assert copy.fit(TEXTS, SETS).predict(TEXTS) == original.predict(TEXTS)
+
+
+def test_a_pipeline_without_features_uses_what_suits_its_learner_and_the_documents() -> None:
+    unfitted = covey.Pipeline(learner=covey.NaiveBayes())
+    explicit = covey.Pipeline(covey.TextFeatures(weighting="tfidf"), covey.NaiveBayes()).fit(TEXTS, SETS)
+    fitted = clone(unfitted).fit(TEXTS, SETS)
+    np.testing.assert_array_equal(fitted.decision_function(TEXTS), explicit.decision_function(TEXTS))
+    assert fitted.get_params()["features"] is None
+    mails = [covey.Email(text=text) for text in TEXTS]
+    stop_words = [
+        clone(unfitted).fit(documents, SETS).features_.parameters.analyzer.stop_words
+        for documents in (TEXTS, mails)
+    ]
+    assert stop_words == ["none", "auto"]
+    fitted.fit(np.eye(len(TEXTS)), SETS)  # what suited texts must not remain
+    assert fitted.features_.get_params()["scaling"] == "none"
+
+
+def test_a_pipeline_without_a_learner_uses_the_recommended_one() -> None:
+    fitted = covey.Pipeline(seed=7).fit(TEXTS, SETS)
+    assert fitted.learner is None
+    assert fitted.learner_.get_params() == covey.SVM(random_state=7).get_params()
+    assert fitted.features_.get_params()["weighting"] == "pivoted"
+    with pytest.raises(errors.ParameterError, match="with features and a learner"):
+        covey.Pipeline().set_state(fitted.get_state())
 
 
 def test_parameters_of_all_parts_can_be_read_and_set() -> None:
@@ -89,7 +113,7 @@ def test_parameters_of_all_parts_can_be_read_and_set() -> None:
     parameters = estimator.get_params()
     assert parameters["features__weighting"] == "binary"
     assert parameters["features__analyzer"].stop_words == "english"
-    assert estimator.learner.C == 10
+    assert parameters["learner__C"] == 10
     assert repr(estimator.features).startswith("TextFeatures(weighting='binary', analyzer=")
     with pytest.raises(errors.ParameterError, match="/features/weighting"):
         estimator.set_params(features__weighting="heavy")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import tracemalloc
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,11 @@ from models.arrays import Labels, Matrix
 from models.base import Context, Learner, State, Step
 from models.base.validation import as_training_matrices
 from models.catalog import ENTRIES, default_threshold
+from models.data.examples import Examples
 from models.errors import StopTraining, UnsuitableDataError
 from models.labels import LabelTree
+from models.mail import Email
+from models.pipeline import Pipeline
 
 # Short trainings. Stumps test a threshold because the data of scikit-learn's checks has no zeros to test for.
 SHORT_TRAININGS: dict[str, dict[str, Any]] = {
@@ -299,3 +304,26 @@ def test_a_label_without_an_example_is_never_predicted(algorithm: str) -> None:
         scores = learner.decision_function(documents)
         assert np.isfinite(scores).all()
         assert (scores[:, [2, 4]] <= default_threshold(learner, 5)).all()
+
+
+@pytest.fixture(scope="module")
+def mails() -> Examples:
+    """The training part of the messages of ``covey demo``."""
+    lines = (files("app.demo") / "messages.jsonl").read_text("utf-8").splitlines()
+    records = [record for record in map(json.loads, lines) if record["split"] == "train"]
+    return Examples(
+        "email",
+        [Email(subject=record["email"]["subject"], text=record["email"]["text"]) for record in records],
+        [tuple(record["labels"]) for record in records],
+    )
+
+
+@every_learner
+def test_a_message_without_a_known_word_gets_no_label(algorithm: str, mails: Examples) -> None:
+    short = {name: value for name, value in SHORT_TRAININGS.get(algorithm, {}).items() if name != "stump"}
+    pipeline = Pipeline(learner=ENTRIES[algorithm].learner(**short)).fit(mails)
+    known, unknown = Email(text="My invoice is wrong."), Email(text="asdf")
+    assert pipeline.predict([unknown, known, unknown]) == [(), pipeline.predict([known])[0], ()]
+    for mail in (unknown, Email()):
+        assert pipeline.rank([mail]).label_sets == [[]]
+        assert pipeline.predictions([mail], top=1)[0].labels == []

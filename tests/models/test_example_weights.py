@@ -222,7 +222,7 @@ def test_a_pipeline_learns_with_weights(algorithm: str, tmp_path: Path) -> None:
 def test_folds_keep_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline("svm", "tuned_threshold")
     seen: list[Floats | None] = []
-    fit = type(model.learner).fit
+    fit = type(model.learner_).fit
 
     def spy(self: Learner, X: Any, Y: Any, *, context: Context, **more: Any) -> Learner:
         seen.append(context.weights)

@@ -89,7 +89,7 @@ def test_a_model_that_cannot_be_loaded_or_has_other_scores_is_refused(
     check_saved(tmp_path / "model", fitted, source)
     with pytest.raises(UnsuitableDataError, match="scores change"):
         check_saved(tmp_path / "model", other, source)
-    fitted.learner.coef_[0, 0] = np.inf
+    fitted.learner_.coef_[0, 0] = np.inf
     save(fitted, tmp_path / "infinite")
     with pytest.raises(ArtifactError):
         load_artifact(tmp_path / "infinite")

@@ -49,7 +49,7 @@ def test_no_feature_is_selected_for_a_label_without_an_example(policy: str) -> N
     selection = {"kind": "information_gain", "policy": policy, "per_label": 1}
     learner = {"algorithm": "mp_boost", "rounds": 3, "smoothing": 0.01}
     plain, kept = (fit({"selection": selection}, learner, names) for names in ([], ["animal", "zoo"]))
-    assert kept.features.names_ == plain.features.names_
+    assert kept.features_.names_ == plain.features_.names_
     np.testing.assert_array_equal(kept.scores(TEXTS)[:, 1:3], plain.scores(TEXTS))
     assert (kept.scores(TEXTS)[:, [0, 3]] <= 0).all()
 
@@ -83,4 +83,4 @@ def test_the_threshold_of_a_label_without_an_example_is_not_below_the_learners_o
     thresholds = dict(zip(pipeline.labels_, pipeline.rule_.thresholds.tolist(), strict=True))
     assert thresholds["a"] < 0
     assert thresholds["never"] >= 0
-    assert not pipeline.decide(pipeline.scores(texts))[:, [2]].nnz
+    assert not pipeline.decide(pipeline.scored(texts))[:, [2]].nnz

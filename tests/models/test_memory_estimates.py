@@ -147,4 +147,4 @@ def test_a_pipeline_checks_the_limit_and_its_estimate_covers_the_evaluation() ->
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-    assert peak <= estimate(pipeline.learner, pipeline.decision_, ProblemSize.of(X, Y, Context()))
+    assert peak <= estimate(pipeline.learner_, pipeline.decision_, ProblemSize.of(X, Y, Context()))

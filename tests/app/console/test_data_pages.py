@@ -193,8 +193,8 @@ def test_the_form_of_a_training_fits_its_data_set(api: InProcessApi, dataset: st
         f'name="dataset_id" value="{dataset}"',
     ):
         assert part in html
-    assert re.search(r'value="unit"[^>]* selected', html), "the learner needs scaled documents"
-    assert re.search(r'value="pivoted"[^>]* selected', html)
+    features = html.partition('name="features/kind"')[2].partition("</select>")[0]
+    assert 'data-variant="default" selected' in features, "what suits the learner"
     assert 'data-variant="numeric"' not in html, "the features of texts"
     assert 'data-variant="given"' not in html, "the data set has no split"
 

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 import app.demo
 from app.demo.generate import messages, records
 from app.demo.run import TRAINING
-from models.catalog import FeaturesConfig, LearnerConfig
+from models import catalog
+from models.catalog import LearnerConfig
 from models.data.examples import Examples
 from models.mail import Email, read_message
 from models.pipeline import Pipeline
@@ -32,9 +33,8 @@ def examples() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def pipeline(examples: list[dict[str, Any]]) -> Pipeline:
     """The pipeline that the demonstration trains."""
-    features: FeaturesConfig = TypeAdapter(FeaturesConfig).validate_python(TRAINING["features"])
     learner: LearnerConfig = TypeAdapter(LearnerConfig).validate_python(TRAINING["learner"])
-    return Pipeline.from_parameters(features, learner).fit(part(examples, "train"))
+    return Pipeline(learner=catalog.create_learner(learner)).fit(part(examples, "train"))
 
 
 def part(examples: list[dict[str, Any]], split: str) -> Examples:

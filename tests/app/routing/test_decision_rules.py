@@ -39,6 +39,7 @@ def prediction(*labels: str, set_probability: float | None = None, **scores: flo
         ranked,
         order,
         [sorted(LABELS.index(label) for label in labels)],
+        np.array([False]),
         None if set_probability is None else 1 / (1 + np.exp(-ranked)),
         None if set_probability is None else np.array([set_probability]),
     )
@@ -68,7 +69,7 @@ def test_a_message_without_predicted_labels_goes_to_the_fallback() -> None:
     assert (outcome.disposition, outcome.departments, outcome.destinations) == ("fallback", [], [FALLBACK])
 
 
-def test_an_unreadable_message_goes_to_the_fallback() -> None:
+def test_a_message_on_which_no_version_decided_goes_to_the_fallback() -> None:
     outcome = fallback_outcome(router(review_below=1.0))
     assert (outcome.disposition, outcome.departments, outcome.destinations) == ("fallback", [], [FALLBACK])
 

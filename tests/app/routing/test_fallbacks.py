@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from importlib.resources import files
 
+import in_process
 import pytest
 from in_process_api import InProcessApi
 
@@ -71,3 +74,33 @@ def test_the_fallback_answers_if_the_version_fails_for_a_reason_that_nobody_fore
     decision = service.call("POST", "/v1/routers/r/messages", 200, content=message(1), headers=MAIL)
     assert (decision["disposition"], decision["version"]) == ("fallback", 1)
     assert decision["fallback_reason"] == "version 1 of m failed with IndexError"
+
+
+def test_a_message_without_a_known_word_goes_to_the_fallback(service: InProcessApi) -> None:
+    """With the features that suit the learner, on the messages of ``covey demo``."""
+    lines = (files("app.demo") / "messages.jsonl").read_text("utf-8").splitlines()
+    examples = service.dataset([json.loads(line) for line in lines])
+    body = {"dataset_id": examples, "model": "m", "learner": {"algorithm": "svm"}}
+    job = service.call("POST", "/v1/training-jobs", 202, json=body)
+    in_process.work(service.ctx)
+    assert job["request"]["features"]["weighting"] == "pivoted"
+    assert job["request"]["features"]["analyzer"]["stop_words"] == "auto"
+    result = service.call("GET", f"/v1/training-jobs/{job['id']}", 200)["result"]
+    assert result["metrics"]["test"]["f1_micro"] > 0.93
+
+    instances = [{"text": "asdf"}, {"text": "My invoice is wrong"}]
+    unknown, known = service.call("POST", "/v1/models/m/predict", 200, json={"instances": instances})[
+        "predictions"
+    ]
+    assert (unknown["labels"], known["labels"]) == ([], ["billing"])
+    service.call("PUT", "/v1/routers/r", 200, json={"model": "m", "fallback": "desk"})
+    for text in ("asdf", ""):
+        email = {"email": {"text": text}}
+        decision = service.call("POST", "/v1/routers/r/message-parts", 200, json=email)
+        assert (decision["disposition"], decision["destinations"]) == ("fallback", ["desk"])
+        assert decision["version"] == result["version"]
+        assert decision["fallback_reason"] == "the message has no word that the version knows"
+    email = {"email": {"text": "My invoice is wrong"}}
+    decision = service.call("POST", "/v1/routers/r/message-parts", 200, json=email)
+    assert decision["disposition"] == "routed"
+    assert "fallback_reason" not in decision

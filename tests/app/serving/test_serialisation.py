@@ -35,7 +35,9 @@ def test_rankings_have_the_documented_form(n_labels: int, top: int) -> None:
     order = np.array([rng.permutation(n_labels)[:length] for _ in range(n)])
     label_sets = [sorted({int(label) for label in row[:i]}) for i, row in enumerate(order)]
 
-    response = read(ResponseEncoder(labels).predictions(Ranking(scores, order, label_sets)))
+    response = read(
+        ResponseEncoder(labels).predictions(Ranking(scores, order, label_sets, np.zeros(n, dtype=np.bool_)))
+    )
 
     for i, prediction in enumerate(response.predictions):
         assert prediction.labels == [labels[label] for label in label_sets[i]]
@@ -81,7 +83,7 @@ def test_probabilities_have_the_documented_form(n: int) -> None:
     rng = np.random.default_rng(0)
     scores, order = -np.sort(-rng.normal(size=(n, 3))), np.array([[2, 0, 1]] * n)
     probabilities, of_sets = rng.uniform(size=(n, 3)), rng.uniform(size=n)
-    ranking = Ranking(scores, order, [[0]] * n, probabilities, of_sets)
+    ranking = Ranking(scores, order, [[0]] * n, np.zeros(n, dtype=np.bool_), probabilities, of_sets)
 
     response = read(ResponseEncoder(LABELS).predictions(ranking))
 

@@ -75,8 +75,8 @@ def test_loading_restores_all_attributes_of_a_pipeline(tmp_path: Path) -> None:
     assert after.thresholds_.tobytes() == before.thresholds_.tobytes()
     assert after.tree_ is not None
     assert after.tree_.parents == TREE.parents
-    assert after.learner.validated_parameters() == before.learner.validated_parameters()
-    assert after.features.parameters == before.features.parameters
+    assert after.learner_.validated_parameters() == before.learner_.validated_parameters()
+    assert after.features_.parameters == before.features_.parameters
     assert (after.seed, after.kind_, after.summary_) == (5, "text", before.summary_)
     assert after.closed_under_ancestors_ == before.closed_under_ancestors_
 
@@ -106,7 +106,7 @@ def test_saving_twice_produces_identical_files(tmp_path: Path) -> None:
 
 def test_arrays_are_read_only_memory_maps_of_the_file(saved: Path) -> None:
     model = load(saved)
-    arrays = [model.thresholds_, *model.learner.get_state().values()]
+    arrays = [model.thresholds_, *model.learner_.get_state().values()]
     assert len(arrays) == 3
     for array in arrays:
         assert not array.flags.writeable
@@ -236,7 +236,7 @@ def test_a_model_from_before_bigrams_still_reads_a_clause_as_one_word(tmp_path: 
 
     old = forged(tmp_path / "model", tmp_path / "old", remove)
     assert b"unsegmented" not in old.read_bytes()
-    assert load(old).features.parameters == parameters
+    assert load(old).features_.parameters == parameters
     assert load(old).scores(texts).tobytes() == model.scores(texts).tobytes()
 
 

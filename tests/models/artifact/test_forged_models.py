@@ -80,8 +80,8 @@ def use(name: str, model: Pipeline) -> None:
     some = documents(name)
     with suppress(UnsuitableDataError):
         assert np.isfinite(model.scores(some)).all()
-        model.predictions(some, explain=model.learner.can_explain)
-        if model.learner.algorithm == "mlpp":
+        model.predictions(some, explain=model.learner_.can_explain)
+        if model.learner_.algorithm == "mlpp":
             model.predictions(some, quick=True, top=2)
 
 

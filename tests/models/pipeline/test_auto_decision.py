@@ -182,6 +182,6 @@ def test_the_learners_of_the_folds_count_in_the_estimated_memory(decision: dict[
         examples=100_000, features=50_000, labels=200, entries=10**7, label_counts=np.full(200, 500)
     )
     decisions: list[dict[str, Any]] = [decision, {"kind": "tuned_threshold"}, {"kind": "sign"}]
-    pipelines = [pipeline("adaboost_mh", kind) for kind in decisions]
-    bytes_ = [estimate(p.learner, catalog.resolve_decision(p.learner, p.decision), size) for p in pipelines]
+    learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python({"algorithm": "adaboost_mh"}))
+    bytes_ = [estimate(learner, catalog.resolve_decision(learner, each), size) for each in decisions]
     assert bytes_[0] == bytes_[1] > bytes_[2]

@@ -24,13 +24,13 @@ def test_probabilities_are_those_of_a_calibration_on_the_scores_of_the_folds(alg
     features = catalog.FEATURES_PARAMETERS.validate_python({"kind": "text", "weighting": "tf"})
     fitted = Pipeline.from_parameters(features, parameters, None, seed=2).fit(source)
     documents = read_documents(source.documents)
-    X = csr_array(fitted.features.transform(documents))
+    X = csr_array(fitted.features_.transform(documents))
     Y = indicator_matrix(source.labels, fitted.labels_)
     folds = stratified_folds(Y, 3, seed=2)
     scores, scales = np.zeros(Y.shape), []
     for fold in range(3):
         learner = catalog.create_learner(parameters, seed=2)
-        context = Context(labels=fitted.labels_, features=fitted.features.names_)
+        context = Context(labels=fitted.labels_, features=fitted.features_.names_)
         learner.fit(X[folds != fold], Y[folds != fold], context=context)
         scores[folds == fold] = learner.decision_function(X[folds == fold])
         seen = np.asarray(learner.decision_function(X[folds != fold]))
@@ -42,7 +42,7 @@ def test_probabilities_are_those_of_a_calibration_on_the_scores_of_the_folds(alg
     )
     fixed_scale = algorithm != "mp_boost"
     held_out = HeldOut(scores, Y, None, folds, tunable, tuple(scales) if fixed_scale else None)
-    of_learner = ScoreScale.of(np.asarray(fitted.learner.decision_function(X)), None)
+    of_learner = ScoreScale.of(np.asarray(fitted.learner_.decision_function(X)), None)
     expected = fit_calibration(held_out, fitted.rule_, scale=of_learner)
     assert expected is not None
     assert fitted.calibration_ is not None

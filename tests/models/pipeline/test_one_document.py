@@ -210,10 +210,10 @@ def test_one_message_has_the_bits_of_a_batch_for_any_weight_of_a_field(
 def test_a_long_text_is_left_to_the_batch() -> None:
     """There, a word takes less memory."""
     pipeline = fitted("svm", {})
-    assert isinstance(pipeline.features, TextFeatures)
+    assert isinstance(pipeline.features_, TextFeatures)
     text = "invoice wrong " * (MAX_CHARACTERS // 14)
-    assert pipeline.features.vector(text) is not None
-    assert pipeline.features.vector(text + "invoice wrong ") is None
+    assert pipeline.features_.vector(text) is not None
+    assert pipeline.features_.vector(text + "invoice wrong ") is None
     whole = pipeline.rank([text, text + "invoice wrong"])
     assert_same_ranking(pipeline.rank([text]), whole, 0)
     assert_same_ranking(pipeline.rank([text + "invoice wrong"]), whole, 1)
@@ -355,7 +355,7 @@ def test_a_document_has_the_same_explanations_alone_as_in_a_batch(
     algorithm: str, options: dict[str, Any]
 ) -> None:
     pipeline = fitted(algorithm, options, {"kind": "top_k", "k": 2})
-    explain = pipeline.learner.can_explain
+    explain = pipeline.learner_.can_explain
     whole = pipeline.predictions(DOCUMENTS, explain=explain)
     assert [pipeline.predictions([document], explain=explain)[0] for document in DOCUMENTS] == whole
 
@@ -376,7 +376,7 @@ def test_a_document_has_the_same_label_set_alone_as_in_a_batch(decision: dict[st
     pipeline = fitted("svm", {}, decision)
     whole = pipeline.rank(DOCUMENTS)
     assert whole.label_sets == [
-        np.flatnonzero(row).tolist() for row in pipeline.decide(pipeline.scores(DOCUMENTS)).toarray()
+        np.flatnonzero(row).tolist() for row in pipeline.decide(pipeline.scored(DOCUMENTS)).toarray()
     ]
     for i, document in enumerate(DOCUMENTS):
         assert_same_ranking(pipeline.rank([document]), whole, i)

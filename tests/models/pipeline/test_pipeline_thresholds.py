@@ -44,12 +44,12 @@ def pipeline(learner: str, seed: int = 0, fbr: float = 0.1, **options: Any) -> P
 def held_out_scores(fitted: Pipeline, source: Examples) -> Floats:
     """Return the scores of each document by a learner that was trained on the other folds."""
     documents: Any = source.documents
-    X = fitted.features.transform(documents)
+    X = fitted.features_.transform(documents)
     Y = indicator_matrix(source.labels, fitted.labels_)
     folds = stratified_folds(Y, 3, seed=fitted.seed)
     scores = np.zeros(Y.shape)
     for fold in range(3):
-        learner = catalog.create_learner(fitted.learner.validated_parameters(), seed=fitted.seed)
+        learner = catalog.create_learner(fitted.learner_.validated_parameters(), seed=fitted.seed)
         inside = np.flatnonzero(folds != fold)
         learner.fit(X[inside], Y[inside], context=Context(labels=fitted.labels_))
         scores[folds == fold] = learner.decision_function(X[np.flatnonzero(folds == fold)])
@@ -136,7 +136,7 @@ def test_predicted_sets_are_the_labels_above_their_thresholds() -> None:
     source = random_texts(seed=1)
     fitted = pipeline("mmp").fit(source)
     on = fitted.scores(source) > fitted.thresholds_
-    assert (fitted.decide(fitted.scores(source)).toarray() == on).all()
+    assert (fitted.decide(fitted.scored(source)).toarray() == on).all()
 
 
 def test_if_every_label_is_rare_no_fold_is_trained() -> None:

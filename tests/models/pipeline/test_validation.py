@@ -79,7 +79,7 @@ def test_a_learner_that_needs_no_held_out_examples_ignores_the_validation_exampl
 def test_features_are_fitted_on_the_training_examples_only() -> None:
     validation = replace(VALIDATION, documents=["unseen"] * 60)
     model = pipeline({"algorithm": "svm"}, "tuned_threshold").fit(TRAINING, validation=validation)
-    assert "unseen" not in model.features.names_
+    assert "unseen" not in model.features_.names_
 
 
 def test_a_snapshot_belongs_to_the_validation_examples_of_its_training() -> None:
@@ -94,7 +94,7 @@ def test_a_snapshot_belongs_to_the_validation_examples_of_its_training() -> None
 def test_a_trial_uses_the_validation_examples(tmp_path: Any) -> None:
     model = pipeline(STOPPING, "tuned_threshold").fit(TRAINING, validation=VALIDATION)
     test = texts(3)
-    fitted = PrecomputedFeatures.fit(model.features.parameters, TRAINING, test, validation=VALIDATION)
+    fitted = PrecomputedFeatures.fit(model.features_.parameters, TRAINING, test, validation=VALIDATION)
     fitted.save(tmp_path / "features")
     result = run_trial(
         PrecomputedFeatures.load(tmp_path / "features"),

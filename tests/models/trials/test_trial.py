@@ -56,14 +56,16 @@ def saved(shared: PrecomputedFeatures, path: Path) -> PrecomputedFeatures:
     ("features", "learner", "decision"),
     [
         (TEXT, {"algorithm": "svm"}, {"kind": "tuned_threshold"}),
-        (TEXT, {"algorithm": "mmp", "epochs": 2}, None),
+        (TEXT, {"algorithm": "mmp", "epochs": 2}, {"kind": "top_k", "k": 2}),
         (LOCAL, {"algorithm": "mp_boost", "rounds": 8}, None),
     ],
 )
 def test_precomputed_features_give_the_same_model_as_a_pipeline(
     features: Any, learner: Any, decision: Any, tmp_path: Path
 ) -> None:
-    training, test = texts(60, 0), texts(30, 1)
+    nothing = Examples("text", ["unseen", ""], [("topic0",), ()])
+    training, test = texts(60, 0), Examples.concatenate([texts(30, 1), nothing])
+    training = Examples.concatenate([training, nothing])
     parameters = FEATURES_PARAMETERS.validate_python(features)
     learner_parameters = LEARNER_PARAMETERS.validate_python(learner)
     how = None if decision is None else DECISION_PARAMETERS.validate_python(decision)
@@ -82,14 +84,18 @@ def test_precomputed_features_give_the_same_model_as_a_pipeline(
 
 
 def test_numeric_features_can_be_precomputed(tmp_path: Path) -> None:
-    values, labels = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]], [("a",), ("b",), ("a", "b")]
-    part = numbers(values, labels)
+    values = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0], [0.0, 0.0]]
+    part = numbers(values, [("a",), ("b",), ("a", "b"), ("a",)])
+    test = Examples("features", FeatureRows(["a", "c"], csr_array([[1.0, 0.0], [0.0, 1.0]])), [("a",)] * 2)
     parameters = FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2})
-    shared = saved(PrecomputedFeatures.fit(parameters, part, part), tmp_path / "features")
+    shared = saved(PrecomputedFeatures.fit(parameters, part, test), tmp_path / "features")
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "binary_relevance_perceptron"})
-    trial = run_trial(shared, learner, None, part, part)
-    alone = Pipeline.from_parameters(parameters, learner).fit(part)
+    decision = DECISION_PARAMETERS.validate_python({"kind": "at_least_one"})
+    trial = run_trial(shared, learner, decision, part, test)
+    alone = Pipeline.from_parameters(parameters, learner, decision).fit(part)
     assert np.array_equal(trial.pipeline.scores(part), alone.scores(part))
+    assert trial.train.measures == alone.evaluate(part).measures
+    assert trial.test.measures == alone.evaluate(test).measures
 
 
 @pytest.mark.parametrize(("algorithm", "own"), [("mp_boost", "sign"), ("mmp", "tuned_threshold")])
