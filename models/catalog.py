@@ -33,6 +33,7 @@ from models.decisions.interpretation import (
 )
 from models.errors import ParameterError
 from models.features import NumericFeatures, NumericFeaturesParameters, TextFeatures, TextFeaturesParameters
+from models.features.auto import AutoFeaturesParameters
 from models.features.recipes import AMOUNTS, COVERING, LINEAR, PRESENCE, Recipe
 from models.features.selection import InformationGain
 from models.hierarchy.h_m3 import HM3, HM3Parameters
@@ -81,6 +82,19 @@ FeaturesConfig = TypeAliasType(
 )
 """The parameters of text or numeric features; ``kind`` selects which."""
 
+FeaturesRequest = TypeAliasType(
+    "FeaturesRequest",
+    Annotated[
+        TextFeaturesParameters | NumericFeaturesParameters | AutoFeaturesParameters,
+        Field(
+            discriminator="kind",
+            description="How documents become feature vectors, or a comparison of several ways (`auto`), "
+            "discriminated by `kind`.",
+        ),
+    ],
+)
+"""``FeaturesConfig``, or that a training compares candidates."""
+
 RECOMMENDED = "svm"
 """The learner to try first: it is fast, needs no tuning, and explains its decisions."""
 
@@ -102,6 +116,8 @@ class CatalogEntry:
         interpretations: the possible meanings of its scores; the first one whose ``when`` matches applies.
         predicts_closed_sets: whether the rule ``sign`` always predicts a label together with its ancestors.
         supports_local_selection: whether each label can have its own selection of features.
+        chooses_features: whether a training without features compares candidates; see
+            ``AutoFeaturesParameters``.
     """
 
     learner: type[Learner]
@@ -111,6 +127,7 @@ class CatalogEntry:
     interpretations: tuple[ScoreInterpretation, ...]
     predicts_closed_sets: bool = False
     supports_local_selection: bool = False
+    chooses_features: bool = False
 
     def interpretation(self, parameters: Mapping[str, Any]) -> ScoreInterpretation:
         """Return the meaning of the scores of a learner with these parameters."""
@@ -187,6 +204,7 @@ ENTRIES: Mapping[str, CatalogEntry] = {
             f"{_HIERARCHY} (the flat baseline); scikit-learn's LinearSVC",
             LINEAR,
             (SIGNED,),
+            chooses_features=True,
         ),
         CatalogEntry(
             HSVM,
@@ -269,6 +287,8 @@ class LearnerDescription(BaseModel):
     """The default values of the parameters."""
     default_features: Recipe
     """The features that are used if the request has no features, by the kind of the data set."""
+    chooses_features: bool
+    """Whether a training without features compares them with others, as with the features `auto`."""
     default_decision: DecisionKind
     """The decision that is used with the default parameters if the request has no decision."""
     decisions: list[DecisionDescription]
@@ -332,6 +352,29 @@ def resolve_features(
         features = getattr(recipe, kind)
     check_features(features, learner, kind)
     return features
+
+
+def requested_features(
+    learner: LearnerParameters, features: FeaturesRequest | None, kind: Kind
+) -> FeaturesRequest:
+    """Return the features of a training: those that suit the learner, or ``auto``, if none are requested.
+
+    Raises:
+        ParameterError: see ``check_features``.
+    """
+    if features is None and chooses_features(learner):
+        return AutoFeaturesParameters(kind="auto")
+    return (
+        features
+        if isinstance(features, AutoFeaturesParameters)
+        else resolve_features(learner, features, kind)
+    )
+
+
+def chooses_features(learner: Learner | LearnerParameters) -> bool:
+    """Whether a training without features compares candidates."""
+    entry = ENTRIES.get(_algorithm(learner))
+    return entry is not None and entry.chooses_features
 
 
 def check_features(features: FeaturesConfig, learner: Learner | LearnerParameters, kind: Kind) -> None:
@@ -482,6 +525,7 @@ def _description(entry: CatalogEntry) -> LearnerDescription:
         parameters=parameters.model_json_schema(),
         defaults={name: value for name, value in defaults.items() if name != "algorithm"},
         default_features=entry.features,
+        chooses_features=entry.chooses_features,
         default_decision=entry.interpretation(defaults).default,
         decisions=[
             DecisionDescription(when=dict(r.when), default=r.default, own=r.own, kinds=list(r.decisions))

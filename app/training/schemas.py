@@ -11,7 +11,7 @@ from app.http.errors import Problem
 from app.http.schemas import JsonObject, Name, NextCursor, RequestModel, ResponseModel, Timestamp
 from app.jobs.schemas import JobPriority, JobState, Progress
 from app.registry.schemas import PartMetrics, PromoteIfBetter, PromotionOutcome, PromotionRule
-from models.catalog import FeaturesConfig, LearnerConfig
+from models.catalog import FeaturesRequest, LearnerConfig
 from models.covering import Covering
 from models.decisions import DecisionRule
 
@@ -115,7 +115,7 @@ class TrainingJobCreate(RequestModel):
     """Id of a data set in the state `ready`."""
     split: TrainingSplit | None = None
     """How examples are held out. Defaults to the data set's own split, or to `none` if it has none."""
-    features: FeaturesConfig | None = None
+    features: FeaturesRequest | None = None
     """Feature extraction. Defaults to what suits the learner and the kind of the data set, see
     `GET /v1/learners`."""
     learner: LearnerConfig

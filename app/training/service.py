@@ -88,7 +88,7 @@ def fill_in_defaults(body: TrainingJobCreate, dataset: tables.Dataset) -> Traini
     check_measured_covering(body.covering, dataset)
     split = body.split or (GivenSplit(kind="given") if has_split else NoSplit(kind="none"))
     try:
-        features = catalog.resolve_features(body.learner, body.features, report["kind"])
+        features = catalog.requested_features(body.learner, body.features, report["kind"])
         check_trainable(body.learner, report, given_split=isinstance(split, GivenSplit))
         decision = catalog.resolve_decision(body.learner, body.decision)
     except ParameterError as error:

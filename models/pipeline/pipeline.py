@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,7 +27,8 @@ from models.decisions import DecisionRule, LabelSetRule
 from models.decisions.curves import HeldOutCurves
 from models.decisions.report import DecisionReport
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
-from models.features import NumericFeatures
+from models.features import NumericFeatures, TextFeatures
+from models.features.auto import MAX_CANDIDATES, AutoFeaturesParameters
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.labels.ranking import ranking
@@ -35,6 +36,7 @@ from models.mail import MAIL_VERSION, MailDocument
 from models.measures.evaluation import Evaluation, evaluate
 from models.pipeline.documents import read_documents
 from models.pipeline.explanation import Explanation, explain_labels
+from models.pipeline.feature_choice import FeatureChooser
 from models.pipeline.fitting import FeatureMatrices, Fitting, TrainingSet
 from models.pipeline.held_out import Features
 from models.pipeline.inputs import as_documents, kind_of
@@ -45,7 +47,7 @@ from models.pipeline.prediction import (
     quick_scores,
     scores_of_one,
 )
-from models.pipeline.progress import Phase, PipelineMonitor
+from models.pipeline.progress import Phase, PipelineMonitor, Progress
 from models.pipeline.ranking import LabelBudget, Ranking, rows_of
 from models.pipeline.reference import Reference
 from models.pipeline.snapshot import add_prefix, select_prefix
@@ -82,7 +84,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     Args:
         features: converts documents to feature vectors. None selects what suits the learner and the kind of
-            the documents.
+            the documents. ``"auto"``, the default of ``svm``, compares this with richer features on held-out
+            documents; see :class:`~models.features.auto.AutoFeaturesParameters`.
         learner: converts feature vectors to scores. None selects ``svm``.
         decision: converts scores to label sets: a decision, its name or its JSON form. None selects the
             learner's default.
@@ -139,7 +142,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     def __init__(
         self,
-        features: Features | None = None,
+        features: Features | Literal["auto"] | None = None,
         learner: Learner | None = None,
         decision: DecisionRule | Mapping[str, Any] | str | None = None,
         *,
@@ -153,7 +156,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     @classmethod
     def from_parameters(
         cls,
-        features: FeaturesConfig,
+        features: FeaturesConfig | AutoFeaturesParameters,
         learner: LearnerParameters,
         decision: DecisionRule | None = None,
         *,
@@ -167,9 +170,10 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             decision: the decision; None selects the learner's default.
             seed: seed of all random choices.
         """
-        return cls(
-            catalog.create_features(features), catalog.create_learner(learner, seed=seed), decision, seed=seed
+        created = (
+            "auto" if isinstance(features, AutoFeaturesParameters) else catalog.create_features(features)
         )
+        return cls(created, catalog.create_learner(learner, seed=seed), decision, seed=seed)
 
     def fit(
         self,
@@ -219,9 +223,6 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         source, kept_labels = self._read_training(X, y, sample_weight, kept_labels)
         self.learner_ = catalog.default_learner(seed=self.seed) if self.learner is None else self.learner
         self.decision_ = catalog.resolve_decision(self.learner_, self.decision)
-        given = None if self.features is None else self.features.parameters
-        parameters = catalog.resolve_features(self.learner_, given, source.kind)
-        self.features_ = catalog.create_features(parameters) if self.features is None else self.features
         label_sets = source.label_sets()
         if not any(label_sets):
             raise UnsuitableDataError("no training example has a label; there is nothing to learn")
@@ -236,6 +237,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         weights = source.example_weights()
         if weights is not None:
             catalog.check_weights(self.learner_)
+        self.features_, compared = self._resolve_features(source, tree, monitor)
         result = Fitting(
             self.features_,
             self.learner_,
@@ -252,6 +254,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self.rule_, self.summary_ = result.rule, result.summary
         self.calibration_, self.decision_report_ = result.calibration, result.decision_report
         self.curves_, self.reference_ = result.curves, result.reference
+        if compared:
+            self.summary_.facts["average_precision_of_features"] = compared
         if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
             # A low threshold for all labels must not select labels that never applied.
@@ -261,6 +265,25 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             self.rule_ = replace(self.rule_, thresholds=thresholds)
         self.classes_ = self._target.classes if self._target.names else np.array(labels)
         return self
+
+    def _resolve_features(
+        self, source: ExampleSource, tree: LabelTree | None, monitor: PipelineMonitor | None
+    ) -> tuple[Features, dict[str, float]]:
+        """Return the features to fit, and how well candidates ranked held-out documents, if any did."""
+        if isinstance(self.features, TextFeatures | NumericFeatures):
+            catalog.check_features(self.features.parameters, self.learner_, source.kind)
+            return self.features, {}
+        recipe = catalog.resolve_features(self.learner_, None, source.kind)
+        if self.features is None and not catalog.chooses_features(self.learner_):
+            return catalog.create_features(recipe), {}
+
+        def report(n_compared: int) -> None:
+            if monitor is not None:
+                monitor(Progress("features", n_compared, MAX_CANDIDATES, "candidates", {}, dict))
+
+        chooser = FeatureChooser(self.learner_, source, tree=tree, seed=self.seed, on_step=report)
+        choice = chooser.choose(recipe)
+        return catalog.create_features(choice.parameters), choice.average_precision
 
     def _read_training(
         self, X: Any, y: Any, sample_weight: Any, kept_labels: Sequence[str]
@@ -649,7 +672,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             ArtifactError: the state is invalid.
             ParameterError: the pipeline was created without features or without a learner.
         """
-        if self.features is None or self.learner is None:
+        if self.learner is None or not isinstance(self.features, TextFeatures | NumericFeatures):
             raise ParameterError("a state has no parameters; create the pipeline with features and a learner")
         self.features_, self.learner_ = self.features, self.learner
         self.features_.set_state(select_prefix("features", state))
