@@ -170,10 +170,10 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             decision: the decision; None selects the learner's default.
             seed: seed of all random choices.
         """
-        created = (
-            "auto" if isinstance(features, AutoFeaturesParameters) else catalog.create_features(features)
-        )
-        return cls(created, catalog.create_learner(learner, seed=seed), decision, seed=seed)
+        created = catalog.create_learner(learner, seed=seed)
+        if isinstance(features, AutoFeaturesParameters):
+            return cls("auto", created, decision, seed=seed)
+        return cls(catalog.create_features(features), created, decision, seed=seed)
 
     def fit(
         self,
