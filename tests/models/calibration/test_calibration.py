@@ -197,7 +197,7 @@ def test_a_calibration_is_the_same_after_it_is_saved() -> None:
         Calibration.from_state({**calibration.get_state(), "max_logit": np.full(8, 31.0)}, 8)
 
 
-def test_a_label_is_at_most_as_probable_as_its_positive_examples_allow_unless_the_label_set_is_more_so() -> None:
+def test_few_positive_examples_limit_the_probability_of_a_label_unless_that_of_the_set_is_larger() -> None:
     rng = np.random.default_rng(0)
     relevant = rng.random((400, 4)) < [0.02, 0.05, 0.3, 0.3]
     scores = rng.normal(size=relevant.shape) + 20 * relevant  # separable
@@ -242,7 +242,7 @@ def test_labels_that_exclude_each_other_are_less_probable_in_the_context_of_a_ce
 
 
 def test_without_context_the_weights_are_those_of_labels_alone() -> None:
-    scores, relevant, true = problem(3000)
+    _, relevant, true = problem(3000)
     logits = np.log(true / (1 - true))
     assert fit_context([logits], relevant, None) == pytest.approx([0, 1, 0], abs=0.1)
     # Samples count equally, whatever their number is, and unknown labels do not count.
@@ -250,7 +250,9 @@ def test_without_context_the_weights_are_those_of_labels_alone() -> None:
     wrong = np.where(known, relevant, ~relevant)
     weights = fit_context([logits], relevant & known, known)
     assert fit_context([logits, logits], wrong, known) == pytest.approx(weights, abs=1e-6)
-    assert logits_in_context(logits[:, :1], np.array([0.5, 2.0, 9.0])) == pytest.approx(2 * logits[:, :1] + 0.5)
+    assert logits_in_context(logits[:, :1], np.array([0.5, 2.0, 9.0])) == pytest.approx(
+        2 * logits[:, :1] + 0.5
+    )
 
 
 def test_a_more_probable_label_set_is_at_least_as_probably_right() -> None:
