@@ -84,7 +84,7 @@ class Slow:
 
     def parts(self, rows: list[int], sets: dict[int, set[int]], measure: str) -> Floats:
         """Return the numerator and the denominator of the measure that each example adds to."""
-        found = []
+        found: list[tuple[float, float]] = []
         for i in rows:
             tp = wrong = 0
             cost = 0.0
@@ -326,7 +326,7 @@ def test_the_choice_does_not_follow_small_differences_of_the_folds() -> None:
     relevant = rng.random((300, 4)) < 0.3
     scores = rng.normal(size=(300, 4)) + 2 * relevant - 1
     choices = [choose(relevant, scores, seed=seed) for seed in range(8)]
-    best = {max(choice.values, key=lambda c, v=choice.values: v[c]["f1_micro"]) for choice in choices}
+    best = {max(choice.values.items(), key=lambda item: item[1]["f1_micro"])[0] for choice in choices}
     assert len({choice.candidate for choice in choices}) == 1 < len(best)
 
 

@@ -25,8 +25,9 @@ from tests.models.pipeline.test_pipeline_thresholds import held_out, random_text
 
 def texts_with_own_words(n: int = 40) -> Examples:
     """Texts that all have a word of their own, and one that has no other word."""
-    source: Any = random_texts(seed=3, n=n)
-    documents = [f"{text} own{i}" for i, text in enumerate(source.documents)]
+    source = random_texts(seed=3, n=n)
+    texts: Any = source.documents
+    documents = [f"{text} own{i}" for i, text in enumerate(texts)]
     return replace(source, documents=[*documents[:-1], "alone"])
 
 
