@@ -37,6 +37,7 @@ from models.arrays import Bools, Floats, Labels
 from models.calibration import fit_calibration, fit_label_calibration
 from models.catalog import DECISION_PARAMETERS
 from models.decisions import N_FOLDS, HeldOut
+from models.decisions.auto import LabelSetSizes
 from models.decisions.tuning import fit_decision
 from models.measures.calibration import LEAST_PROBABILITY, N_BINS, expected_calibration_error, probable
 from models.measures.probabilities import evaluate_label_probabilities, evaluate_set_probabilities
@@ -90,9 +91,10 @@ def probabilities(found: Scored) -> tuple[Bools, Floats, Floats]:
         held_out,
         found.learner,
         [str(j) for j in range(k)],
+        LabelSetSizes.of(held_out.Y),
         calibrate=fit_label_calibration,
     )
-    calibration = fit_calibration(held_out, decision.rule, scale=found.scale)
+    calibration = fit_calibration(held_out, decision.rule)
     assert calibration is not None, "all labels are known"
     predicted = decision.rule.predicted(found.test)
     return predicted, *calibration.probabilities(found.test, predicted)

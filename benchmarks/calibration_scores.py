@@ -21,7 +21,6 @@ from models import catalog
 from models.arrays import AnyArray, Bools, Floats
 from models.data.examples import Examples
 from models.decisions import HeldOut
-from models.decisions.score_scale import ScoreScale
 from models.decisions.tuning import LearnerScores
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.splits import TRAINING, stratified_split
@@ -51,16 +50,14 @@ class Scored:
     """Scores of a learner on a corpus.
 
     Attributes:
-        held_out: the held-out scores of the training part.
+        held_out: the held-out scores of the training part, on the scale of the learner.
         learner: what a decision needs to know about the learner.
-        scale: scale of the scores of the training part by the learner itself.
         test: (n, k) scores of the test part.
         relevant: (n, k) its label sets, without labels that have no training example.
     """
 
     held_out: HeldOut
     learner: LearnerScores
-    scale: ScoreScale
     test: Floats
     relevant: Bools
 
@@ -70,19 +67,14 @@ class Scored:
         parameters = {"algorithm": name, **LEARNERS[name][0]}
         learner = catalog.create_learner(catalog.LEARNER_PARAMETERS.validate_python(parameters))
         relevant = csr_array(arrays["Y"].astype(np.int8))
-        fold_scales = None
-        if learner.has_fixed_scale:
-            fold_scales = tuple(ScoreScale(*scale) for scale in arrays["fold_scales"])
         return cls(
-            HeldOut(arrays["held_out"], relevant, None, arrays["folds"], arrays["tunable"], fold_scales),
+            HeldOut(arrays["held_out"], relevant, None, arrays["folds"], arrays["tunable"]),
             LearnerScores(
                 own=catalog.own_decision(learner),
                 default=catalog.default_threshold(learner, relevant.shape[1]),
                 has_zero=catalog.has_zero_threshold(learner),
                 parents=None,
-                training=lambda: arrays["training"],
             ),
-            ScoreScale.of(arrays["training"], None),
             arrays["test"],
             arrays["relevant"],
         )
@@ -141,17 +133,13 @@ def _train(corpus: str, name: str, training: Examples, test: Examples, seed: int
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trained = recipes.train(task, *parameters_of(corpus, name, training.kind))
-    held_out, of_training = trained.held_out, trained.learner.training
-    assert of_training is not None, "there are no validation examples"
+    held_out = trained.held_out
     assert held_out is not None, "every corpus has frequent labels"
-    scales = held_out.fold_scales or ()
     return {
-        "fold_scales": np.array([(scale.center, scale.spread) for scale in scales]),
         "held_out": held_out.scores,
         "Y": held_out.relevant(),
         "folds": held_out.folds,
         "tunable": held_out.tunable,
-        "training": of_training(),
         "test": trained.test,
         "relevant": task.relevant(),
     }

@@ -68,9 +68,7 @@ def measure(corpus: str) -> Iterator[Result]:
         assert fitted.report is not None
         assert fitted.report.chosen is not None
         held_out = fitted.report.chosen.values.model_dump()
-        tally = Tally()
-        tally.add(fitted.rule.predicted(trained.test), task.relevant(), None)
-        values = tally.values()
+        values = SetCounts.of(fitted.rule.predicted(trained.test), task.relevant(), None).values()
         yield {
             "corpus": corpus,
             "decision": name,

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from app.console.rendering import page
 from app.console.route import pages
-from app.console.versions import card, charts, comparison, reading
+from app.console.versions import card, charts, comparison, decision, reading
 from app.console.versions.comparison import ComparedVersion
 from app.console.versions.evaluation import heat_map, label_table
 from app.context import AppContext
@@ -179,6 +179,8 @@ def _read_version(
         "ready": ready,
         "live": live,
         "live_etag": None if live is None else etag(live),
+        "numbers_of_labels": decision.numbers_of_labels,
+        "titles_of_thresholds": decision.THRESHOLDS,
     }
 
 

@@ -17,8 +17,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import FeatureUnion
-from sklearn.preprocessing import MaxAbsScaler, Normalizer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer
 from sklearn.svm import LinearSVC
 
 from models import catalog
@@ -224,41 +224,39 @@ def linear_svc(task: Task, *, with_n_grams: bool = False, hold_out: bool = True)
     started = time.process_time()
     # scikit-learn numbers labels in the type of Y, and mixes up more than 128 labels of 8 bits.
     Y = indicator_matrix(task.training.labels, task.labels).astype(np.int64)
+    documents: Any = task.training.documents
+    test: Any = task.test.documents
     if task.is_text:
         words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2) if with_n_grams else (1, 1))
         characters = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(3, 5), min_df=2)
         transformer = FeatureUnion([("w", words), ("c", characters)]) if with_n_grams else words
-        X = _narrow(transformer.fit_transform(task.training.documents))
+        documents = np.array(documents, dtype=object)
     else:
         numbers = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
         transformer = MaxAbsScaler() if task.units else Normalizer()
-        X = _narrow(
-            transformer.fit_transform(
-                _narrow(numbers.fit_transform([read_documents(task.training.documents)], Y))
-            )
-        )
-    model = OneVsRestClassifier(LinearSVC(random_state=task.seed))
+        documents = _narrow(numbers.fit_transform([read_documents(documents)], Y))
+        test = _narrow(numbers.transform(read_documents(test)))
+    model = make_pipeline(
+        transformer, FunctionTransformer(_narrow), OneVsRestClassifier(LinearSVC(random_state=task.seed))
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # a fold without an example of a label
-        model.fit(X, Y)
+        model.fit(documents, Y)
         fitted = time.process_time()
-        held_out = _held_out(model, X, Y, task.seed) if hold_out else None
+        held_out = _held_out(model, documents, Y, task.seed) if hold_out else None
     ended = time.process_time()
-    if task.is_text:
-        test = transformer.transform(task.test.documents)
-    else:
-        test = transformer.transform(_narrow(numbers.transform(read_documents(task.test.documents))))
     scores = LearnerScores(
         own=catalog.DECISION_PARAMETERS.validate_python({"kind": "sign"}),
         default=0.0,
         has_zero=True,
         parents=None,
     )
-    return Trained(held_out, scores, model.decision_function(_narrow(test)), fitted - started, ended - fitted)
+    return Trained(held_out, scores, model.decision_function(test), fitted - started, ended - fitted)
 
 
-def _held_out(model: OneVsRestClassifier, X: csr_array, Y: Labels, seed: int) -> HeldOut:
+def _held_out(model: Pipeline, X: Any, Y: Labels, seed: int) -> HeldOut:
+    """Score each document by features and SVMs that were fitted on the other folds."""
     folds = stratified_folds(Y, N_FOLDS, seed=seed)
     tunable = Y.sum(axis=0) >= N_FOLDS
     scores = np.zeros(Y.shape)

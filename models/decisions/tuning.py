@@ -106,10 +106,10 @@ def fit_decision(
         return FittedDecision.untuned(untuned_rule(decision, learner.defaults(len(labels))))
     if held_out is None or not held_out.tunable.any():
         own = learner.own
-        if sizes.exactly_one and isinstance(decision, AutoDecision):
+        if sizes.exactly_one and learner.parents is None and isinstance(decision, AutoDecision):
             own = SingleLabelDecision(kind="single_label")
         rule = untuned_rule(own, learner.defaults(len(labels)))
-        rule = replace(rule, at_most=decision.at_most, parents=learner.parents)
+        rule = replace(rule, at_most=rule.at_most or decision.at_most, parents=learner.parents)
         return FittedDecision.untuned(rule, DecisionReport(fallback=own.kind))
     report = DecisionReport(
         source=held_out.source,

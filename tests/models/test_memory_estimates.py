@@ -122,8 +122,8 @@ def test_a_training_that_is_too_large_is_refused_before_it_starts(algorithm: str
     with pytest.raises(
         MemoryLimitError, match=r"GiB .* 20,000 labels, but the limit is 8.0 GiB; select fewer"
     ):
-        check_training(learner, decision, X, Y, Context(), limit)
-    check_training(learner, decision, X, Y, Context(), None)
+        check_training(learner, decision, X, Y, Context(), 0, limit)
+    check_training(learner, decision, X, Y, Context(), 0, None)
 
 
 def test_a_pipeline_checks_the_limit_and_its_estimate_covers_the_evaluation() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from app.console.versions.comparison import ComparedVersion
+from app.console.versions.decision import chosen
 from app.console.versions.evaluation import label_table
 from app.datasets.schemas import Dataset
 from app.evaluations.schemas import PartEvaluation
@@ -73,6 +74,8 @@ def _facts(item: ComparedVersion) -> Iterator[str]:
     version = item.version
     yield f"Created: {version.created_at:%Y-%m-%d %H:%M} UTC"
     yield f"Aliases: {', '.join(map(escape, version.aliases)) or 'none'}"
+    if version.decision_report is not None and (label_sets := chosen(version.decision_report)):
+        yield f"Label sets: {label_sets}"
     yield f"Probabilities: {'calibrated' if version.calibrated else 'none'}"
     if version.training_job_id is not None:
         yield f"Training job: `{version.training_job_id}`, seed {version.seed}"

@@ -83,6 +83,9 @@ def test_a_version_shows_labels_mistakes_curves_and_probabilities(reader: Visito
     row = re.search(rf'<th scope="row">{label}</th>((?:<td>[^<]*</td>)+)', text[text.index('id="labels"') :])
     assert row is not None
     assert row[1].count("<td>") == 6, "examples, predicted, precision, recall, F1, threshold"
+    ways = text[text.index("How label sets are chosen") :]
+    assert re.search(r'<th scope="row">(★ )?exactly one label</th><td>none, the best label</td>', ways)
+    assert re.search(r'<th scope="row">(★ )?at most \d labels</th><td>one for all labels</td>', ways)
     assert "Learning curve" in reader.see("/console/models/m/versions/2")
     found = reader.see(f"/console/models/m/versions/1?labels={label}&part=train")
     assert "1 of 1 found" in found
@@ -117,6 +120,7 @@ def test_a_model_card_is_downloaded_as_markdown(reader: Visitor) -> None:
     assert lines[0] == "# Model card: m, version 1"
     for heading in ("Training data", "Measures", "Labels", "Parameters", "Limitations", "Software"):
         assert f"## {heading}" in lines
+    assert any(re.match("- Label sets: .* labels?; thresholds: ", line) for line in lines)
     assert any(line.startswith("| f1_micro | ") for line in lines)
     assert any(line.startswith(f"| {EXAMPLES[0]['labels'][0]} | ") for line in lines)
 

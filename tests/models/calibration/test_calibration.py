@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
-from models.calibration.alignment import align
+from models.calibration.context import fit_context, logits_in_context
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.calibration.logistic import fit_logistic
 from models.decisions.held_out import N_FOLDS, HeldOut
 from models.decisions.label_sets import LabelSetRule
-from models.decisions.score_scale import ScoreScale
 from models.errors import ArtifactError
 from models.measures.calibration import expected_calibration_error
 
@@ -54,7 +53,7 @@ def fitted(scores: Floats, relevant: Bools, unknown: Bools | None = None) -> Cal
 def test_probabilities_of_labels_and_label_sets_are_true() -> None:
     scores, relevant, true = problem(3000)
     calibration = fitted(scores[:1500], relevant[:1500])
-    predicted = LabelSetRule(calibration.thresholds_at(np.full(8, 0.5))).predicted(scores[1500:])
+    predicted = LabelSetRule(calibration.labels.thresholds_at(np.full(8, 0.5))).predicted(scores[1500:])
     probabilities, of_sets = calibration.probabilities(scores[1500:], predicted)
     assert np.abs(probabilities - true[1500:]).mean() < 0.02
     right = (predicted == relevant[1500:]).all(axis=1)
@@ -65,17 +64,17 @@ def test_a_probability_increases_with_the_score() -> None:
     scores, relevant, _ = problem()
     calibration = fitted(scores, ~relevant)  # even if the scores are the wrong way round
     steps = np.linspace(scores.min(axis=0) * 2, scores.max(axis=0) * 2, 500)
-    assert (np.diff(calibration.label_probabilities(steps), axis=0) >= 0).all()
+    assert (np.diff(calibration.labels.label_probabilities(steps), axis=0) >= 0).all()
 
 
 def test_a_threshold_has_its_probability() -> None:
     scores, relevant, _ = problem()
     calibration = fitted(scores, relevant)
     wanted = np.linspace(0.01, 0.99, 8)
-    thresholds = calibration.thresholds_at(wanted)
-    assert calibration.label_probabilities(thresholds[np.newaxis])[0] == pytest.approx(wanted)
+    thresholds = calibration.labels.thresholds_at(wanted)
+    assert calibration.labels.label_probabilities(thresholds[np.newaxis])[0] == pytest.approx(wanted)
     for certain in (0.0, 1.0):
-        assert np.isfinite(calibration.thresholds_at(np.full(8, certain))).all()
+        assert np.isfinite(calibration.labels.thresholds_at(np.full(8, certain))).all()
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1.0, 1e200])
@@ -90,7 +89,7 @@ def test_extreme_scores_and_labels_have_finite_probabilities_between_0_and_1(fac
     relevant[:, 4] = np.arange(60) == 7  # one positive example
     calibration = fitted(scores * factor, relevant)
     probe = np.array([[-1.7e308] * 6, [0.0] * 6, [1.7e308] * 6, *(scores * factor)])
-    probabilities = calibration.label_probabilities(probe)
+    probabilities = calibration.labels.label_probabilities(probe)
     assert ((probabilities > 0) & (probabilities < 1)).all()
     for predicted in (np.zeros((63, 6), dtype=bool), np.ones((63, 6), dtype=bool), probabilities > 0.5):
         _, of_sets = calibration.probabilities(probe, predicted)
@@ -121,25 +120,8 @@ def test_a_step_in_the_share_of_positive_examples_is_found() -> None:
     scores = np.where(rng.random(n) < 0.9, -2.0, rng.uniform(-1.9, 3.0, n))[:, np.newaxis]
     share = np.where(scores == -2.0, 0.005, 0.5)
     relevant = rng.random((n, 1)) < share
-    found = fitted(scores, relevant).label_probabilities(np.array([[-2.0], [-1.0], [2.0]]))[:, 0]
+    found = fitted(scores, relevant).labels.label_probabilities(np.array([[-2.0], [-1.0], [2.0]]))[:, 0]
     assert found == pytest.approx([0.005, 0.5, 0.5], abs=0.1)
-
-
-def test_a_saved_beta_calibration_keeps_its_probabilities() -> None:
-    rng = np.random.default_rng(0)
-    state = {
-        "center": rng.normal(size=5),
-        "spread": rng.uniform(0.5, 2, 5),
-        "left": rng.uniform(0.5, 6, 5),
-        "right": rng.uniform(0.5, 6, 5),
-        "offset": rng.normal(size=5),
-        "set_weights": rng.uniform(0, 1, N_FEATURES),
-    }
-    scores = rng.normal(size=(200, 5)) * 4
-    s = 1 / (1 + np.exp(-2 * np.arcsinh((scores - state["center"]) / state["spread"] / 2)))
-    logits = state["left"] * np.log(s) - state["right"] * np.log1p(-s) + state["offset"]
-    found = Calibration.from_state(state, 5).labels.label_logits(scores)
-    assert found == pytest.approx(np.clip(logits, -30, 30), abs=0.06)
 
 
 def test_the_features_of_a_label_set_are_those_of_its_probabilities() -> None:
@@ -159,7 +141,7 @@ def test_the_features_of_a_label_set_are_those_of_its_probabilities() -> None:
 def test_probabilities_of_one_document_have_the_bits_of_those_in_a_batch() -> None:
     scores, relevant, _ = problem(200, 131)
     calibration = fitted(scores, relevant)
-    predicted = calibration.label_probabilities(scores) > 0.3
+    predicted = calibration.labels.label_probabilities(scores) > 0.3
     of_labels, of_sets = calibration.probabilities(scores, predicted)
     for i in range(0, 200, 7):
         one, its_set = calibration.probabilities(scores[i : i + 1], predicted[i : i + 1])
@@ -173,7 +155,7 @@ def test_a_rare_label_gets_the_slope_of_the_others() -> None:
     relevant[[3, 5], 0] = True
     labels = fitted(scores, relevant).labels
     assert (labels.slopes[0] == labels.slopes[0, 0]).all()
-    assert fitted(scores, relevant).label_probabilities(scores)[:, 0].mean() < 0.02
+    assert fitted(scores, relevant).labels.label_probabilities(scores)[:, 0].mean() < 0.02
 
 
 def test_unknown_labels_do_not_count() -> None:
@@ -198,37 +180,11 @@ def test_nothing_is_fitted_if_no_label_is_known() -> None:
     assert fit_calibration(held_out(scores[:0], nothing[:0]), LabelSetRule(np.zeros(2))) is None
 
 
-def test_scores_without_a_fixed_scale_are_moved_to_that_of_the_learner_if_a_label_is_rare() -> None:
-    scores, relevant, _ = problem(3000, 2)
-    relevant[:, 0] &= np.arange(3000) % 100 == 0
-    example = held_out(scores, relevant)
-    moved = align(example, ScoreScale.of(scores * 3 + 7, None)).scores
-    means, expected = moved.mean(axis=0), (scores * 3 + 7).mean(axis=0)
-    n_positive = relevant.sum(axis=0)
-    trust = n_positive / (n_positive + 50)
-    assert means == pytest.approx(trust * scores.mean(axis=0) + (1 - trust) * expected)
-    assert trust[0] < 0.2
-    assert trust[1] > 0.9
-
-
-def test_scores_with_a_fixed_scale_keep_two_thirds_of_the_gap_between_seen_and_unseen_examples() -> None:
-    scores, relevant, _ = problem()
-    unseen = ScoreScale.of(scores, None)
-    seen = ScoreScale(unseen.center + 0.3 * unseen.spread, 1.5 * unseen.spread)
-    example = replace(
-        held_out(scores, relevant), folds=np.zeros(len(scores), dtype=np.int64), fold_scales=(seen,)
-    )
-    fitted_scale = ScoreScale(np.full(8, 7.0), np.full(8, 4.0))
-    moved = ScoreScale.of(align(example, fitted_scale).scores, None)
-    assert moved.spread == pytest.approx(np.full(8, 4 * (1 - 2 / 3 * (1 - 1 / 1.5))))
-    assert moved.center == pytest.approx(np.full(8, 7 - 2 / 3 * 0.3 / 1.5 * 4))
-
-
 def test_a_calibration_is_the_same_after_it_is_saved() -> None:
     scores, relevant, _ = problem(200)
     calibration = fitted(scores, relevant)
     restored = Calibration.from_state(calibration.get_state(), 8)
-    predicted = calibration.label_probabilities(scores) > 0.5
+    predicted = calibration.labels.label_probabilities(scores) > 0.5
     for before, after in zip(
         calibration.probabilities(scores, predicted), restored.probabilities(scores, predicted), strict=True
     ):
@@ -237,6 +193,66 @@ def test_a_calibration_is_the_same_after_it_is_saved() -> None:
         Calibration.from_state({**calibration.get_state(), "spread": np.zeros(8)}, 8)
     with pytest.raises(ArtifactError, match="ascending"):
         Calibration.from_state({**calibration.get_state(), "knots": -calibration.labels.knots}, 8)
+    with pytest.raises(ArtifactError, match="'max_logit' is out of range"):
+        Calibration.from_state({**calibration.get_state(), "max_logit": np.full(8, 31.0)}, 8)
+
+
+def test_few_positive_examples_limit_the_probability_of_a_label_unless_that_of_the_set_is_larger() -> None:
+    rng = np.random.default_rng(0)
+    relevant = rng.random((400, 4)) < [0.02, 0.05, 0.3, 0.3]
+    scores = rng.normal(size=relevant.shape) + 20 * relevant  # separable
+    calibration, n = fitted(scores, relevant), relevant.sum(axis=0)
+    most = (n + 1) / (n + 2)
+    assert calibration.labels.label_probabilities(scores).max(axis=0) == pytest.approx(most)
+    p, of_sets = calibration.probabilities(scores, relevant)
+    assert (p <= np.maximum(most + 1e-12, np.where(relevant, of_sets[:, np.newaxis], 0.0))).all()
+    assert (p > most + 1e-12).any(), "label sets are right more often than a rare label has examples"
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 7]), st.sampled_from([0.1, 3.0, 1e300]))
+def test_label_sets_are_never_more_probable_than_what_they_state_of_a_label(
+    seed: int, k: int, factor: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    relevant = rng.random((30, k)) < rng.random(k)
+    scores = rng.normal(size=(30, k)) + rng.random() * 3 * relevant
+    calibration = fitted(scores, relevant)
+    probe, predicted = scores * factor, rng.random((30, k)) < 0.5
+    p, of_sets = calibration.probabilities(probe, predicted)
+    assert ((p > 0) & (p < 1) & (of_sets > 0).all() & (of_sets < 1).all()).all()
+    assert (of_sets <= np.where(predicted, p, 1.0).min(axis=1)).all()
+    assert (np.where(predicted, 0.0, p).max(axis=1) <= 1.0 - of_sets).all()
+    for i in range(30):
+        one, its_set = calibration.probabilities(probe[i : i + 1], predicted[i : i + 1])
+        assert (one[0] == p[i]).all()
+        assert its_set[0] == of_sets[i]
+
+
+def test_labels_that_exclude_each_other_are_less_probable_in_the_context_of_a_certain_one() -> None:
+    rng = np.random.default_rng(0)
+    relevant = np.eye(4, dtype=bool)[rng.integers(0, 4, 600)]
+    scores = rng.normal(size=relevant.shape) + 2.0 * relevant
+    calibration = fitted(scores, relevant)
+    assert calibration.context_weights[2] < -0.1
+    independent = 1 / (1 + np.exp(-calibration.labels.label_logits(scores)))
+    in_context, _ = calibration.probabilities(scores, np.zeros_like(relevant))
+    loss = [-np.log(np.where(relevant, p, 1 - p)).mean() for p in (independent, in_context)]
+    assert loss[1] < loss[0] - 0.01
+    assert np.abs(in_context.sum(axis=1) - 1).mean() < np.abs(independent.sum(axis=1) - 1).mean()
+
+
+def test_without_context_the_weights_are_those_of_labels_alone() -> None:
+    _, relevant, true = problem(3000)
+    logits = np.log(true / (1 - true))
+    assert fit_context([logits], relevant, None) == pytest.approx([0, 1, 0], abs=0.1)
+    # Samples count equally, whatever their number is, and unknown labels do not count.
+    known = np.random.default_rng(1).random(relevant.shape) < 0.7
+    wrong = np.where(known, relevant, ~relevant)
+    weights = fit_context([logits], relevant & known, known)
+    assert fit_context([logits, logits], wrong, known) == pytest.approx(weights, abs=1e-6)
+    assert logits_in_context(logits[:, :1], np.array([0.5, 2.0, 9.0])) == pytest.approx(
+        2 * logits[:, :1] + 0.5
+    )
 
 
 def test_a_more_probable_label_set_is_at_least_as_probably_right() -> None:

@@ -9,7 +9,7 @@ from models.arrays import Bools, Floats
 from models.base.validation import as_label_matrix
 from models.decisions import HeldOut, TargetDecision, cuts
 from models.decisions.cuts import NEVER, PooledCuts, best_f1
-from models.decisions.targets import reach
+from models.decisions.targets import tune_target
 from models.splits import stratified_folds
 
 
@@ -52,7 +52,7 @@ def test_each_label_reaches_the_target_as_closely_as_possible(measure: str, valu
     decision = TargetDecision.model_validate(
         {"kind": "target", "measure": measure, "value": value, "scope": "per_label"}
     )
-    target = reach(decision, data, default=0.25, parents=None, calibrate=none)
+    target = tune_target(decision, data, default=0.25, parents=None, calibrate=none)
     known, relevant = data.known(), data.relevant()
     assert known is not None
     for j in range(3):
@@ -72,7 +72,7 @@ def test_each_label_reaches_the_target_as_closely_as_possible(measure: str, valu
 def test_a_pooled_target_is_reached_by_one_threshold_of_all_labels(measure: str, value: float) -> None:
     data = held_out(3)
     decision = TargetDecision.model_validate({"kind": "target", "measure": measure, "value": value})
-    target = reach(decision, data, default=0.0, parents=None, calibrate=none)
+    target = tune_target(decision, data, default=0.0, parents=None, calibrate=none)
     included = data.tunable | (measure == "recall")  # the last label is too rare to tell its precision
     (threshold,) = set(target.rule.thresholds[included].tolist())
     assert (target.rule.thresholds[~included] == NEVER).all()
@@ -98,9 +98,9 @@ class Shifted:
 def test_a_pooled_target_is_one_probability_of_all_labels() -> None:
     data = held_out(3)
     decision = TargetDecision(kind="target", measure="recall", value=0.8)
-    alike = reach(decision, data, default=0.0, parents=None, calibrate=none)
+    alike = tune_target(decision, data, default=0.0, parents=None, calibrate=none)
     shifted = HeldOut(data.scores + Shifted.offsets, data.Y, data.unknown, data.folds, data.tunable)
-    target = reach(decision, shifted, default=0.0, parents=None, calibrate=lambda held_out: Shifted())  # noqa: ARG005
+    target = tune_target(decision, shifted, default=0.0, parents=None, calibrate=lambda held_out: Shifted())  # noqa: ARG005
     assert (target.rule.predicted(shifted.scores) == alike.rule.predicted(data.scores)).all()
     assert target.values == alike.values
 
@@ -109,7 +109,7 @@ def test_if_no_threshold_reaches_the_pooled_precision_nothing_is_predicted() -> 
     data = held_out(5)
     reversed_scores = HeldOut(-data.scores, data.Y, data.unknown, data.folds, data.tunable)
     decision = TargetDecision(kind="target", measure="precision", value=1.0)
-    target = reach(decision, reversed_scores, default=0.0, parents=None, calibrate=none)
+    target = tune_target(decision, reversed_scores, default=0.0, parents=None, calibrate=none)
     assert target.unreachable.all()
     assert not target.rule.predicted(np.full((1, 4), 1e300)).any()
 
@@ -117,7 +117,7 @@ def test_if_no_threshold_reaches_the_pooled_precision_nothing_is_predicted() -> 
 def test_a_limit_of_labels_holds() -> None:
     decision = TargetDecision(kind="target", measure="recall", value=1.0, at_most=1)
     data = held_out(2)
-    target = reach(decision, data, default=0.0, parents=None, calibrate=none)
+    target = tune_target(decision, data, default=0.0, parents=None, calibrate=none)
     assert target.rule.predicted(data.scores).sum(axis=1).max() == 1
     assert target.values["recall_micro"] < 1
 

@@ -79,7 +79,7 @@ cells = st.lists(st.dictionaries(st.sampled_from(names), values), min_size=1, ma
 @pytest.mark.parametrize("interactions", [1, 2])
 @settings(max_examples=25, deadline=None)
 @given(cells, cells, st.integers(1, 20))
-def test_actualagree_with_the_literal_implementation(
+def test_values_agree_with_the_literal_implementation(
     scaling: str, interactions: int, training: Cells, others: Cells, batch_size: int
 ) -> None:
     fitted = features(scaling=scaling, interactions=interactions)
@@ -143,7 +143,7 @@ def test_constant_features_are_not_scaled_and_features_are_not_centered() -> Non
     assert X.toarray().tolist() == [[0.1]] * 7
 
 
-def test_extreme_actualneither_overflow_nor_underflow() -> None:
+def test_extreme_values_neither_overflow_nor_underflow() -> None:
     training = rows([{"a": 1e200, "b": 1e-200}, {"a": -1e200}], ["a", "b"])
     for scaling in ("max_abs", "standard", "unit"):
         X = features(scaling=scaling).fit_transform([training], labels(2))

@@ -14,6 +14,7 @@ from models.errors import ParameterError, StopTraining
 from models.pipeline import Pipeline, Progress
 
 TEXTS = ["red rose", "blue sky", "red sky", "green grass", "green rose", "blue grass"] * 2
+TEXTS[5], TEXTS[11] = "unheard", "unseen"  # without a known term if they are held out
 SETS: list[tuple[str, ...]] = [
     ("red", "flower"), ("blue",), ("red",), ("green",), ("green", "flower"), (),
 ] * 2  # fmt: skip
