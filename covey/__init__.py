@@ -6,7 +6,7 @@ trains and predicts with::
     import covey
 
     mail = covey.Examples("text", ["invoice is wrong", "parcel is late"], [("billing",), ("shipping",)])
-    pipeline = covey.Pipeline(covey.TextFeatures(), covey.SVM()).fit(mail)
+    pipeline = covey.Pipeline().fit(mail)
 
 Everything is imported at its first use, so that ``import covey`` takes no time.
 """

@@ -34,7 +34,7 @@ from models.decisions.interpretation import (
 from models.errors import ParameterError
 from models.features import NumericFeatures, NumericFeaturesParameters, TextFeatures, TextFeaturesParameters
 from models.features.auto import AutoFeaturesParameters
-from models.features.recipes import AMOUNTS, COVERING, LINEAR, PRESENCE, Recipe
+from models.features.recipes import AMOUNTS, COVERING, LINEAR, PRESENCE, DefaultFeatures
 from models.features.selection import InformationGain
 from models.hierarchy.h_m3 import HM3, HM3Parameters
 from models.hierarchy.h_rls import HRLS, HRLSParameters
@@ -123,7 +123,7 @@ class CatalogEntry:
     learner: type[Learner]
     summary: str
     source: str
-    features: Recipe
+    features: DefaultFeatures
     interpretations: tuple[ScoreInterpretation, ...]
     predicts_closed_sets: bool = False
     supports_local_selection: bool = False
@@ -285,7 +285,7 @@ class LearnerDescription(BaseModel):
     """JSON Schema of the parameters."""
     defaults: dict[str, Any]
     """The default values of the parameters."""
-    default_features: Recipe
+    default_features: DefaultFeatures
     """The features that are used if the request has no features, by the kind of the data set."""
     chooses_features: bool
     """Whether a training without features compares them with others, as with the features `auto`."""

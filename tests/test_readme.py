@@ -40,10 +40,10 @@ def test_the_response_at_the_top_is_that_of_the_first_model() -> None:
     training = json.loads(first_training.replace("'$DATASET'", ""))
     lines = (ROOT / "app/demo/messages.jsonl").read_text("utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row["split"] == "train"]
-    pipeline = Pipeline.from_parameters(
-        catalog.FEATURES_PARAMETERS.validate_python(training["features"]),
-        catalog.LEARNER_PARAMETERS.validate_python(training["learner"]),
-    ).fit(Examples("email", [email(row["email"]) for row in rows], [tuple(row["labels"]) for row in rows]))
+    learner = catalog.LEARNER_PARAMETERS.validate_python(training["learner"])
+    pipeline = Pipeline(learner=catalog.create_learner(learner)).fit(
+        Examples("email", [email(row["email"]) for row in rows], [tuple(row["labels"]) for row in rows])
+    )
 
     (prediction,) = pipeline.predictions([email(request["email"])], explain=True)
 

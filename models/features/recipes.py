@@ -16,7 +16,7 @@ _MAIL = {"stop_words": "auto"}
 """The analyzer of e-mails: messages are often few and in several languages, and people read explanations."""
 
 
-class Recipe(BaseModel):
+class DefaultFeatures(BaseModel):
     """The features of a training without `features`, by the kind of its documents."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -29,8 +29,8 @@ class Recipe(BaseModel):
     """The features of named numbers."""
 
 
-def _recipe(of_numbers: Scaling, /, **text: Any) -> Recipe:
-    return Recipe.model_validate(
+def _recipe(of_numbers: Scaling, /, **text: Any) -> DefaultFeatures:
+    return DefaultFeatures.model_validate(
         {
             "text": {"kind": "text", **text},
             "email": {"kind": "text", **text, "analyzer": _MAIL},

@@ -57,6 +57,23 @@ EXAMPLE = ProblemSize(
 """The size of the problem in the table of memory estimates."""
 
 
+def features() -> str:
+    """Return the table of the default features of each learner."""
+    rows = ["| learner | texts | e-mails: also | numbers |", "|---|---|---|---|"]
+    for learner in catalog.describe():
+        kinds = learner.default_features.model_dump(mode="json", exclude_unset=True)
+        text, email = kinds["text"], kinds["email"]
+        more = {name: value for name, value in email.items() if value != text.get(name)}
+        cells = [_json(text), _json(more), _json(kinds["features"])]
+        rows.append(f"| `{learner.algorithm}` | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _json(parameters: dict[str, Any]) -> str:
+    shown = {name: value for name, value in parameters.items() if name != "kind"}
+    return ", ".join(f"`{json.dumps(name)}: {json.dumps(value)}`" for name, value in shown.items())
+
+
 def memory() -> str:
     """Return the table of memory estimates of each learner with its default parameters."""
     rows = ["| learner | estimate | how |", "|---|---|---|"]
@@ -88,7 +105,7 @@ _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 def render(page: str) -> str:
     """Return the page with every table between its markers regenerated."""
     tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
-    for name, content in {**tables, "decisions": decisions(), "memory": memory()}.items():
+    for name, content in {**tables, "features": features(), "decisions": decisions(), "memory": memory()}.items():
         begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         # ``subn`` interprets backslashes in the replacement, so they are escaped.

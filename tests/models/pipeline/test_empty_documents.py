@@ -56,7 +56,7 @@ def test_no_label_is_predicted(decision: dict[str, Any], learner: dict[str, Any]
         for options in ({"quick": True, "top": 1}, {"explain": True}) if learner is CALIBRATED else ({},):
             if options.get("explain") and not model.learner_.can_explain:
                 continue
-            predictions = model.predictions(documents, rule=rule, **options)  # type: ignore[arg-type]
+            predictions = model.predictions(documents, rule=rule, **options)
             assert [prediction.labels for prediction in predictions] == [[], [*known], [], []]
     examples = Examples(kind, documents, [("red",), ("red",), (), ()])  # type: ignore[arg-type]
     exactly_right = (model.predict(documents)[1] == ("red",)) + 2

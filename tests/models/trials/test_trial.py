@@ -89,7 +89,8 @@ def test_precomputed_features_give_the_same_model_as_a_pipeline(
 def test_numeric_features_can_be_precomputed(tmp_path: Path) -> None:
     values = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0], [0.0, 0.0]]
     part = numbers(values, [("a",), ("b",), ("a", "b"), ("a",)])
-    test = Examples("features", FeatureRows(["a", "c"], csr_array([[1.0, 0.0], [0.0, 1.0]])), [("a",)] * 2)
+    other = FeatureRows(["a", "c"], csr_array(np.eye(2)))
+    test = Examples("features", other, [("a",), ("a",)])
     parameters = FEATURES_PARAMETERS.validate_python({"kind": "numeric", "interactions": 2})
     shared = saved(PrecomputedFeatures.fit(parameters, part, test), tmp_path / "features")
     learner = LEARNER_PARAMETERS.validate_python({"algorithm": "binary_relevance_perceptron"})
