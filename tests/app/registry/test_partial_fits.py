@@ -14,7 +14,7 @@ from waiting import LIMIT_SECONDS
 from models import artifact
 from models.catalog import INCREMENTAL_LEARNERS
 from models.errors import ParameterError
-from models.pipeline.further_training import train_further
+from models.pipeline import partial_fit as learning
 
 CORRECTIONS = [
     {"text": "the parcel of my invoice", "labels": ["billing", "shipping"]},
@@ -154,9 +154,9 @@ def test_a_model_that_is_deleted_meanwhile_is_not_created_again(
 
     def delete_first(*arguments: Any, **options: Any) -> Any:
         service.start("DELETE", "/v1/models/gone").result()
-        return train_further(*arguments, **options)
+        return learning.partial_fit(*arguments, **options)
 
-    monkeypatch.setattr("app.registry.partial_fits.train_further", delete_first)
+    monkeypatch.setattr("app.registry.partial_fits.partial_fit", delete_first)
     partial_fit(service, "gone", 404)
     service.call("GET", "/v1/models/gone", 404)
     assert {info.key for info in service.storage.files("artifacts")} < files
@@ -172,7 +172,7 @@ def test_predictions_continue_while_partial_fits_wait(
         assert release.wait(LIMIT_SECONDS)
         raise ParameterError("enough")
 
-    monkeypatch.setattr("app.registry.partial_fits.train_further", wait)
+    monkeypatch.setattr("app.registry.partial_fits.partial_fit", wait)
     path, body = "/v1/models/mlpp/versions/1/partial-fit", {"examples": CORRECTIONS}
     waiting = [service.start("POST", path, json=body) for _ in range(60)]
     try:
