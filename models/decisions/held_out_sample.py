@@ -54,7 +54,7 @@ class HeldOutSample:
         """Return the sample of a training without held-out scores."""
         nothing = HeldOut(
             scores=np.empty((0, n_labels)),
-            Y=csr_array((0, n_labels), dtype=np.int8),
+            Y=_nothing(0, n_labels),
             unknown=None,
             folds=np.empty(0, dtype=np.int64),
             tunable=np.zeros(n_labels, dtype=np.bool_),
@@ -80,10 +80,10 @@ class HeldOutSample:
         shift = n / (n + _TRUSTED) * (scores[later] - before[later]).mean(axis=0)
         unknown = old.unknown
         if unknown is not None:
-            unknown = csr_array(sparse.vstack([unknown, csr_array((n, Y.shape[1]), dtype=unknown.dtype)]))
+            unknown = _stack(unknown, _nothing(n, Y.shape[1]))
         joined = HeldOut(
             scores=np.concatenate([old.scores + shift, scores]),
-            Y=csr_array(sparse.vstack([old.Y, Y])),
+            Y=_stack(old.Y, Y),
             unknown=unknown,
             folds=np.concatenate([old.folds, np.arange(len(old.folds), len(old.folds) + n) % N_FOLDS]),
             tunable=old.tunable,
@@ -104,7 +104,7 @@ class HeldOutSample:
     def get_state(self) -> State:
         """Return the arrays by name."""
         held_out = self.held_out
-        state = {
+        state: State = {
             "scores": held_out.scores,
             "folds": held_out.folds.astype(np.int8),
             "new": self.new,
@@ -142,6 +142,16 @@ class HeldOutSample:
             rows[np.random.default_rng(h).permutation(h)[:size]] = True
             held_out, new = held_out.where(rows), new[rows]
         return cls(replace(held_out, tunable=_tunable(held_out.Y)), new, pending)
+
+
+def _nothing(n: int, k: int) -> Labels:
+    none: Labels = csr_array((n, k), dtype=np.int8)
+    return none
+
+
+def _stack(one: Labels, other: Labels) -> Labels:
+    stacked: Labels = csr_array(sparse.vstack([one, other]))
+    return stacked
 
 
 def _tunable(Y: Labels) -> Bools:

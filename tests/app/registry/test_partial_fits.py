@@ -65,8 +65,17 @@ def test_each_incremental_learner_makes_the_next_version(service: InProcessApi, 
     assert "metrics" not in version
     assert "dataset_id" not in version
     parent = service.call("GET", f"/v1/models/{algorithm}/versions/1", 200)
-    for same in ("labels", "features", "learner", "decision", "thresholds", "calibrated", "reference"):
+    for same in ("labels", "features", "learner", "decision", "calibrated"):
         assert version.get(same) == parent.get(same), same
+    if algorithm == "calibrated":
+        assert version["thresholds"] != parent["thresholds"]
+        report, reference = version["decision_report"], version["reference"]
+        assert (report["source"], report["partial_fit_examples"]) == ("test_then_train", 20)
+        assert report["examples"] == reference["examples"] == parent["decision_report"]["examples"] + 20
+        assert reference["unknown_terms"] == parent["reference"]["unknown_terms"]
+    else:  # its decision does not depend on held-out scores
+        assert version["thresholds"] == parent["thresholds"]
+        assert version["reference"] == parent["reference"]
     after = predict(service, algorithm, number, text)
     assert (before["ranking"][0]["label"], after["ranking"][0]["label"]) == ("billing", "sales")
     assert predict(service, algorithm, 1, text) == before, "the first version does not change"
