@@ -145,8 +145,8 @@ class HeldOutSample:
 
 
 def _nothing(n: int, k: int) -> Labels:
-    none: Labels = csr_array((n, k), dtype=np.int8)
-    return none
+    nothing = np.empty(0, dtype=np.int64)
+    return csr_array((nothing.astype(np.int8), nothing, np.zeros(n + 1, dtype=np.int64)), shape=(n, k))
 
 
 def _stack(one: Labels, other: Labels) -> Labels:

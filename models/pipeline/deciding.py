@@ -84,7 +84,7 @@ def decide(
         # A low threshold for all labels must not select labels that never applied.
         own = np.where(without_example, default, -np.inf)
         rule = replace(rule, thresholds=np.maximum(rule.thresholds, own))
-    unreachable = [labels[j] for j in np.flatnonzero(fitted.unreachable)]
+    unreachable = [labels[j] for j in np.flatnonzero(fitted.unreachable).tolist()]
     warnings = [f"{UNREACHABLE}: {abbreviated(unreachable)}"] if unreachable else []
     if held_out is None:
         return Decided(rule, fitted.report, warnings)

@@ -34,7 +34,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> 
         for algorithm in (*INCREMENTAL_LEARNERS, "svm"):
             decision = {"kind": "single_label"}
             service.train(dataset, algorithm, learner={"algorithm": algorithm}, decision=decision)
-        service.train(dataset, "calibrated", decision=None)
+        target = {"kind": "target", "measure": "recall", "value": 0.9}
+        service.train(dataset, "calibrated", decision=target)
         numbers = [{"features": {"a": i, "b": 1.0}, "labels": ["odd"][: i % 2]} for i in range(12)]
         service.train(service.dataset(numbers), "numbers")
         yield service

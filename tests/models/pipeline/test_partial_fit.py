@@ -65,21 +65,25 @@ def bias(pipeline: Pipeline, scores: Floats, relevant: Bools) -> float:
 @every_learner
 def test_label_sets_and_probabilities_suit_the_updated_learner(algorithm: str) -> None:
     parent = fitted(algorithm)
-    child = partial_fit(parent, *documents(300, 1))
+    child = partial_fit(parent, *documents(120, 1))
     texts, label_sets = documents(400, 2)
     Y = indicator_matrix(label_sets, parent.labels_)
     relevant = Y.toarray() != 0
     before, after = parent.scores(texts), child.scores(texts)
     assert rankings.average_precision(Y, after) > rankings.average_precision(Y, before)
-    assert f1(child, after, relevant) > max(f1(parent, after, relevant), f1(parent, before, relevant))
-    assert bias(child, after, relevant) < 0.85 * bias(parent, after, relevant)
+    assert f1(child, after, relevant) > f1(parent, before, relevant) + 0.03
+    if algorithm == "binary_relevance_perceptron":  # its threshold remains 0, whatever the scale
+        assert f1(child, after, relevant) > f1(parent, after, relevant) - 0.01
+    else:
+        assert f1(child, after, relevant) > f1(parent, after, relevant) + 0.03
+    assert bias(child, after, relevant) < 0.7 * bias(parent, after, relevant)
     report = child.decision_report_
     assert report is not None
-    assert (report.source, report.examples, report.partial_fit_examples) == ("test_then_train", 360, 300)
+    assert (report.source, report.examples, report.partial_fit_examples) == ("test_then_train", 180, 120)
     assert child.curves_ is not None
     assert parent.curves_ is not None
     assert child.curves_.positives.sum() == parent.curves_.positives.sum() + sum(
-        map(len, documents(300, 1)[1])
+        map(len, documents(120, 1)[1])
     )
 
 
@@ -117,7 +121,7 @@ def test_a_decision_is_fitted_again_when_enough_examples_are_new(tmp_path: Path)
 
 def test_what_does_not_depend_on_held_out_scores_stays() -> None:
     parent = fitted("mmp", decision={"kind": "sign"})
-    child = partial_fit(parent, *documents(300, 1))
+    child = partial_fit(parent, *documents(120, 1))
     assert child.rule_ is parent.rule_
     assert child.held_out_ is child.calibration_ is None
 
