@@ -25,7 +25,7 @@ from models import artifact, catalog
 from models.data.examples import Examples
 from models.features import TextFeaturesParameters
 from models.pipeline import Pipeline
-from models.pipeline.further_training import train_further
+from models.pipeline.partial_fit import partial_fit
 
 LEARNERS = ("naive_bayes", "mmp", "binary_relevance_perceptron")
 """`mlpp` has a perceptron for each pair of labels, which needs gigabytes at this size."""
@@ -79,7 +79,7 @@ def main() -> None:
                 batch = random_examples(rng, n, options.words, options.labels)
                 best: list[float] = []
                 for _ in range(options.repeats):
-                    learn, child = cpu(lambda: train_further(parent, batch.documents, batch.labels))  # noqa: B023
+                    learn, child = cpu(lambda: partial_fit(parent, batch.documents, batch.labels))  # noqa: B023
                     save, _ = cpu(lambda: artifact.save(child, Path(folder) / "child.covey"))  # noqa: B023
                     load, _ = cpu(lambda: artifact.load(Path(folder) / "child.covey"))
                     best = min(best or [np.inf], [learn + save + load, learn, save, load])

@@ -50,13 +50,13 @@ __all__ = [  # noqa: F405
     "learners",
     "load",
     "measures",
+    "partial_fit",
     "read_email",
     "read_examples",
     "read_message",
     "save",
     "stratified_folds",
     "stratified_split",
-    "train_further",
 ]
 
 

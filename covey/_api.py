@@ -22,7 +22,7 @@ from models.mail import Email, MailDocument, read_email, read_message
 from models.measures.evaluation import Evaluation, evaluate
 from models.perceptrons import MLPP, MMP, BinaryRelevancePerceptron
 from models.pipeline import Pipeline, Prediction
-from models.pipeline.further_training import train_further
+from models.pipeline.partial_fit import partial_fit
 from models.splits import stratified_folds, stratified_split
 
 __version__: str
@@ -59,11 +59,11 @@ __all__ = [
     "learners",
     "load",
     "measures",
+    "partial_fit",
     "read_email",
     "read_examples",
     "read_message",
     "save",
     "stratified_folds",
     "stratified_split",
-    "train_further",
 ]

@@ -194,9 +194,11 @@ async def partial_fit(
 ) -> ModelVersion:
     """Make the next version of a model from a version and a batch of examples, such as corrections.
 
-    Only for learners with `can_partial_fit` (`GET /v1/learners`). Features, labels, thresholds and
-    calibration stay as they were fitted; the learner makes one pass over the examples. The new version has no
-    metrics: evaluate it before you promote it. `COVEY_MAX_INSTANCES` limits the number of examples.
+    Only for learners with `can_partial_fit` (`GET /v1/learners`). Features and labels stay as they were
+    fitted; the learner makes one pass over the examples. When a twentieth of all examples are new, tuned
+    thresholds and probabilities are fitted again, also on the scores of the new examples before they were
+    learned; see `decision_report`. The new version has no metrics: evaluate it before you promote it.
+    `COVEY_MAX_INSTANCES` limits the number of examples.
     """
     result = await partial_fits.run_in_partial_fit_thread(
         partial(partial_fits.create, ctx, loaded, name, version, body, idempotency)

@@ -30,7 +30,7 @@ from app.serving.preloading import load_before_use
 from models import artifact, catalog
 from models.errors import ArtifactError, CoveyError, ParameterError
 from models.pipeline import Pipeline
-from models.pipeline.further_training import train_further
+from models.pipeline.partial_fit import partial_fit
 
 Result = TypeVar("Result")
 
@@ -139,8 +139,6 @@ def _learn(ctx: AppContext, parent: Pipeline, body: PartialFit) -> Pipeline:
     if any(example.weight is not None for example in body.examples):
         weights = np.array([1.0 if example.weight is None else example.weight for example in body.examples])
     try:
-        return train_further(
-            parent, documents, [example.labels for example in body.examples], weights=weights
-        )
+        return partial_fit(parent, documents, [example.labels for example in body.examples], weights=weights)
     except CoveyError as error:
         raise from_learning(error) from error

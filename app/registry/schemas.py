@@ -141,10 +141,11 @@ class TrainingReference(ResponseModel):
     Reports of routers compare routed messages with it.
     """
 
-    source: Literal["folds", "validation", "training"]
+    source: Literal["folds", "validation", "test_then_train", "training"]
     """Where the label sets come from: predictions for held-out folds of the training part (`folds`);
-    predictions for validation examples (`validation`); or, if nothing was held out, the true label sets of
-    the training part (`training`)."""
+    predictions for validation examples (`validation`); predictions for either of them and for examples of
+    partial fits before they were learned (`test_then_train`); or, if nothing was held out, the true label
+    sets of the training part (`training`)."""
     examples: int
     """Number of examples."""
     label_counts: dict[str, int]

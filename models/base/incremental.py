@@ -33,6 +33,10 @@ of the number of examples so far, so that the learning curve has many points at 
 """
 
 
+TEST_BLOCKS = 8
+"""Smallest number of chunks of ``test_then_train``. Some learners test a whole chunk before they learn it."""
+
+
 class IncrementalLearner(Learner):
     """Base class of the perceptrons and of naive Bayes.
 
@@ -76,6 +80,8 @@ class IncrementalLearner(Learner):
     _first_pass_means: RunningMeans
     _pass_means: RunningMeans
     _arrays_shared: bool
+    _tests_into: Floats | None = None
+    """(n, k) where the scores of all n examples of ``test_then_train`` are written; None for other calls."""
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, context: Context | None = None) -> Self:
         """Continue to learn: make one pass over new examples, in their order or shuffled as in ``fit``.
@@ -96,6 +102,38 @@ class IncrementalLearner(Learner):
             ValueError: the number of features or labels differs from earlier calls, or a class is not among
                 the classes of the first call.
         """
+        self._continue(X, y, classes, context)
+        return self
+
+    def test_then_train(self, X: Any, Y: Any, *, context: Context | None = None) -> Floats:
+        """Continue to learn as ``partial_fit`` does, and score each example before learning it.
+
+        Such scores are as good as those of held-out examples (progressive validation: Blum, Kalai and
+        Langford 1999, "Beating the hold-out"). A perceptron scores an example after it has learned all
+        examples before it. Naive Bayes scores a chunk after it has learned all chunks before it; there are
+        at least ``TEST_BLOCKS`` of them if there are so many examples.
+
+        Args:
+            X: (n, r) features.
+            Y: (n, k) relevant labels, of the labels of the learner.
+            context: as for ``partial_fit``.
+
+        Returns:
+            (n, k) the scores.
+
+        Raises:
+            ParameterError: as for ``partial_fit``.
+            UnsuitableDataError: as for ``partial_fit``.
+        """
+        scores = np.empty((X.shape[0], self.n_labels_))
+        self._tests_into = scores
+        try:
+            self._continue(X, Y, None, context)
+        finally:
+            self._tests_into = None
+        return scores
+
+    def _continue(self, X: Any, y: Any, classes: Any, context: Context | None) -> None:
         parameters = self.validated_parameters()
         single_label, known_classes, Y = self._read_labels(y, classes)
         matrix, labels = as_training_matrices(X, Y)
@@ -127,7 +165,6 @@ class IncrementalLearner(Learner):
             pass
         self.summary_ = TrainingSummary()
         self._summarize()
-        return self
 
     def _read_labels(self, Y: Any, classes: Any) -> tuple[bool, AnyArray | None, Any]:
         """Return whether there is one class per example, the classes, and the labels as a matrix."""
@@ -217,12 +254,18 @@ class IncrementalLearner(Learner):
         parameters: Any,
     ) -> Iterator[None]:
         """Process the rest of a pass, starting at its example ``done``, and yield after every chunk."""
+        tests = self._tests_into
         while done < X.shape[0]:
-            chunk = slice(done, min(X.shape[0], done + self._chunk_length(means is self._first_pass_means)))
+            length = self._chunk_length(means is self._first_pass_means)
+            if tests is not None:
+                length = min(length, -(-X.shape[0] // TEST_BLOCKS))
+            chunk = slice(done, min(X.shape[0], done + length))
             rows = chunk if order is None else order[chunk]
             part = unknown[rows] if unknown is not None else None
             part_weights = weights[rows] if weights is not None else None
-            self._process_chunk(X[rows], Y[rows], part, part_weights, means, parameters)
+            scores = self._process_chunk(X[rows], Y[rows], part, part_weights, means, parameters)
+            if tests is not None:
+                tests[rows] = scores
             done = chunk.stop
             yield
 
@@ -241,10 +284,11 @@ class IncrementalLearner(Learner):
         weights: Floats | None,
         means: RunningMeans,
         parameters: Any,
-    ) -> None:
-        """Test one chunk of a pass, and learn from it."""
+    ) -> Floats:
+        """Test one chunk of a pass, learn from it, and return the scores of the tested examples."""
         first_time = means is self._first_pass_means
-        tested, scores = self._learn_chunk(X, Y, unknown, weights, parameters, first_time)
+        tested, all_scores = self._learn_chunk(X, Y, unknown, weights, parameters, first_time)
+        scores = all_scores
         if unknown is not None:
             tested = np.arange(X.shape[0]) if tested is None else tested
             complete = np.diff(unknown.indptr)[tested] == 0
@@ -261,6 +305,7 @@ class IncrementalLearner(Learner):
             if means.measures:
                 point = [float(self.n_examples_), *means.measures.values()]
                 self.learning_curve_ = np.vstack([self.learning_curve_, point])
+        return all_scores
 
     def _reset(self, r: int, names: list[str] | None, k: int, parameters: Any) -> None:
         """Reset to the state before the first example."""

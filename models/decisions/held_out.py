@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from models.arrays import Bools, Floats, Ints, Labels
 
 N_FOLDS = 3
 """Number of folds of held-out scores, and of positive examples that a label needs in order to be tuned."""
+
+HeldOutSource: TypeAlias = Literal["folds", "validation", "test_then_train"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class HeldOut:
             folds scored it. If the examples are validation examples, the fitted learner itself scored all of
             them, and the folds only serve to value a decision on examples on which it was not tuned.
         tunable: (k,) whether a label has enough positive examples for tuning.
-        source: where the examples come from: folds of the training examples, or validation examples.
+        source: where the examples come from: folds of the training examples, validation examples, or either
+            of them and examples of partial fits, each scored before it was learned.
     """
 
     scores: Floats
@@ -31,7 +34,7 @@ class HeldOut:
     unknown: Labels | None
     folds: Ints
     tunable: Bools
-    source: Literal["folds", "validation"] = "folds"
+    source: HeldOutSource = "folds"
 
     def relevant(self) -> Bools:
         """Return whether each example has each label, (h, k)."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.decisions.held_out import HeldOutSource
 from models.decisions.rules import DecisionKind
 
 
@@ -51,10 +52,14 @@ class DecisionReport(_Part):
     fallback: DecisionKind | None = None
     """What is used because too few examples could be held out: the learner's own decision, or `single_label`
     if every training example has exactly one label. Absent if the decision was tuned."""
-    source: Literal["folds", "validation"] | None = None
-    """Where the held-out scores come from: folds of the training part, or validation examples."""
+    source: HeldOutSource | None = None
+    """Where the held-out scores come from: folds of the training part; validation examples; or
+    (`test_then_train`) either of them, moved to the scale of the updated learner, and examples of partial
+    fits, each scored before the learner learned it."""
     examples: int = 0
     """Number of examples with held-out scores."""
+    partial_fit_examples: int = 0
+    """Number of examples of partial fits among them."""
     tunable_labels: int = 0
     """Number of labels with enough examples for a threshold of their own."""
     chosen: DecisionCandidate | None = None

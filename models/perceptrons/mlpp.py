@@ -75,7 +75,7 @@ class MLPP(IncrementalLearner):
     A point of the learning curve needs all k(k-1)/2 votes, far more inner products than training. So the
     learning curve tests every n-th example before the learner trains on it, with the smallest n such that the
     tests cost at most 500 inner products per example on average (n = 1 for k ≤ 32).
-    ``summary_.facts["tested_every"]`` is n.
+    ``summary_.facts["tested_every"]`` is n. A partial fit of a pipeline tests every example.
 
     Weights are float64 if they fit in 1 GiB, else float32. Inner products are computed in the same precision.
 
@@ -303,7 +303,7 @@ class MLPP(IncrementalLearner):
 
     def _tested_rows(self, n: int) -> Ints:
         """Return those of the next n examples that the learning curve tests."""
-        interval = self._test_interval()
+        interval = self._test_interval() if self._tests_into is None else 1
         return np.arange(-self.n_presented_ % interval, n, interval, dtype=np.int64)
 
     def _summarize(self) -> None:

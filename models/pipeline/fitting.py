@@ -12,28 +12,24 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from models import catalog
 from models.arrays import AnyArray, Floats, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
 from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
-from models.calibration import Calibration, fit_calibration, fit_label_calibration
 from models.data.examples import ExampleSource
-from models.decisions import DecisionRule, HeldOut, LabelSetRule, needs_held_out
+from models.decisions import DecisionRule, HeldOut, needs_held_out
 from models.decisions.auto import LabelSetSizes
-from models.decisions.curves import HeldOutCurves
-from models.decisions.report import DecisionReport
-from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features.columns import stack_rows
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
+from models.pipeline.deciding import Decided, decide
 from models.pipeline.documents import read_documents
 from models.pipeline.held_out import Features, FoldScores, FoldStep, validation_scores
 from models.pipeline.memory import check_training
 from models.pipeline.progress import Phase, PipelineMonitor, Progress
-from models.pipeline.reference import Reference, held_out_reference, training_reference, with_unknown_terms
+from models.pipeline.reference import Reference, training_reference, with_unknown_terms
 from models.pipeline.snapshot import (
     add_prefix,
     check_fingerprint,
@@ -87,20 +83,16 @@ class FitResult:
     """What a pipeline stores after a fit, besides the fitted features and the fitted learner.
 
     Attributes:
-        rule: how scores become label sets.
+        decided: label sets, probabilities and curves.
         summary: warnings and facts about the training.
-        decision_report: how the decision was tuned; None if its kind gives no choice.
-        calibration: converts scores to probabilities; None if there are no held-out scores.
-        curves: what the possible thresholds predict for held-out examples; None if there are none.
         reference: what is predicted for documents like those of the training.
+        held_out: the held-out scores, if the learner can continue to learn; None if there are none.
     """
 
-    rule: LabelSetRule
+    decided: Decided
     summary: TrainingSummary
-    decision_report: DecisionReport | None = None
-    calibration: Calibration | None = None
-    curves: HeldOutCurves | None = None
-    reference: Reference | None = None
+    reference: Reference
+    held_out: HeldOut | None
 
 
 class Fitting:
@@ -187,12 +179,13 @@ class Fitting:
             self._train()
         with self._timed("thresholds"):
             held_out = self._hold_out()
-            decision = self._fit_decision(held_out)
-            calibration = None if held_out is None else fit_calibration(held_out, decision.rule)
-            curves = None if held_out is None else HeldOutCurves.of(held_out)
-            reference = self._refer(held_out, decision, calibration)
-        summary = self._summarize(decision)
-        return FitResult(decision.rule, summary, decision.report, calibration, curves, reference)
+            decided = self._decide(held_out)
+        reference = with_unknown_terms(
+            decided.reference or training_reference(self._training.Y), self._features.unknown_terms_
+        )
+        # Only a partial fit needs the scores again.
+        kept = held_out if self._learner.can_partial_fit else None
+        return FitResult(decided, self._summarize(decided), reference, kept)
 
     def _compute_features(self) -> tuple[RawValues, Matrix]:
         Y = self._training.Y
@@ -265,46 +258,27 @@ class Fitting:
             resume=self._resume,
         ).run()
 
-    def _fit_decision(self, held_out: HeldOut | None) -> FittedDecision:
-        n_labels = len(self._training.labels)
-        scores = LearnerScores(
-            own=catalog.own_decision(self._learner),
-            default=catalog.default_threshold(self._learner, n_labels),
-            has_zero=catalog.has_zero_threshold(self._learner),
-            parents=self._context.parents if catalog.predicts_closed_sets(self._learner) else None,
-        )
-        return fit_decision(
+    def _decide(self, held_out: HeldOut | None) -> Decided:
+        Y = self._training.Y
+        return decide(
             self._decision,
+            self._learner,
             held_out,
-            scores,
             self._training.labels,
-            LabelSetSizes.of(self._training.Y, self._training.unknown),
-            calibrate=fit_label_calibration,
+            parents=self._context.parents,
+            sizes=LabelSetSizes.of(Y, self._training.unknown),
+            without_example=np.bincount(Y.indices, minlength=Y.shape[1]) == 0,
         )
 
-    def _refer(
-        self, held_out: HeldOut | None, decision: FittedDecision, calibration: Calibration | None
-    ) -> Reference:
-        if held_out is None:
-            reference = training_reference(self._training.Y)
-        else:
-            reference = held_out_reference(held_out, decision.rule, calibration)
-        return with_unknown_terms(reference, self._features.unknown_terms_)
-
-    def _summarize(self, decision: FittedDecision) -> TrainingSummary:
+    def _summarize(self, decided: Decided) -> TrainingSummary:
         Y, labels, unknown = self._training.Y, self._training.labels, self._training.unknown
         learner, features = self._learner.summary_, self._features.summary_
         constant = [labels[j] for j in np.flatnonzero(in_every_example(Y, unknown))]
-        unreachable = [labels[j] for j in np.flatnonzero(decision.unreachable)]
         empty = int((np.diff(self._X.indptr) == 0).sum())
         warnings = [*features.warnings]
         if constant:
             warnings.append(f"labels that every training example has: {abbreviated(constant)}")
-        if unreachable:
-            warnings.append(
-                "labels that are never predicted because they do not reach the precision on held-out scores:"
-                f" {abbreviated(unreachable)}"
-            )
+        warnings += decided.warnings
         if empty:
             warnings.append(f"{empty} training documents have none of the features")
         if self._learner.needs_scaled_features:

@@ -25,6 +25,7 @@ from models.data.examples import Documents, Examples, ExampleSource, FeatureRows
 from models.data.record import json_pointer
 from models.decisions import DecisionRule, LabelSetRule
 from models.decisions.curves import HeldOutCurves
+from models.decisions.held_out_sample import HeldOutSample
 from models.decisions.report import DecisionReport
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures
@@ -108,6 +109,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         calibration_: converts scores to probabilities; None if there were no held-out scores.
         curves_: what the possible thresholds of each label predict for held-out examples; None if there were
             none, and for a model that an older release saved.
+        held_out_: held-out scores for partial fits; None if there are none, or the learner cannot continue
+            to learn.
         decision_report_: how the decision was tuned; None if its kind gives no choice.
         reference_: what is predicted for documents like those of the training; None for a model that an
             older release saved.
@@ -132,6 +135,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     rule_: LabelSetRule
     calibration_: Calibration | None
     curves_: HeldOutCurves | None
+    held_out_: HeldOutSample | None
     decision_report_: DecisionReport | None
     reference_: Reference | None = None
     mail_version_: int | None
@@ -251,18 +255,14 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
             n_jobs=n_jobs,
             timings=self.timings_,
         ).run()
-        self.rule_, self.summary_ = result.rule, result.summary
-        self.calibration_, self.decision_report_ = result.calibration, result.decision_report
-        self.curves_, self.reference_ = result.curves, result.reference
+        decided, self.summary_, self.reference_ = result.decided, result.summary, result.reference
+        self.rule_, self.decision_report_ = decided.rule, decided.report
+        self.calibration_, self.curves_ = decided.calibration, decided.curves
+        self.held_out_ = None if result.held_out is None else HeldOutSample.of(result.held_out)
         if compared:
             self.summary_.facts["average_precision_of_features"] = compared
         if empty := sorted(set(labels).difference(collect_labels(label_sets, tree))):
             self.summary_.warnings.append(f"labels without a training example: {abbreviated(empty)}")
-            # A low threshold for all labels must not select labels that never applied.
-            thresholds, columns = self.rule_.thresholds.copy(), np.searchsorted(labels, empty)
-            own = catalog.default_threshold(self.learner_, len(labels))
-            thresholds[columns] = np.maximum(thresholds[columns], own)
-            self.rule_ = replace(self.rule_, thresholds=thresholds)
         self.classes_ = self._target.classes if self._target.names else np.array(labels)
         return self
 
@@ -654,15 +654,16 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return own or self.rule_.parents is not None
 
     def get_state(self) -> State:
-        """Return the fitted arrays of features, learner, decision, calibration and curves."""
+        """Return the arrays of features, learner, decision, calibration, curves and held-out scores."""
         self._check_fitted()
-        calibration, curves = self.calibration_, self.curves_
+        calibration, curves, held_out = self.calibration_, self.curves_, self.held_out_
         return {
             **add_prefix("features", self.features_.get_state()),
             **add_prefix("learner", self.learner_.get_state()),
             "decision.thresholds": self.thresholds_,
             **({} if calibration is None else add_prefix("calibration", calibration.get_state())),
             **({} if curves is None else add_prefix("curves", curves.get_state())),
+            **({} if held_out is None else add_prefix("held_out", held_out.get_state())),
         }
 
     def set_state(self, state: Mapping[str, AnyArray]) -> Self:
@@ -683,6 +684,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self.calibration_ = Calibration.from_state(calibration, n_labels) if calibration else None
         curves = select_prefix("curves", state)
         self.curves_ = HeldOutCurves.from_state(curves, n_labels) if curves else None
+        held_out = select_prefix("held_out", state)
+        self.held_out_ = HeldOutSample.from_state(held_out, n_labels) if held_out else None
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

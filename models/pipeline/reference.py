@@ -28,9 +28,10 @@ class Reference(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
-    source: Literal["folds", "validation", "training"]
+    source: Literal["folds", "validation", "test_then_train", "training"]
     """Where the label sets come from: predictions for held-out folds of the training part; predictions for
-    validation examples; or, if nothing was held out, the true label sets of the training part."""
+    validation examples; predictions for either of them and for examples of partial fits before they were
+    learned; or, if nothing was held out, the true label sets of the training part."""
     examples: int = Field(ge=0)
     """Number of examples."""
     label_counts: list[Annotated[int, Field(ge=0)]]

@@ -14,7 +14,7 @@ from waiting import LIMIT_SECONDS
 from models import artifact
 from models.catalog import INCREMENTAL_LEARNERS
 from models.errors import ParameterError
-from models.pipeline.further_training import train_further
+from models.pipeline import partial_fit as learning
 
 CORRECTIONS = [
     {"text": "the parcel of my invoice", "labels": ["billing", "shipping"]},
@@ -34,7 +34,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> 
         for algorithm in (*INCREMENTAL_LEARNERS, "svm"):
             decision = {"kind": "single_label"}
             service.train(dataset, algorithm, learner={"algorithm": algorithm}, decision=decision)
-        service.train(dataset, "calibrated", decision=None)
+        target = {"kind": "target", "measure": "recall", "value": 0.9}
+        service.train(dataset, "calibrated", decision=target)
         numbers = [{"features": {"a": i, "b": 1.0}, "labels": ["odd"][: i % 2]} for i in range(12)]
         service.train(service.dataset(numbers), "numbers")
         yield service
@@ -65,8 +66,17 @@ def test_each_incremental_learner_makes_the_next_version(service: InProcessApi, 
     assert "metrics" not in version
     assert "dataset_id" not in version
     parent = service.call("GET", f"/v1/models/{algorithm}/versions/1", 200)
-    for same in ("labels", "features", "learner", "decision", "thresholds", "calibrated", "reference"):
+    for same in ("labels", "features", "learner", "decision", "calibrated"):
         assert version.get(same) == parent.get(same), same
+    if algorithm == "calibrated":
+        assert version["thresholds"] != parent["thresholds"]
+        report, reference = version["decision_report"], version["reference"]
+        assert (report["source"], report["partial_fit_examples"]) == ("test_then_train", 20)
+        assert report["examples"] == reference["examples"] == parent["decision_report"]["examples"] + 20
+        assert reference["unknown_terms"] == parent["reference"]["unknown_terms"]
+    else:  # its decision does not depend on held-out scores
+        assert version["thresholds"] == parent["thresholds"]
+        assert version["reference"] == parent["reference"]
     after = predict(service, algorithm, number, text)
     assert (before["ranking"][0]["label"], after["ranking"][0]["label"]) == ("billing", "sales")
     assert predict(service, algorithm, 1, text) == before, "the first version does not change"
@@ -85,7 +95,7 @@ def test_the_version_is_that_of_the_learner_itself(service: InProcessApi, tmp_pa
     texts = [str(example["text"]) for example in CORRECTIONS]
     columns = [parent.labels_.index(label) for label in ("billing", "shipping")]
     Y = [[int(j in columns) for j in range(len(parent.labels_))], [0] * len(parent.labels_)]
-    learner: Any = parent.learner
+    learner: Any = parent.learner_
     learner.partial_fit(parent.feature_matrix(texts), Y)
     assert parent.scores(texts).tobytes() == child.scores(texts).tobytes()
     grandchild = service.call(
@@ -154,9 +164,9 @@ def test_a_model_that_is_deleted_meanwhile_is_not_created_again(
 
     def delete_first(*arguments: Any, **options: Any) -> Any:
         service.start("DELETE", "/v1/models/gone").result()
-        return train_further(*arguments, **options)
+        return learning.partial_fit(*arguments, **options)
 
-    monkeypatch.setattr("app.registry.partial_fits.train_further", delete_first)
+    monkeypatch.setattr("app.registry.partial_fits.partial_fit", delete_first)
     partial_fit(service, "gone", 404)
     service.call("GET", "/v1/models/gone", 404)
     assert {info.key for info in service.storage.files("artifacts")} < files
@@ -172,7 +182,7 @@ def test_predictions_continue_while_partial_fits_wait(
         assert release.wait(LIMIT_SECONDS)
         raise ParameterError("enough")
 
-    monkeypatch.setattr("app.registry.partial_fits.train_further", wait)
+    monkeypatch.setattr("app.registry.partial_fits.partial_fit", wait)
     path, body = "/v1/models/mlpp/versions/1/partial-fit", {"examples": CORRECTIONS}
     waiting = [service.start("POST", path, json=body) for _ in range(60)]
     try:

@@ -51,13 +51,13 @@ def pipeline(features: dict[str, Any], algorithm: str, decision: str = "auto") -
 def scores_of_folds(fitted: Pipeline, source: Examples) -> HeldOut | None:
     """Return the held-out scores for a fitted pipeline."""
     Y = indicator_matrix(source.labels, fitted.labels_)
-    raw = fitted.features.read([read_documents(source.documents)])
-    X = fitted.features.values(raw)
+    raw = fitted.features_.read([read_documents(source.documents)])
+    X = fitted.features_.values(raw)
     numeric = source.kind == "features"
-    context = Context(labels=fitted.labels_, features=fitted.features.names_, numeric_features=numeric)
+    context = Context(labels=fitted.labels_, features=fitted.features_.names_, numeric_features=numeric)
     return FoldScores(
-        fitted.features,
-        fitted.learner,
+        fitted.features_,
+        fitted.learner_,
         raw,
         X,
         Y,
