@@ -189,7 +189,11 @@ class Fitting:
             held_out = self._hold_out()
             decision = self._fit_decision(held_out)
             calibration = None if held_out is None else fit_calibration(held_out, decision.rule)
-            curves = None if held_out is None else HeldOutCurves.of(held_out)
+            curves = (
+                None
+                if held_out is None or calibration is None
+                else HeldOutCurves.of(held_out, calibration.labels.label_probabilities(held_out.scores))
+            )
             reference = self._refer(held_out, decision, calibration)
         summary = self._summarize(decision)
         return FitResult(decision.rule, summary, decision.report, calibration, curves, reference)
@@ -295,16 +299,11 @@ class Fitting:
         Y, labels, unknown = self._training.Y, self._training.labels, self._training.unknown
         learner, features = self._learner.summary_, self._features.summary_
         constant = [labels[j] for j in np.flatnonzero(in_every_example(Y, unknown))]
-        unreachable = [labels[j] for j in np.flatnonzero(decision.unreachable)]
         empty = int((np.diff(self._X.indptr) == 0).sum())
         warnings = [*features.warnings]
         if constant:
             warnings.append(f"labels that every training example has: {abbreviated(constant)}")
-        if unreachable:
-            warnings.append(
-                "labels that are never predicted because they do not reach the precision on held-out scores:"
-                f" {abbreviated(unreachable)}"
-            )
+        warnings += decision.warnings
         if empty:
             warnings.append(f"{empty} training documents have none of the features")
         if self._learner.needs_scaled_features:
