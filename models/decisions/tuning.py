@@ -185,7 +185,7 @@ def _estimate(label: str | None, choice: ChosenThreshold) -> TargetEstimate:
 
 def _warnings(decision: TargetDecision, found: TargetThresholds, labels: Sequence[str]) -> list[str]:
     def named(which: Bools) -> str:
-        return abbreviated([labels[j] for j in np.flatnonzero(which)])
+        return abbreviated([labels[j] for j in np.flatnonzero(which).tolist()])
 
     if decision.measure == "recall":
         if found.judged.all():
