@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 PROCESS = CollectorRegistry()
 FALLBACKS = Counter(
@@ -12,6 +12,12 @@ FALLBACKS = Counter(
     "Messages that went to the fallback because the version of the router is missing or cannot decide.",
     ["router"],
     registry=PROCESS,
+)
+ROUTER_PROBLEMS = Gauge(
+    "covey_router_problems",
+    "Reasons why all messages of a router go to the fallback: lost versions, and unreachable targets.",
+    registry=PROCESS,
+    multiprocess_mode="mostrecent",
 )
 SHADOW_DECISIONS = Counter(
     "covey_shadow_decisions",

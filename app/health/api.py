@@ -37,7 +37,8 @@ class Ready(ResponseModel):
     queue_seconds: float
     """Waiting time of the oldest job that is due, in seconds; 0 if no job waits."""
     warnings: list[str] | None = None
-    """Problems of single models, which another process of the service has too. Absent if there are none."""
+    """Problems of single routers, which another process of the service has too: all messages of the router go
+    to the fallback, because its version is lost, or no label reaches its target. Absent if there are none."""
 
 
 @router.get("/health/live", response_description="The process responds.")
@@ -67,6 +68,7 @@ def ready(ctx: Context, request: Request) -> Ready:
         200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
     },
 )
-def metrics(ctx: Context) -> Response:
+def metrics(ctx: Context, request: Request) -> Response:
     """Get counters and gauges in the Prometheus text format."""
+    request.app.state.routed_versions.problems()  # starts the check that sets their gauge
     return Response(generate_latest(metrics_registry(ctx)), media_type=CONTENT_TYPE_LATEST)

@@ -1,30 +1,41 @@
-"""Checks in a background thread whether the storage contains the versions that routers use."""
+"""Checks in a background thread whether the versions that routers use exist, and select departments."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
+from datetime import datetime
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.context import AppContext
+from app.db import tables
+from app.metrics import ROUTER_PROBLEMS
 from app.routing import service as routing
+from app.routing.policies import NOTHING, create_rule
+from app.routing.schemas import RouterPut
 from app.serving.loaded_models import LoadedModels
 from app.storage import MissingFileError
 
 log = structlog.get_logger()
+
+MAX_KNOWN = 10_000
+"""Number of pairs of a router and a version whose thresholds are remembered."""
 
 CHECK_SECONDS = 10.0
 """Time between two checks, which need a request to the storage for each version."""
 
 
 class RoutedVersions:
-    """Finds the routers whose mail goes to the fallback because their version cannot be loaded.
+    """Finds the routers whose mail all goes to the fallback.
+
+    Their version cannot be loaded, or no score exceeds a threshold, because no label reaches its target.
 
     Args:
         ctx: the application context.
-        loaded: knows which artifacts are damaged although they exist.
+        loaded: knows which artifacts are damaged although they exist, and has the versions in memory.
     """
 
     def __init__(self, ctx: AppContext, loaded: LoadedModels) -> None:
@@ -34,6 +45,7 @@ class RoutedVersions:
         self._thread: threading.Thread | None = None
         self._finished_at = float("-inf")
         self._problems: list[str] = []
+        self._selects: OrderedDict[tuple[str, datetime, str], bool] = OrderedDict()
 
     def problems(self) -> list[str]:
         """Return what the last check has found. Start the next check if it is due, and do not wait for it."""
@@ -51,28 +63,42 @@ class RoutedVersions:
             problems = []  # readiness reports by itself that the database or the storage is unavailable
         for problem in problems:
             if problem not in self._problems:
-                log.error("version.unavailable", reason=problem)
+                log.error("router.unable", reason=problem)
         self._problems = problems
+        ROUTER_PROBLEMS.set(len(problems))
         self._finished_at = time.monotonic()
 
     def _check(self) -> list[str]:
+        used = routing.used_versions(self._ctx.db)
+        problems = [self._lost(router, version) or self._idle(router, version) for router, version in used]
+        return [problem for problem in problems if problem is not None]
+
+    def _lost(self, router: tables.Router, version: tables.ModelVersion) -> str | None:
         damaged = self._loaded.damaged()
-        problems = []
-        for router, version in routing.used_versions(self._ctx.db):
-            try:
-                size = self._ctx.storage.size(version.artifact_key)
-            except MissingFileError:
-                reason = "is missing"
+        try:
+            size = self._ctx.storage.size(version.artifact_key)
+        except MissingFileError:
+            reason = "is missing"
+        else:
+            if size != version.artifact_bytes:
+                reason = f"has {size} of {version.artifact_bytes} bytes"
+            elif version.artifact_key in damaged:
+                reason = f"is damaged ({damaged[version.artifact_key]})"
             else:
-                if size != version.artifact_bytes:
-                    reason = f"has {size} of {version.artifact_bytes} bytes"
-                elif version.artifact_key in damaged:
-                    reason = f"is damaged ({damaged[version.artifact_key]})"
-                else:
-                    continue
-            problems.append(
-                f"the messages of router {router} go to the fallback, because the artifact of version "
-                f"{version.version} of {version.model} {reason}; restore it from a backup, or use another "
-                "version"
-            )
-        return problems
+                return None
+        return (
+            f"the messages of router {router.name} go to the fallback, because the artifact of version "
+            f"{version.version} of {version.model} {reason}; restore it from a backup, or use another version"
+        )
+
+    def _idle(self, router: tables.Router, version: tables.ModelVersion) -> str | None:
+        """Return a problem if no score exceeds a threshold. Only a version in memory tells that."""
+        loaded, key = self._loaded.peek(version), (router.id, router.updated_at, version.artifact_key)
+        if key not in self._selects and loaded is not None:
+            config = RouterPut.model_validate(router.config)
+            self._selects[key] = not create_rule(loaded.pipeline, config).rule.predicts_nothing
+            while len(self._selects) > MAX_KNOWN:
+                self._selects.popitem(last=False)
+        if self._selects.get(key, True):
+            return None
+        return f"router {router.name} with version {version.version} of {version.model}: {NOTHING}"

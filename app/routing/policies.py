@@ -12,6 +12,7 @@ from typing import Final
 from app.routing.schemas import LabelPolicy, RouterPut, ThresholdSource
 from app.serving.loaded_version import LoadedVersion, RouterRule
 from app.serving.snapshot import ServedRouter
+from models.base.training import abbreviated
 from models.decisions.curves import ChosenThreshold
 from models.decisions.cuts import NEVER
 from models.decisions.policies import LeastCost, Policy, TargetPrecision, TargetRecall
@@ -23,6 +24,12 @@ NO_CURVES: Final = (
 )
 """Why a message needs a review if thresholds cannot follow from the policies of its router."""
 
+NOTHING: Final = (
+    "no department is ever selected, and every message goes to the fallback, because no label of the version "
+    "reaches its target; lower the target, or train with more examples"
+)
+"""What is wrong with a router whose thresholds no score exceeds."""
+
 
 @dataclass(frozen=True, slots=True)
 class EffectiveThreshold:
@@ -33,12 +40,14 @@ class EffectiveThreshold:
         threshold: the label is predicted if its score is above; None if it is never predicted.
         source: what the threshold follows from.
         choice: what a policy has chosen; None if no policy has chosen the threshold.
+        judged: whether the label has enough examples for its policy, if it has one.
     """
 
     label: str
     threshold: float | None
     source: ThresholdSource
     choice: ChosenThreshold | None = None
+    judged: bool = True
 
 
 def has_policies(config: RouterPut) -> bool:
@@ -65,6 +74,7 @@ def effective_thresholds(pipeline: Pipeline, config: RouterPut) -> Iterator[Effe
     """
     of_labels = {label: policy_of(policy) for label, policy in config.label_policies.items()}
     of_router, curves = policy_of(config), pipeline.curves_
+    judged = [] if curves is None else curves.judged.tolist()
     for number, (label, fitted) in enumerate(
         zip(pipeline.labels_, pipeline.thresholds_.tolist(), strict=True)
     ):
@@ -73,11 +83,33 @@ def effective_thresholds(pipeline: Pipeline, config: RouterPut) -> Iterator[Effe
             continue
         policy = of_labels.get(label, of_router)
         choice = None if policy is None or curves is None else curves.choose(number, policy)
+        is_judged = policy is None or curves is None or judged[number]
         if policy is None or choice is None:
-            yield EffectiveThreshold(label, None if fitted == NEVER else fitted, "version")
+            threshold = None if fitted == NEVER else fitted
+            yield EffectiveThreshold(label, threshold, "version", judged=is_judged)
         else:
             threshold = None if choice.threshold == NEVER else choice.threshold
-            yield EffectiveThreshold(label, threshold, _source(policy), choice)
+            yield EffectiveThreshold(label, threshold, _source(policy), choice, is_judged)
+
+
+def threshold_warnings(pipeline: Pipeline, config: RouterPut) -> list[str]:
+    """Return what the policies of a router do not achieve with a version, in full sentences."""
+    if create_rule(pipeline, config).rule.predicts_nothing:
+        return [NOTHING]
+    labels = [*effective_thresholds(pipeline, config)]
+    never = [item for item in labels if item.source == "target_precision" and item.threshold is None]
+    reasons = {
+        "labels that are never selected because it is not sure on held-out scores that they reach "
+        "target_precision": [item for item in never if item.judged],
+        "labels that are never selected because they have too few examples to judge target_precision": [
+            item for item in never if not item.judged
+        ],
+        "labels that have too few examples to judge their policy, and keep the threshold of the version": [
+            item for item in labels if item.source == "version" and not item.judged
+        ],
+    }
+    named = {reason: [item.label for item in items] for reason, items in reasons.items() if items}
+    return [f"{reason}: {abbreviated(labels)}" for reason, labels in named.items()]
 
 
 def router_rule(version: LoadedVersion, router: ServedRouter, config: RouterPut) -> RouterRule:
@@ -87,11 +119,12 @@ def router_rule(version: LoadedVersion, router: ServedRouter, config: RouterPut)
     """
     rule = version.rules.get(router)
     if rule is None:
-        rule = version.rules[router] = _create_rule(version.pipeline, config)
+        rule = version.rules[router] = create_rule(version.pipeline, config)
     return rule
 
 
-def _create_rule(pipeline: Pipeline, config: RouterPut) -> RouterRule:
+def create_rule(pipeline: Pipeline, config: RouterPut) -> RouterRule:
+    """Return how a router with a configuration turns the scores of a version into label sets."""
     thresholds = config.thresholds
     applied = has_policies(config) and pipeline.curves_ is not None
     if applied:

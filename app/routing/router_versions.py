@@ -14,13 +14,14 @@ from app.routing.schemas import EffectiveThresholds, LabelThreshold, Router, Rou
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import LoadedModels, VersionReference
 from app.serving.preloading import load_before_use
+from models.decisions.curves import ChosenThreshold
 from models.pipeline import Pipeline
 
 
 def put(
     db: Database, loaded: LoadedModels, name: str, body: RouterPut, if_match: str | None = None
 ) -> Router:
-    """Load the versions of a router, then create or replace the router.
+    """Load the versions of a router, then create or replace the router, with warnings about its thresholds.
 
     The shadow version is loaded when the router has changed. No message waits for it.
 
@@ -31,10 +32,18 @@ def put(
         NotReady: the version is not in memory, and the storage is slow.
         StorageUnavailableError: the version is not in memory, and the storage is unavailable.
     """
+    pipelines: dict[int | str, Pipeline] = {}
     for reference in body.references:
         with suppress(NotFound):  # the transaction looks again, and its error names the field
-            load_before_use(db, loaded, _finder(body.model, reference))
-    return service.put(db, name, body, if_match)
+            found = load_before_use(db, loaded, _finder(body.model, reference))
+            pipelines[reference] = found.pipeline
+    router = service.put(db, name, body, if_match)
+    warnings = [
+        f"{'alias' if isinstance(reference, str) else 'version'} {reference} of {body.model}: {warning}"
+        for reference, pipeline in pipelines.items()
+        for warning in policies.threshold_warnings(pipeline, body)
+    ]
+    return router.model_copy(update={"warnings": warnings})
 
 
 def thresholds(db: Database, loaded: LoadedModels, name: str) -> EffectiveThresholds:
@@ -66,11 +75,19 @@ def _thresholds_of(pipeline: Pipeline, number: int, config: RouterPut) -> Versio
             label=item.label,
             threshold=item.threshold,
             source=item.source,
-            precision=None if item.choice is None else item.choice.precision,
+            **_precision(item.choice),
             recall=None if item.choice is None else item.choice.recall,
             positives=None if item.choice is None else item.choice.positives,
         )
         for item in policies.effective_thresholds(pipeline, config)
     ]
     unmet = policies.NO_CURVES if policies.has_policies(config) and pipeline.curves_ is None else None
-    return VersionThresholds(version=number, labels=labels, unmet=unmet)
+    warnings = policies.threshold_warnings(pipeline, config)
+    return VersionThresholds(version=number, labels=labels, unmet=unmet, warnings=warnings)
+
+
+def _precision(choice: ChosenThreshold | None) -> dict[str, float | None]:
+    if choice is None or choice.precision_interval is None:
+        return {}
+    low, high = choice.precision_interval
+    return {"precision": choice.precision, "precision_low": low, "precision_high": high}

@@ -77,7 +77,8 @@ class LabelPolicy(RequestModel):
     """How the threshold of a label follows from held-out predictions. Set exactly one field."""
 
     target_precision: TargetValue | None = None
-    """The label is predicted as often as possible, with at least this precision, from 0 to 1."""
+    """The label is predicted as often as possible, if its precision is surely at least this value, from 0 to
+    1."""
     target_recall: TargetValue | None = None
     """The label is predicted as rarely as possible, with at least this recall, from 0 to 1."""
     costs: MistakeCosts | None = None
@@ -163,11 +164,12 @@ class RouterPut(RequestModel):
     label is above the threshold. Labels that are not listed keep their thresholds, which the version lists.
     Scores have another scale in each version, so prefer policies, or the number of a version to an alias."""
     target_precision: TargetValue | None = None
-    """Policy for all labels: each is predicted as often as possible with at least this precision on held-out
-    predictions, from 0 to 1. A label that does not reach it, or has too few examples, is never predicted. Set
-    at most one of `target_precision`, `target_recall` and `costs`. Policies need a version that was trained
-    with held-out folds (the decisions `auto`, `target` and `tuned_threshold`). With a policy, no label is
-    predicted only because it is the best one."""
+    """Policy for all labels: each is predicted as often as possible if its precision is surely at least this
+    value, from 0 to 1, by the calibrated probabilities of held-out predictions. A label that does not reach
+    it, or has too few examples, is never predicted; a warning names it. Set at most one of
+    `target_precision`, `target_recall` and `costs`. Policies need a version that was trained with held-out
+    folds (the decisions `auto`, `target` and `tuned_threshold`). With a policy, no label is predicted only
+    because it is the best one."""
     target_recall: TargetValue | None = None
     """Policy for all labels: each is predicted as rarely as possible with at least this recall on held-out
     predictions, from 0 to 1. A label with too few examples keeps the threshold of the version."""
@@ -245,8 +247,7 @@ class Router(ResponseModel):
     thresholds: dict[str, float] = Field(default_factory=dict)
     """Thresholds of labels that replace those of the version."""
     target_precision: float | None = None
-    """Precision of each label on held-out predictions from which its threshold follows. Absent if there is no
-    such policy."""
+    """Precision that each label surely reaches with its threshold. Absent if there is no such policy."""
     target_recall: float | None = None
     """Recall of each label on held-out predictions from which its threshold follows. Absent if there is no
     such policy."""
@@ -267,6 +268,10 @@ class Router(ResponseModel):
     """Time when the router was created."""
     updated_at: Timestamp
     """Time when the router was last replaced."""
+    warnings: list[str] | None = None
+    """What the thresholds do not achieve, for example labels that are never selected because they do not
+    reach their precision. Only in the response to a request that creates or replaces the router;
+    `GET …/thresholds` has the current ones."""
 
 
 class LabelThreshold(ResponseModel):
@@ -280,8 +285,12 @@ class LabelThreshold(ResponseModel):
     """`version`: the threshold of the version, also if a policy finds too few examples of the label; `fixed`:
     `thresholds` of the router; otherwise the policy."""
     precision: float | None = None
-    """Precision of the label on held-out predictions with this threshold. Absent if there is no prediction,
-    or the threshold does not follow from a policy."""
+    """Precision of the label with this threshold: the mean calibrated probability of the held-out examples
+    for which it is predicted. Absent if there is none, or the threshold does not follow from a policy."""
+    precision_low: float | None = None
+    """Lower bound of the 95% confidence interval of the precision. Absent as the precision."""
+    precision_high: float | None = None
+    """Upper bound of the interval. Absent as the precision."""
     recall: float | None = None
     """Recall of the label on held-out predictions with this threshold. Absent if the threshold does not
     follow from a policy, or no held-out example has the label."""
@@ -299,6 +308,9 @@ class VersionThresholds(ResponseModel):
     unmet: str | None = None
     """Why the policies of the router have no effect, so that its messages get the disposition `review`.
     Absent if they have an effect, or the router has none."""
+    warnings: list[str]
+    """What the thresholds do not achieve, in full sentences: whether no department is ever selected, labels
+    that are never selected because they do not reach their precision, and labels with too few examples."""
 
 
 class EffectiveThresholds(ResponseModel):

@@ -108,14 +108,14 @@ def etag(router: Router) -> str:
     return f'"{router.updated_at:%Y%m%dT%H%M%S%f}"'
 
 
-def used_versions(db: Database) -> list[tuple[str, tables.ModelVersion]]:
-    """Return the name of each router with each of the versions that it uses now."""
+def used_versions(db: Database) -> list[tuple[tables.Router, tables.ModelVersion]]:
+    """Return each router with each of the versions that it uses now."""
     used = []
     with db.read() as session:
         for router in session.scalars(select(tables.Router).order_by(tables.Router.name)).all():
             for reference in version_references(router.config):
                 with suppress(NotFound):
-                    used.append((router.name, resolve(session, router.model, reference)))
+                    used.append((router, resolve(session, router.model, reference)))
     return used
 
 

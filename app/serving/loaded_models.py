@@ -118,9 +118,14 @@ class LoadedModels:
         entry.last_use = next(self._uses)
         return entry.version
 
+    def peek(self, version: VersionReference) -> LoadedVersion | None:
+        """Return a version if it is in memory, without counting as a use."""
+        entry = self._entries.get(version.artifact_key)
+        return None if entry is None else entry.version
+
     def is_loaded(self, version: VersionReference) -> bool:
         """Return whether a version is in memory, without counting as a use."""
-        return version.artifact_key in self._entries
+        return self.peek(version) is not None
 
     def start(self, versions: Iterable[VersionReference]) -> list[Future[LoadedVersion]]:
         """Start to load versions. Versions beyond the number that may wait are not loaded."""

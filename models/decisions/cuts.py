@@ -17,7 +17,10 @@ _BLOCK = 2**20
 """Pairs of example and label that are counted at once, which limits the memory."""
 
 _ROUNDING = 1e-12
-"""Share of a count by which a target may be missed, because of rounding."""
+"""Share of a count by which a recall may be missed, because of rounding."""
+
+_SURE = 1.2815515655446004
+"""The 90 % quantile of the standard normal distribution."""
 
 
 class Cuts(Protocol):
@@ -41,6 +44,17 @@ class Cuts(Protocol):
     def threshold(self, cut: int) -> float:
         """Return the threshold of a cut."""
         ...
+
+
+class EstimatedCuts(Cuts, Protocol):
+    """Cuts with an estimate of what is right above them.
+
+    Attributes:
+        expected: (c,) the sum of the probabilities of all pairs above each threshold; ascending.
+    """
+
+    @property
+    def expected(self) -> Floats: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -179,14 +193,21 @@ def least_cost(cuts: Cuts, false_label: float = 1.0, missed_label: float = 1.0) 
     return int(np.argmax(missed_label * cuts.tp - false_label * cuts.fp))
 
 
-def reach_precision(cuts: Cuts, value: float) -> int | None:
-    """Return the cut with the largest recall, and the highest of those, with at least this precision.
+def reach_precision(cuts: EstimatedCuts, value: float) -> int | None:
+    """Return the lowest cut whose precision is surely at least a value.
+
+    The precision above a cut is the mean calibrated probability of the n pairs above it. The observed share
+    of right ones would be too high, because the best of many cuts is also the luckiest one. The mean must
+    exceed the value by so much that as many pairs with exactly this precision would rarely reach it: the
+    one-sided score test of a share at the level 10 % (Wilson 1927). So a few pairs never suffice, however
+    probable they are, and a precision of 1 is never sure.
 
     Returns:
-        the cut; None if no cut that predicts a relevant pair has this precision.
+        the cut; None if there is none.
     """
-    enough = (cuts.tp > 0) & (cuts.tp >= value * (cuts.tp + cuts.fp) * (1 - _ROUNDING))
-    return int(np.argmax(np.where(enough, cuts.tp, 0))) if enough.any() else None
+    n = cuts.tp + cuts.fp
+    enough = (n > 0) & (cuts.expected - value * n >= _SURE * np.sqrt(value * (1 - value) * n))
+    return int(np.flatnonzero(enough)[-1]) if enough.any() else None
 
 
 def reach_recall(cuts: Cuts, value: float) -> int:

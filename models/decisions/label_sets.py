@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats, Ints, Labels
+from models.decisions.cuts import NEVER
 from models.labels.ranking import ranking
 
 
@@ -49,6 +50,11 @@ class LabelSetRule:
     def only_best(self) -> bool:
         """Whether a label set depends only on which labels rank best, and not on thresholds."""
         return self._prefix
+
+    @property
+    def predicts_nothing(self) -> bool:
+        """Whether every label set is empty, whatever the scores are."""
+        return not self.at_least and bool((self.thresholds == NEVER).all())
 
     def predicted(self, scores: Floats) -> Bools:
         """Return whether each label is predicted, (n, k), for scores, (n, k)."""

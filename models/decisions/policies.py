@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from models.decisions.cuts import Cuts, least_cost, reach_precision, reach_recall
+from models.decisions.cuts import EstimatedCuts, least_cost, reach_precision, reach_recall
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPrecision:
-    """Predicts a label as often as possible, with at least this precision.
+    """Predicts a label as often as possible, if its precision is surely at least this value.
 
     Attributes:
         value: the precision, above 0 and at most 1.
@@ -46,7 +46,7 @@ class LeastCost:
 Policy: TypeAlias = TargetPrecision | TargetRecall | LeastCost
 
 
-def choose_cut(cuts: Cuts, policy: Policy) -> int | None:
+def choose_cut(cuts: EstimatedCuts, policy: Policy) -> int | None:
     """Return the cut that a policy chooses; None if no cut reaches the precision of the policy."""
     match policy:
         case TargetPrecision(value):

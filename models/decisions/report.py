@@ -46,12 +46,34 @@ class DecisionCandidate(_Part):
     """Its values."""
 
 
+MAX_ESTIMATES = 100
+"""Maximum number of labels of a version whose estimates are reported."""
+
+
+class TargetEstimate(_Part):
+    """What a threshold of a target is expected to predict, by the held-out examples."""
+
+    label: str | None = None
+    """The label. Absent for all labels together."""
+    precision: float | None = None
+    """Mean calibrated probability of the predictions. Absent if nothing is predicted."""
+    precision_low: float | None = None
+    """Lower bound of the 95% confidence interval of the precision. Absent if nothing is predicted."""
+    precision_high: float | None = None
+    """Its upper bound. Absent if nothing is predicted."""
+    recall: float | None = None
+    """Share of the examples with the label for which it is predicted. Absent if no example has it."""
+    positives: int
+    """Number of examples with the label."""
+
+
 class DecisionReport(_Part):
     """How a decision was tuned."""
 
     fallback: DecisionKind | None = None
     """What is used because too few examples could be held out: the learner's own decision, or `single_label`
-    if every training example has exactly one label. Absent if the decision was tuned."""
+    if every training example has exactly one label. Absent if the decision was tuned, and if the precision of
+    a target cannot be judged, so that nothing is predicted."""
     source: HeldOutSource | None = None
     """Where the held-out scores come from: folds of the training part; validation examples; or
     (`test_then_train`) either of them, moved to the scale of the updated learner, and examples of partial
@@ -66,6 +88,10 @@ class DecisionReport(_Part):
     """The candidate that is used."""
     alternatives: list[DecisionCandidate] = Field(default=[], max_length=17)
     """All candidates among which it was chosen, the simplest first; empty if there was no choice."""
+    estimates: list[TargetEstimate] = Field(default=[], max_length=MAX_ESTIMATES)
+    """What the thresholds of a target are expected to predict: those of each label, or only that of all
+    labels together. Of many labels, only those with the most examples. Labels with too few examples have no
+    estimate."""
     unreachable_labels: int = 0
-    """Number of labels that are never predicted because they do not reach the precision of a target. A
-    warning names them."""
+    """Number of labels that are never predicted because it is not sure that they reach the precision of a
+    target. A warning names them."""

@@ -1,4 +1,7 @@
-"""The decision ``target``: thresholds that reach a precision or a recall on held-out scores."""
+"""The decision ``target``: thresholds that reach a precision or a recall on held-out scores.
+
+The thresholds of labels are those that a router with the same policy uses; see ``models.decisions.curves``.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,16 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.decisions.cuts import NEVER, Cuts, LabelCuts, PooledCuts, reach_precision, reach_recall
+from models.decisions.curves import ChosenThreshold, Curve, HeldOutCurves
+from models.decisions.cuts import NEVER
 from models.decisions.held_out import N_FOLDS, HeldOut, rows_of
 from models.decisions.label_sets import LabelSetRule
+from models.decisions.policies import Policy, TargetPrecision, TargetRecall
 from models.decisions.rules import TargetDecision
-from models.decisions.thresholds import thresholds_of_labels
 from models.decisions.values import SetCounts
+
+_ROUNDING = 1e-9
+"""Probabilities that differ by less count as equal. None is closer to 0 or 1, so that each has a logit."""
 
 
 class LabelProbabilities(Protocol):
@@ -30,7 +37,25 @@ class LabelProbabilities(Protocol):
 
 
 Calibrate: TypeAlias = Callable[[HeldOut], LabelProbabilities | None]
-"""Fits probabilities on held-out scores; returns None if it cannot."""
+"""Fits probabilities on held-out scores; returns None if no label is known for any example."""
+
+
+@dataclass(frozen=True)
+class TargetThresholds:
+    """Thresholds, and what they predict for the held-out examples.
+
+    Attributes:
+        thresholds: (k,) the thresholds; ``NEVER`` for a label that cannot reach the precision.
+        judged: (k,) whether each label has enough examples to judge the target.
+        of_labels: what the threshold of each such label predicts, by the number of the label; empty if the
+            target is pooled.
+        of_all: what the thresholds of all labels predict together; None if each label has the target.
+    """
+
+    thresholds: Floats
+    judged: Bools
+    of_labels: dict[int, ChosenThreshold]
+    of_all: ChosenThreshold | None
 
 
 @dataclass(frozen=True)
@@ -40,12 +65,12 @@ class TargetChoice:
     Attributes:
         rule: the rule, tuned on all held-out scores.
         values: its values by measure on held-out examples on which it was not tuned.
-        unreachable: (k,) whether the label cannot reach the precision and is never predicted.
+        found: its thresholds.
     """
 
     rule: LabelSetRule
     values: dict[str, float]
-    unreachable: Bools
+    found: TargetThresholds
 
 
 def tune_target(
@@ -59,8 +84,7 @@ def tune_target(
     """Choose thresholds that reach a target.
 
     Pooled thresholds are those of one probability of all labels, because raw scores of several labels do not
-    compare well. Without probabilities, one score is the threshold of all labels. If the precision is the
-    target, a label that cannot be tuned is never predicted.
+    compare well. If the precision is the target, a label that cannot be tuned is never predicted.
 
     Args:
         decision: the decision.
@@ -75,54 +99,54 @@ def tune_target(
     counts = []
     for fold in range(N_FOLDS):
         rows = held_out.folds == fold
-        thresholds = _thresholds(decision, held_out.where(~rows), default, calibrate)
+        thresholds = _choose(decision, held_out.where(~rows), default, calibrate).thresholds
         predicted = LabelSetRule(thresholds, 0, decision.at_most, parents).predicted(held_out.scores[rows])
         counts.append(SetCounts.of(predicted, relevant[rows], rows_of(known, rows)))
-    thresholds = _thresholds(decision, held_out, default, calibrate)
-    rule = LabelSetRule(thresholds, 0, decision.at_most, parents)
-    return TargetChoice(rule, SetCounts.concatenate(counts).values(), thresholds == NEVER)
+    found = _choose(decision, held_out, default, calibrate)
+    rule = LabelSetRule(found.thresholds, 0, decision.at_most, parents)
+    return TargetChoice(rule, SetCounts.concatenate(counts).values(), found)
 
 
-def _thresholds(
+def _choose(
     decision: TargetDecision, held_out: HeldOut, default: float | None, calibrate: Calibrate
-) -> Floats:
-    relevant, known = held_out.relevant(), held_out.known()
-    if decision.scope == "per_label":
-        return _of_labels(decision, held_out, relevant, known, default)
-    # A few high scores of labels without enough examples would spoil the precision of all labels.
-    included = held_out.tunable | (decision.measure == "recall")
-    counted = np.broadcast_to(included, relevant.shape)
-    counted = counted if known is None else counted & known
+) -> TargetThresholds:
+    n_labels, precision = held_out.scores.shape[1], decision.measure == "precision"
+    policy = TargetPrecision(decision.value) if precision else TargetRecall(decision.value)
+    if precision:
+        default = NEVER
+    thresholds = held_out.scores.max(axis=0) if default is None else np.full(n_labels, default)
     calibration = calibrate(held_out)
-    scores = held_out.scores if calibration is None else calibration.label_probabilities(held_out.scores)
-    pooled = _threshold(decision, PooledCuts.of(scores, relevant, counted))
-    thresholds = np.full(relevant.shape[1], pooled)
-    if calibration is not None and pooled != NEVER:
-        thresholds = np.clip(calibration.thresholds_at(thresholds), -NEVER, NEVER)
-    return np.where(included, thresholds, NEVER)
+    if calibration is None:
+        return TargetThresholds(thresholds, np.zeros(n_labels, dtype=np.bool_), {}, None)
+    if decision.scope == "pooled":
+        # A few high scores of labels without enough examples would spoil the precision of all labels.
+        judged = held_out.tunable | (not precision)
+        pooled, choice = _pooled(policy, held_out, judged, calibration)
+        return TargetThresholds(np.where(judged, pooled, thresholds), judged, {}, choice)
+    curves = HeldOutCurves.of(held_out, calibration.label_probabilities(held_out.scores))
+    of_labels = {}
+    for j in np.flatnonzero(curves.judged).tolist():
+        if (choice_of_label := curves.choose(j, policy)) is not None:
+            of_labels[j] = choice_of_label
+            thresholds[j] = choice_of_label.threshold
+    return TargetThresholds(thresholds, curves.judged, of_labels, None)
 
 
-def _of_labels(
-    decision: TargetDecision, held_out: HeldOut, relevant: Bools, known: Bools | None, default: float | None
-) -> Floats:
-    def select(label: int, cuts: LabelCuts) -> float:  # noqa: ARG001 - the same for every label
-        return _threshold(decision, cuts)
-
-    everything = np.ones((1, len(relevant)), dtype=np.bool_)
-    thresholds: Floats = thresholds_of_labels(
-        held_out.scores,
-        relevant,
-        known,
-        everything,
-        held_out.tunable,
-        default=NEVER if decision.measure == "precision" else default,
-        select=select,
-    )[0]
-    return thresholds
-
-
-def _threshold(decision: TargetDecision, cuts: Cuts) -> float:
-    if decision.measure == "recall":
-        return cuts.threshold(reach_recall(cuts, decision.value))
-    cut = reach_precision(cuts, decision.value)
-    return NEVER if cut is None else cuts.threshold(cut)
+def _pooled(
+    policy: Policy, held_out: HeldOut, included: Bools, calibration: LabelProbabilities
+) -> tuple[Floats, ChosenThreshold]:
+    """Return the scores at which the labels have the same probability, and what they predict together."""
+    probabilities, known = calibration.label_probabilities(held_out.scores), held_out.known()
+    counted = np.broadcast_to(included, probabilities.shape)
+    counted = counted if known is None else counted & known
+    pairs = probabilities[counted]
+    if not len(pairs):
+        return np.full(len(included), NEVER), ChosenThreshold.never(0)
+    choice = Curve.of(pairs, pairs, held_out.relevant()[counted]).choose(policy)
+    if choice.threshold == NEVER:
+        return np.full(len(included), NEVER), choice
+    pooled = min(max(choice.threshold, _ROUNDING), 1.0 - _ROUNDING)
+    thresholds = np.clip(calibration.thresholds_at(np.full(len(included), pooled)), -NEVER, NEVER)
+    # A label with few examples never has a high probability.
+    reached = calibration.label_probabilities(thresholds[np.newaxis])[0] >= pooled - _ROUNDING
+    return np.where(reached, thresholds, NEVER), choice

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
+from models.base.training import abbreviated
 from models.decisions.auto import LabelSetSizes, tune_auto
+from models.decisions.curves import ChosenThreshold
+from models.decisions.cuts import NEVER
 from models.decisions.held_out import HeldOut
 from models.decisions.label_sets import LabelSetRule
-from models.decisions.report import DecisionCandidate, DecisionReport, DecisionValues
+from models.decisions.report import (
+    MAX_ESTIMATES,
+    DecisionCandidate,
+    DecisionReport,
+    DecisionValues,
+    TargetEstimate,
+)
 from models.decisions.rules import (
     AutoDecision,
     DecisionRule,
@@ -21,7 +29,7 @@ from models.decisions.rules import (
     TunedThresholdDecision,
     untuned_rule,
 )
-from models.decisions.targets import Calibrate, tune_target
+from models.decisions.targets import Calibrate, TargetThresholds, tune_target
 from models.decisions.thresholds import tuned_thresholds
 
 
@@ -59,18 +67,12 @@ class FittedDecision:
     Attributes:
         rule: how scores become label sets.
         report: how the decision was tuned; None if the kind of the decision gives no choice.
-        unreachable: (k,) the labels that are never predicted because they cannot reach the target.
+        warnings: what does not hold although the decision asks for it.
     """
 
     rule: LabelSetRule
-    report: DecisionReport | None
-    unreachable: Bools
-
-    @classmethod
-    def untuned(cls, rule: LabelSetRule, report: DecisionReport | None = None) -> Self:
-        """Return a decision without a choice."""
-        none = np.zeros(len(rule.thresholds), dtype=np.bool_)
-        return cls(rule, report, none)
+    report: DecisionReport | None = None
+    warnings: Sequence[str] = ()
 
 
 def fit_decision(
@@ -101,16 +103,11 @@ def fit_decision(
             fbr=decision.fbr,
             unknown=held_out.unknown,
         )
-        return FittedDecision.untuned(LabelSetRule(thresholds))
+        return FittedDecision(LabelSetRule(thresholds))
     if not isinstance(decision, AutoDecision | TargetDecision):
-        return FittedDecision.untuned(untuned_rule(decision, learner.defaults(len(labels))))
+        return FittedDecision(untuned_rule(decision, learner.defaults(len(labels))))
     if held_out is None or not held_out.tunable.any():
-        own = learner.own
-        if sizes.exactly_one and learner.parents is None and isinstance(decision, AutoDecision):
-            own = SingleLabelDecision(kind="single_label")
-        rule = untuned_rule(own, learner.defaults(len(labels)))
-        rule = replace(rule, at_most=rule.at_most or decision.at_most, parents=learner.parents)
-        return FittedDecision.untuned(rule, DecisionReport(fallback=own.kind))
+        return _without_held_out(decision, learner, len(labels), sizes)
     report = DecisionReport(
         source=held_out.source,
         examples=len(held_out.scores),
@@ -130,20 +127,79 @@ def fit_decision(
             for candidate, values in choice.values.items()
         }
         chosen, alternatives = candidates[choice.candidate], [*candidates.values()]
-        rule, unreachable = choice.rule, np.zeros(len(labels), dtype=np.bool_)
-    else:
-        target = tune_target(
-            decision, held_out, default=learner.own_threshold, parents=learner.parents, calibrate=calibrate
+        return FittedDecision(
+            choice.rule, report.model_copy(update={"chosen": chosen, "alternatives": alternatives})
         )
-        chosen = DecisionCandidate(
-            thresholds="target", at_least_one=False, values=DecisionValues(**target.values)
-        )
-        alternatives, rule, unreachable = [], target.rule, target.unreachable
+    target = tune_target(
+        decision, held_out, default=learner.own_threshold, parents=learner.parents, calibrate=calibrate
+    )
     report = report.model_copy(
         update={
-            "chosen": chosen,
-            "alternatives": alternatives,
-            "unreachable_labels": int(unreachable.sum()),
+            "chosen": DecisionCandidate(
+                thresholds="target", at_least_one=False, values=DecisionValues(**target.values)
+            ),
+            "estimates": _estimates(target.found, labels),
+            "unreachable_labels": int((target.rule.thresholds == NEVER).sum()),
         }
     )
-    return FittedDecision(rule, report, unreachable)
+    return FittedDecision(target.rule, report, _warnings(decision, target.found, labels))
+
+
+def _without_held_out(
+    decision: AutoDecision | TargetDecision, learner: LearnerScores, n_labels: int, sizes: LabelSetSizes
+) -> FittedDecision:
+    """Return a decision that cannot be tuned."""
+    own, warnings = learner.own, []
+    if isinstance(decision, TargetDecision):
+        unjudged = f"the {decision.measure} cannot be judged, because too few examples can be held out"
+        if decision.measure == "precision":
+            never = LabelSetRule(np.full(n_labels, NEVER), at_most=decision.at_most, parents=learner.parents)
+            warning = f"{unjudged}; no label is ever predicted"
+            return FittedDecision(never, DecisionReport(unreachable_labels=n_labels), [warning])
+        warnings.append(f"{unjudged}; the decision {own.kind} of the learner is used")
+    elif sizes.exactly_one and learner.parents is None:
+        own = SingleLabelDecision(kind="single_label")
+    rule = untuned_rule(own, learner.defaults(n_labels))
+    rule = replace(rule, at_most=rule.at_most or decision.at_most, parents=learner.parents)
+    return FittedDecision(rule, DecisionReport(fallback=own.kind), warnings)
+
+
+def _estimates(found: TargetThresholds, labels: Sequence[str]) -> list[TargetEstimate]:
+    if found.of_all is not None:
+        return [_estimate(None, found.of_all)]
+    most_examples = sorted(found.of_labels.items(), key=lambda item: -item[1].positives)
+    return [_estimate(labels[j], choice) for j, choice in most_examples[:MAX_ESTIMATES]]
+
+
+def _estimate(label: str | None, choice: ChosenThreshold) -> TargetEstimate:
+    low, high = choice.precision_interval or (None, None)
+    return TargetEstimate(
+        label=label,
+        precision=choice.precision,
+        precision_low=low,
+        precision_high=high,
+        recall=choice.recall,
+        positives=choice.positives,
+    )
+
+
+def _warnings(decision: TargetDecision, found: TargetThresholds, labels: Sequence[str]) -> list[str]:
+    def named(which: Bools) -> str:
+        return abbreviated([labels[j] for j in np.flatnonzero(which).tolist()])
+
+    if decision.measure == "recall":
+        if found.judged.all():
+            return []
+        return [f"labels that have too few examples to judge their recall: {named(~found.judged)}"]
+    unreachable = found.thresholds == NEVER
+    if unreachable.all():
+        shown = f"no label surely reaches the precision {decision.value:g} on held-out scores"
+        return [f"{shown}, so no label is ever predicted; train with more examples, or lower the precision"]
+    warnings = []
+    for which, reason in (
+        (unreachable & found.judged, "it is not sure on held-out scores that they reach the precision"),
+        (unreachable & ~found.judged, "they have too few examples to judge their precision"),
+    ):
+        if which.any():
+            warnings.append(f"labels that are never predicted because {reason}: {named(which)}")
+    return warnings

@@ -10,7 +10,6 @@ import numpy as np
 from models import catalog
 from models.arrays import Bools, Ints
 from models.base import Learner
-from models.base.training import abbreviated
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
 from models.decisions import DecisionRule, HeldOut, LabelSetRule
 from models.decisions.auto import LabelSetSizes
@@ -19,8 +18,8 @@ from models.decisions.report import DecisionReport
 from models.decisions.tuning import LearnerScores, fit_decision
 from models.pipeline.reference import Reference, held_out_reference
 
-UNREACHABLE = "labels that are never predicted because they do not reach the precision on held-out scores"
-"""The beginning of a warning."""
+OF_DECISION = "decision: "
+"""The beginning of the warnings about a decision, which another decision replaces."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Decided:
     Attributes:
         rule: how scores become label sets.
         report: how the decision was tuned; None if its kind gives no choice.
-        warnings: warnings about labels that are never predicted.
+        warnings: what does not hold although the decision asks for it.
         calibration: converts scores to probabilities; None without held-out scores.
         curves: what the possible thresholds predict for held-out examples; None without held-out scores.
         reference: what is predicted for held-out examples; None without them.
@@ -84,16 +83,17 @@ def decide(
         # A low threshold for all labels must not select labels that never applied.
         own = np.where(without_example, default, -np.inf)
         rule = replace(rule, thresholds=np.maximum(rule.thresholds, own))
-    unreachable = [labels[j] for j in np.flatnonzero(fitted.unreachable).tolist()]
-    warnings = [f"{UNREACHABLE}: {abbreviated(unreachable)}"] if unreachable else []
+    warnings = [f"{OF_DECISION}{warning}" for warning in fitted.warnings]
     if held_out is None:
         return Decided(rule, fitted.report, warnings)
-    calibration = fit_calibration(held_out, rule)
+    calibration, curves = fit_calibration(held_out, rule), None
+    if calibration is not None:
+        curves = HeldOutCurves.of(held_out, calibration.labels.label_probabilities(held_out.scores))
     return Decided(
         rule,
         fitted.report,
         warnings,
         calibration,
-        HeldOutCurves.of(held_out),
+        curves,
         held_out_reference(held_out, rule, calibration),
     )

@@ -18,7 +18,7 @@ from models.decisions.held_out_sample import HeldOutSample
 from models.errors import ParameterError
 from models.labels.indicator_matrix import indicator_matrix
 from models.mail import MailDocument
-from models.pipeline.deciding import UNREACHABLE, decide
+from models.pipeline.deciding import OF_DECISION, decide
 from models.pipeline.pipeline import Pipeline
 from models.pipeline.prediction import full_scores
 
@@ -119,7 +119,7 @@ def _learn_and_decide(
             pipeline.decision_report_ = report.model_copy(
                 update={"partial_fit_examples": int(sample.new.sum())}
             )
-        others = [text for text in pipeline.summary_.warnings if not text.startswith(UNREACHABLE)]
+        others = [text for text in pipeline.summary_.warnings if not text.startswith(OF_DECISION)]
         pipeline.summary_ = TrainingSummary([*others, *decided.warnings], pipeline.summary_.facts)
         if decided.reference is not None and (earlier := pipeline.reference_) is not None:
             of_terms = {name: getattr(earlier, name) for name in ("unknown_terms", "mean_unknown_terms")}

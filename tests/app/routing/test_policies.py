@@ -12,7 +12,9 @@ from contract import problem_of
 from httpx import Response
 from in_process_api import InProcessApi
 from stack import departments
+from waiting import wait_for
 
+from app.health import routed_versions
 from app.routing import policies
 
 TEXTS = [example["text"] for example in departments(30)]
@@ -84,7 +86,7 @@ def test_thresholds_follow_from_the_policies_of_the_router_and_of_its_labels(
     first, second, third, *others = version["labels"]
     fields = {
         "target_recall": 1.0,
-        "label_policies": {first: {"target_precision": 1.0}, second: {"costs": {"missed_label": 1000.0}}},
+        "label_policies": {first: {"target_precision": 0.6}, second: {"costs": {"missed_label": 1000.0}}},
         "thresholds": {third: 0.25},
     }
     saved = put(service, **fields)
@@ -94,13 +96,14 @@ def test_thresholds_follow_from_the_policies_of_the_router_and_of_its_labels(
     assert Counter(item["source"] for item in found.values()) == Counter(
         {"target_recall": len(others), "target_precision": 1, "costs": 1, "fixed": 1}
     )
-    assert found[first]["precision"] == 1.0
+    of_first = found[first]
+    assert 0.6 < of_first["precision_low"] < of_first["precision"] < of_first["precision_high"] < 1
     assert found[second]["recall"] == 1.0  # a missed department costs more than all wrong ones
     assert found[third] == {"label": third, "threshold": 0.25, "source": "fixed"}
     assert all(found[label]["recall"] == 1.0 and found[label]["positives"] > 0 for label in others)
 
-    create = Mock(wraps=policies._create_rule)
-    monkeypatch.setattr(policies, "_create_rule", create)
+    create = Mock(wraps=policies.create_rule)
+    monkeypatch.setattr(policies, "create_rule", create)
     for decision in route_all(service, "a"):
         above = [
             item["label"]
@@ -130,8 +133,14 @@ def test_a_department_without_enough_precision_gets_no_mail_also_if_it_is_the_be
         return found
 
     assert put(service, target_recall=0.95).is_success
-    assert departments_of("a") == messages
-    assert put(service, target_precision=0.9).is_success
+    assert all(set(labels) & set(messages[text]) for text, labels in departments_of("a").items())
+    saved = put(service, target_precision=0.7)
+    (warning,) = saved.json()["warnings"]
+    assert warning.startswith("alias live of m: labels that are never selected because it is not sure")
+    assert warning.endswith(": north, south")
+    (of_version,) = service.call("GET", "/v1/routers/desk/thresholds", 200)["versions"]
+    assert warning == f"alias live of m: {of_version['warnings'][0]}"
+    assert "warnings" not in service.call("GET", "/v1/routers/desk", 200)
     unreachable = thresholds(service)["north"]
     assert unreachable == {
         "label": "north",
@@ -140,6 +149,39 @@ def test_a_department_without_enough_precision_gets_no_mail_also_if_it_is_the_be
         "positives": 20,
     }
     assert departments_of("b") == {**messages, "please call me back": []}
+
+
+def test_a_router_that_never_selects_a_department_says_so(
+    service: InProcessApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routed_versions, "CHECK_SECONDS", 0.0)
+    train(service, service.dataset(departments(24)), "auto")
+    for target, is_idle in ((1.0, True), (0.3, False)):
+        warnings = put(service, target_precision=target).json()["warnings"]
+        assert (warnings == [f"alias live of m: {policies.NOTHING}"]) == is_idle
+        (version,) = service.call("GET", "/v1/routers/desk/thresholds", 200)["versions"]
+        assert (version["warnings"] == [policies.NOTHING]) == is_idle
+
+        def says_so(is_idle: bool = is_idle) -> bool | None:
+            found = service.routed_versions.problems()  # what readiness returns as warnings
+            return (found == [f"router desk with version 1 of m: {policies.NOTHING}"]) == is_idle or None
+
+        wait_for(says_so, what="the check of the routers")
+        assert f"covey_router_problems {float(is_idle)}" in service.send("GET", "/metrics").text
+
+
+def test_labels_with_too_few_examples_for_their_policy_are_named(service: InProcessApi) -> None:
+    rare = [{"text": f"{bird} is a rare bird", "labels": ["birds"]} for bird in ("this", "that")]
+    version = train(service, service.dataset([*departments(60), *rare]), "auto")
+    print(version["labels"], version["facts"], put(service, target_precision=0.5).json()["warnings"])
+    for fields, reason in (
+        ({"target_precision": 0.5}, "are never selected because they have too few examples to judge"),
+        ({"target_recall": 0.5}, "have too few examples to judge their policy, and keep the threshold"),
+    ):
+        found = [text for text in put(service, **fields).json()["warnings"] if "too few" in text]
+        assert len(found) == 1
+        assert reason in found[0]
+        assert found[0].endswith(": birds")
 
 
 def test_policies_need_held_out_curves(service: InProcessApi, dataset: str) -> None:

@@ -14,6 +14,7 @@ from models.decisions.curves import MAX_POINTS, HeldOutCurves
 from models.decisions.cuts import NEVER
 from models.decisions.policies import LeastCost, Policy, TargetPrecision, TargetRecall
 from models.errors import ArtifactError
+from models.measures.intervals import wilson
 
 SHARES = st.floats(min_value=0.01, max_value=1.0)
 POLICIES = st.one_of(
@@ -51,12 +52,26 @@ def counts(data: HeldOut, label: int, threshold: float) -> tuple[int, int, int]:
     return tp, int(predicted.sum()) - tp, int(relevant.sum()) - tp
 
 
-def loss(policy: Policy, found: tuple[int, int, int]) -> float:
+def probabilities(data: HeldOut) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-4 * data.scores)))
+
+
+def mean_probability(data: HeldOut, label: int, threshold: float) -> float:
+    """Return the mean probability of what is predicted for examples for which the label is known."""
+    above = data.scores[:, label] > threshold
+    known = data.known()
+    if known is not None:
+        above &= known[:, label]
+    return float(probabilities(data)[above, label].mean()) if above.any() else 0.0
+
+
+def loss(policy: Policy, found: tuple[int, int, int], probability: float) -> float:
     """Return what a policy minimizes; infinity if the target is not reached."""
     tp, fp, missed = found
     match policy:
         case TargetPrecision(value):
-            return missed if tp and tp >= value * (tp + fp) - 1e-9 else np.inf
+            z = (probability - value) * np.sqrt((tp + fp) / max(value * (1 - value), 1e-300))
+            return missed if tp and z >= 1.2815515655446004 else np.inf
         case TargetRecall(value):
             return fp if tp >= value * (tp + missed) - 1e-9 else np.inf
         case LeastCost(false_label, missed_label):
@@ -67,22 +82,31 @@ def loss(policy: Policy, found: tuple[int, int, int]) -> float:
 @settings(max_examples=150, deadline=None)
 def test_the_chosen_threshold_is_the_best_of_all(seed: int, n: int, unknown: bool, policy: Policy) -> None:
     data = held_out(seed, n, unknown=unknown)
-    curves = HeldOutCurves.of(data)
+    curves = HeldOutCurves.of(data, probabilities(data))
     for label in (0, 1):
         choice = curves.choose(label, policy)
         assert choice is not None
         thresholds = [*data.scores[:, label].tolist(), data.scores[:, label].min() - 1]
-        best = min(loss(policy, counts(data, label, threshold)) for threshold in thresholds)
+        best = min(
+            loss(policy, counts(data, label, threshold), mean_probability(data, label, threshold))
+            for threshold in thresholds
+        )
         if best == np.inf:
             assert choice.threshold == NEVER
             continue
         found = counts(data, label, choice.threshold)
-        assert found == (choice.tp, choice.fp, choice.positives - choice.tp)
-        assert loss(policy, found) == pytest.approx(best)
+        assert found == (choice.tp, choice.n_predicted - choice.tp, choice.positives - choice.tp)
+        mean = mean_probability(data, label, choice.threshold)
+        assert loss(policy, found, mean) == pytest.approx(best)
+        if choice.precision is not None:
+            assert choice.precision == pytest.approx(mean)
+            assert choice.precision_interval == pytest.approx(wilson(mean, choice.n_predicted))
 
 
 def test_a_label_that_cannot_be_tuned_keeps_its_threshold_or_is_never_predicted() -> None:
-    curves = HeldOutCurves.of(held_out(0, 30, unknown=False))
+    data = held_out(0, 30, unknown=False)
+    curves = HeldOutCurves.of(data, probabilities(data))
+    assert curves.judged.tolist() == [True, True, False]
     choice = curves.choose(2, TargetPrecision(0.5))
     assert choice is not None
     assert (choice.threshold, choice.precision, choice.tp) == (NEVER, None, 0)
@@ -95,7 +119,7 @@ def test_long_curves_are_cut_and_still_reach_their_targets(target: float) -> Non
     data = held_out(1, 5000, unknown=False)
     scores = data.scores + np.random.default_rng(2).normal(size=data.scores.shape)
     data = HeldOut(scores, data.Y, None, data.folds, data.tunable)
-    curves = HeldOutCurves.of(data)
+    curves = HeldOutCurves.of(data, probabilities(data))
     assert np.diff(curves.starts).tolist() == [MAX_POINTS, MAX_POINTS, 0]
     for label in (0, 1):
         recall = curves.choose(label, TargetRecall(target))
@@ -109,7 +133,8 @@ def test_long_curves_are_cut_and_still_reach_their_targets(target: float) -> Non
 
 
 def test_curves_are_restored_from_their_state_and_forged_ones_are_rejected() -> None:
-    curves = HeldOutCurves.of(held_out(3, 40, unknown=False))
+    data = held_out(3, 40, unknown=False)
+    curves = HeldOutCurves.of(data, probabilities(data))
     state = curves.get_state()
     restored = HeldOutCurves.from_state(state, 3)
     assert restored.choose(1, LeastCost(1.0, 2.0)) == curves.choose(1, LeastCost(1.0, 2.0))
@@ -117,6 +142,7 @@ def test_curves_are_restored_from_their_state_and_forged_ones_are_rejected() -> 
         "starts": state["starts"][::-1].copy(),
         "tp": state["tp"] + 1000,
         "fp": state["fp"] - 1000,
+        "expected": state["expected"] + 1000,
         "positives": -state["positives"],
         "thresholds": state["thresholds"][:-1],
     }
