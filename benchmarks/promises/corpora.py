@@ -22,6 +22,7 @@ from app.demo.generate import HERE, MessageGenerator, Sentences
 from benchmarks import multilabel_corpora
 from benchmarks.calibration_scores import MEASUREMENTS
 from benchmarks.multilabel_corpora import FOLDER
+from benchmarks.promises.about import NO_CONSTANT
 from models.arrays import Bools, Ints
 from models.data.examples import Examples, FeatureRows
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
@@ -54,23 +55,6 @@ Keep: TypeAlias = Callable[[tuple[str, ...]], bool]
 
 class MissingCorpusError(Exception):
     """The files of a corpus are not on this machine; the message says how to get them."""
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus.
-
-    Attributes:
-        read: reads all examples.
-        about: what it contains, for the page.
-        chose_constants: whether constants of Covey were chosen on it.
-        units: whether its numeric features have different units.
-    """
-
-    read: Callable[[], Examples]
-    about: str
-    chose_constants: bool
-    units: bool = False
 
 
 def _files_of_texts(name: str) -> Path:
@@ -160,39 +144,23 @@ def _digits() -> Examples:
     return Examples("features", FeatureRows(names, csr_array(pixels)), [(str(digit),) for digit in digits])
 
 
-_ABOUT = {
-    "reuters": "news",
-    "20newsgroups": "newsgroups without headers",
-    "lists": "e-mail of mailing lists",
-    "rcv1": "news, as names of features",
-    "ohsumed": "medical abstracts, as words",
-    "tmc2007-500": "reports of flights, as words",
-    "bibtex": "references, as words",
-    "medical": "clinical notes, as words",
-    "yeast": "genes, as measurements",
-    "scene": "pictures, as measurements",
-    "emotions": "music, as measurements",
-    "genbase": "proteins, as motifs",
-    "imclef07a": "X-ray images, as measurements",
-    "cellcycle": "genes, as measurements",
+CORPORA: dict[str, Callable[[], Examples]] = {
+    **multilabel_corpora.CORPORA,
+    "speakers": _speakers,
+    "tweets": _tweets,
+    "opinions": _opinions,
+    "demo": _demo,
+    "mails": _mails,
+    "digits": _digits,
 }
+"""Reads each corpus."""
 
-CORPORA: dict[str, Corpus] = {
-    **{
-        name: Corpus(read, _ABOUT[name], True, name in MEASUREMENTS)
-        for name, read in multilabel_corpora.CORPORA.items()
-    },
-    "speakers": Corpus(_speakers, f"{LINES} lines of a dialogue, and who speaks", False),
-    "tweets": Corpus(_tweets, "short texts, their author and program", False),
-    "opinions": Corpus(_opinions, "Slovenian comments, their topic and opinion", False),
-    "demo": Corpus(_demo, "generated e-mail in three languages", False),
-    "mails": Corpus(_mails, "newsgroups as e-mail with headers", False),
-    "digits": Corpus(_digits, "images of digits, as pixels", False, units=True),
-}
+UNITS = {*MEASUREMENTS, "digits"}
+"""Corpora whose features have different units. The numbers of the others are words."""
 
 FULL = (
     *("reuters", "20newsgroups", "lists", "rcv1", "ohsumed", "tmc2007-500", "medical", "yeast"),
-    *("speakers", "tweets", "opinions", "demo", "mails", "digits"),
+    *NO_CONSTANT,
 )
 """The corpora that are measured if none are named."""
 

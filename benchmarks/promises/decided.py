@@ -68,8 +68,8 @@ def probabilities(trained: Trained) -> Result:
     outcome = trained.outcome()
     if outcome is None:
         return {}
-    known = trained.known()
-    p, relevant = outcome.p[known].ravel(), outcome.relevant[known].ravel()
+    outcome = outcome.where(trained.known())
+    p, relevant = outcome.p.ravel(), outcome.relevant.ravel()
     found: Result = {"bins": {}}
     for name, (low, high) in BINS.items():
         in_bin = (p >= low) & ((p < high) | (high == 1.0))
@@ -79,7 +79,7 @@ def probabilities(trained: Trained) -> Result:
             "expected": round(float(p[in_bin].sum()), 2),
         }
     found["pairs"] = [expected_calibration_error(*probable(p, relevant))]
-    found["sets"] = [expected_calibration_error(outcome.of_sets[known], outcome.right[known])]
+    found["sets"] = [expected_calibration_error(outcome.of_sets, outcome.right)]
     return found
 
 
@@ -101,18 +101,17 @@ def review(trained: Trained) -> Result:
     outcome = trained.outcome()
     if outcome is None:
         return {}
-    known = trained.known()
-    of_sets, right = outcome.of_sets[known], outcome.right[known]
+    outcome = outcome.where(trained.known())
     found: Result = {}
     for bound in REVIEW_BELOW:
-        accepted = of_sets >= bound
-        n, n_right = int(accepted.sum()), int(right[accepted].sum())
+        accepted = outcome.of_sets >= bound
+        n, n_right = int(accepted.sum()), int(outcome.right[accepted].sum())
         found[f"{bound}"] = {
             "checks": int(n > 0),
             "broken": int(is_below(n_right, n, bound)),
             "accepted": n,
             "right": n_right,
-            "documents": len(right),
+            "documents": len(accepted),
         }
     return found
 

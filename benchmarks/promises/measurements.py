@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from benchmarks.promises import decided, library
-from benchmarks.promises.corpora import CORPORA, Parts, divide
-from benchmarks.promises.library import Trained
+from benchmarks.promises import decided, library, updated
+from benchmarks.promises.cell import Cell
+from benchmarks.promises.corpora import CORPORA, UNITS, divide
 from benchmarks.promises.results import add
 from benchmarks.tables import Result
 from models.labels.indicator_matrix import collect_labels
@@ -25,31 +25,6 @@ MIN_UNSEEN = 20
 
 MIN_SINGLE = 0.6
 """Smallest share of documents with one label for which these alone are measured, too."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A corpus with a number of training examples and a seed.
-
-    Attributes:
-        parts: the corpus, divided.
-        size: number of training examples.
-        seed: the seed.
-        learner: name of the learner.
-        units: whether numeric features have different units.
-    """
-
-    parts: Parts
-    size: int
-    seed: int
-    learner: str
-    units: bool
-
-    @cached_property
-    def trained(self) -> Trained:
-        """The pipeline with the default decision."""
-        training = self.parts.training(0, self.size)
-        return Trained.of(training, self.parts.test, self.learner, units=self.units, seed=self.seed)
 
 
 def _single(cell: Cell) -> Result | None:
@@ -86,6 +61,9 @@ PROMISES: Mapping[str, Callable[[Cell], Result | None]] = {
     "agreement": lambda cell: decided.agreement(cell.trained),
     "review": lambda cell: decided.review(cell.trained),
     "unseen": _unseen,
+    "partial_fit": updated.partial_fit,
+    "if_better": updated.if_better,
+    "self_training": updated.self_training,
 }
 """What measures each promise; None if the corpus is not suitable."""
 
@@ -98,18 +76,33 @@ def measure(
     Raises:
         MissingCorpusError: the corpus is not on this machine.
     """
-    corpus = CORPORA[name]
-    examples = corpus.read()
+    examples = CORPORA[name]()
     sums: dict[tuple[str, int], Result] = {}
     for seed in seeds:
         parts = divide(examples, split, sizes, seed)
         for size in sizes:
             if size > len(parts.order):
                 continue
-            cell = Cell(parts, size, seed, learner, corpus.units)
+            cell = Cell(parts, size, seed, learner, name in UNITS)
             for promise in promises:
                 if result := PROMISES[promise](cell):
                     sums[promise, size] = add(sums.get((promise, size), {}), {"seeds": 1, **result})
             library.forget()
-    head = {"learner": learner, "split": split, "corpus": name, "chose_constants": corpus.chose_constants}
-    return [{"promise": promise, "size": size, **head, **result} for (promise, size), result in sums.items()]
+    head = {"learner": learner, "split": split, "corpus": name}
+    return [
+        {"promise": promise, "size": size, **head, **rounded(result)}
+        for (promise, size), result in sums.items()
+    ]
+
+
+def rounded(value: Any) -> Any:
+    """Return a result with numbers of four digits.
+
+    >>> rounded({"f1": [0.123456], "n": 3})
+    {'f1': [0.1235], 'n': 3}
+    """
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return round(value, 4)
