@@ -78,7 +78,7 @@ def measure(
         started = time.perf_counter()
         try:
             results = measurements.measure(corpus, sizes, range(seeds), promises, learner, split)
-        except MissingCorpusError as error:
+        except (MissingCorpusError, FileNotFoundError) as error:
             print(f"{corpus} is skipped: {error}", flush=True)
             continue
         print(f"{corpus}: {time.perf_counter() - started:.0f} s", flush=True)

@@ -164,7 +164,7 @@ FULL = (
 )
 """The corpora that are measured if none are named."""
 
-QUICK = ("lists", "yeast", "demo")
+QUICK = ("medical", "demo", "digits")
 
 
 @dataclass(frozen=True)

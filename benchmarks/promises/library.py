@@ -50,7 +50,9 @@ class _Remembered(WeightedLearner):
         resume: State | None = None,
     ) -> Self:
         """Take over the training on the same examples, or learn from them."""
-        arrays = (X.indptr, X.indices, X.data, y.indptr, y.indices)
+        arrays = [X.indptr, X.indices, X.data, y.indptr, y.indices]
+        if context is not None and context.weights is not None:
+            arrays.append(context.weights)
         key = (repr(self).encode(), *(array.tobytes() for array in arrays))
         if key not in self.trained:
             super().fit(X, y, sample_weight, context=context, monitor=monitor, resume=resume)
