@@ -16,6 +16,7 @@ MEASURED = (
     "mail_fields",
     "number_scaling",
     "papers.defaults",
+    "promises",
     "single_document",
     "text_options",
     "threads",
