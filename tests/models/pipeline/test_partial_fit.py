@@ -123,7 +123,8 @@ def test_what_does_not_depend_on_held_out_scores_stays() -> None:
     parent = fitted("mmp", decision={"kind": "sign"})
     child = partial_fit(parent, *documents(120, 1))
     assert child.rule_ is parent.rule_
-    assert child.held_out_ is child.calibration_ is None
+    assert child.held_out_ is None
+    assert child.calibration_ is None
 
 
 def test_exactly_one_label_stays() -> None:
