@@ -3,7 +3,7 @@
     python benchmarks/partial_fit.py [--words 50000] [--labels 100] [--repeats 3]
     python benchmarks/partial_fit.py --quality lists --size 600
 
-Trains each learner on documents of random words, and makes versions from batches of one and of 100 documents
+Trains each learner on documents of random words, and makes versions from batches of 1, 100 and 200 documents
 as ``app/registry/partial_fits.py`` does. Prints the CPU time of each step in milliseconds, over all threads,
 of the fastest repetition.
 
@@ -153,7 +153,7 @@ def main() -> None:
             path = Path(folder) / f"{algorithm}.covey"
             artifact.save(pipeline, path)
             parent = artifact.load(path)
-            for n in (1, 100):
+            for n in (1, 100, 200):
                 batch = random_examples(rng, n, options.words, options.labels)
                 best: list[float] = []
                 for _ in range(options.repeats):
