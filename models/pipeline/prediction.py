@@ -94,5 +94,10 @@ def quick_scores(
 
 
 def check_finite(numbers: Floats) -> None:
+    """Check that all scores are finite.
+
+    Raises:
+        UnsuitableDataError: a score is not.
+    """
     if not np.isfinite(numbers).all():
         raise UnsuitableDataError("the values of a document are so large that its scores are not finite")
