@@ -20,7 +20,7 @@ from models.labels.indicator_matrix import indicator_matrix
 from models.mail import MailDocument
 from models.pipeline.deciding import OF_DECISION, decide
 from models.pipeline.pipeline import Pipeline
-from models.pipeline.prediction import full_scores
+from models.pipeline.prediction import check_finite, full_scores
 
 
 def partial_fit(
@@ -92,7 +92,9 @@ def _learn_and_decide(
         before: (n, k) their scores by the learner.
         context: the context of the examples.
     """
-    scores = learner.test_then_train(X, Y, context=context)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = learner.test_then_train(X, Y, context=context)
+    check_finite(scores)
     labels, tree = pipeline.labels_, pipeline.tree_
     sample = pipeline.held_out_ or HeldOutSample.empty(len(labels))
     # Nothing is predicted for a document without a known term, so its scores do not decide.

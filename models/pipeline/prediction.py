@@ -79,7 +79,7 @@ def full_scores(learner: Learner, X: Matrix) -> Floats:
         return np.empty((0, learner.n_labels_))
     with np.errstate(over="ignore", invalid="ignore"):
         scores = learner.decision_function(X)
-    _check_finite(scores)
+    check_finite(scores)
     return scores
 
 
@@ -91,7 +91,7 @@ def scores_of_one(learner: Learner, x: Vector) -> Floats:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scores = learner.score_one(x)
-    _check_finite(scores)
+    check_finite(scores)
     return scores[np.newaxis]
 
 
@@ -123,10 +123,15 @@ def quick_scores(
     thresholds = None if rule.only_best else rule.thresholds
     with np.errstate(over="ignore", invalid="ignore"):
         votes = learner.quick_top(X, max(top, rule.at_least), thresholds)
-    _check_finite(votes.scores)
+    check_finite(votes.scores)
     return votes.known, votes.labels[:, :top], votes.products.tolist()
 
 
-def _check_finite(numbers: Floats) -> None:
+def check_finite(numbers: Floats) -> None:
+    """Check that all scores are finite.
+
+    Raises:
+        UnsuitableDataError: a score is not.
+    """
     if not np.isfinite(numbers).all():
         raise UnsuitableDataError("the values of a document are so large that its scores are not finite")
