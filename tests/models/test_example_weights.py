@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 from models import artifact, catalog
 from models.arrays import AnyArray, Floats
 from models.base import Context, Learner, Step
+from models.baselines.svm import SVM
 from models.data.examples import Examples
 from models.errors import ParameterError, UnsuitableDataError
 from models.pipeline import Pipeline
@@ -222,13 +223,13 @@ def test_a_pipeline_learns_with_weights(algorithm: str, tmp_path: Path) -> None:
 def test_folds_keep_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline("svm", "tuned_threshold")
     seen: list[Floats | None] = []
-    fit = type(model.learner_).fit
+    fit = SVM.fit
 
     def spy(self: Learner, X: Any, Y: Any, *, context: Context, **more: Any) -> Learner:
         seen.append(context.weights)
         return fit(self, X, Y, context=context, **more)
 
-    monkeypatch.setattr(type(model.learner), "fit", spy)
+    monkeypatch.setattr(SVM, "fit", spy)
     model.fit(texts())
     assert [len(weights) for weights in seen if weights is not None] == [24, 16, 16, 16]
     assert all(sorted(set(weights.tolist())) == [0.01, 1] for weights in seen if weights is not None)

@@ -26,8 +26,8 @@ from workers import job_kinds
 SIGN = {"kind": "sign"}
 
 QUICK: list[dict[str, Any]] = [
-    {"learner": {"algorithm": "mp_boost", "rounds": 4}, "decision": SIGN},
-    {"learner": {"algorithm": "naive_bayes"}, "decision": SIGN},
+    {"learner": {"algorithm": "mp_boost", "rounds": 4}, "features": {"kind": "text"}, "decision": SIGN},
+    {"learner": {"algorithm": "naive_bayes"}, "features": {"kind": "text"}, "decision": SIGN},
     {
         "name": "svm",
         "learner": {"algorithm": "svm"},
