@@ -28,10 +28,12 @@ from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import N_FOLDS, HeldOut
 from models.decisions.auto import LabelSetSizes
+from models.decisions.score_scale import ScoreScale
 from models.decisions.tuning import FittedDecision, LearnerScores, fit_decision
 from models.features import NumericFeatures, NumericFeaturesParameters
 from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.pipeline import read_documents
+from models.pipeline.alignment import align
 from models.pipeline.held_out import FoldScores, FoldStep
 from models.splits import stratified_folds
 
@@ -256,18 +258,20 @@ def linear_svc(task: Task, *, with_n_grams: bool = False, hold_out: bool = True)
 
 
 def _held_out(model: Pipeline, X: Any, Y: Labels, seed: int) -> HeldOut:
-    """Score each document by features and SVMs that were fitted on the other folds."""
+    """Score each document by features and SVMs that were fitted on the other folds, as Covey does."""
     folds = stratified_folds(Y, N_FOLDS, seed=seed)
     tunable = Y.sum(axis=0) >= N_FOLDS
-    scores = np.zeros(Y.shape)
+    scores, scales = np.zeros(Y.shape), []
     for fold in range(N_FOLDS):
         training = folds != fold
         trained = Y[training].sum(axis=0) > 0
         tunable &= trained
-        found = clone(model).fit(X[training], Y[training]).decision_function(X[~training])
+        of_fold = clone(model).fit(X[training], Y[training])
         # scikit-learn's score of a label without examples is 0, the threshold itself.
-        scores[~training] = np.where(trained, found, -1.0)
-    return HeldOut(scores, Y, None, folds, tunable)
+        scores[~training] = np.where(trained, of_fold.decision_function(X[~training]), -1.0)
+        scales.append(ScoreScale.of(of_fold.decision_function(X[training]), None))
+    scale = ScoreScale.of(model.decision_function(X), None)
+    return align(HeldOut(scores, Y, None, folds, tunable), scale, scales)
 
 
 def _narrow(X: Any) -> csr_array:

@@ -58,6 +58,9 @@ from models.serialization.state import read_array
 _BLOCK_SCORES = 2**18
 """Scores that a prediction computes at once, which limits the memory."""
 
+_LEAD = 1e-9
+"""How much more probable, relatively, the predicted class is than others that are as probable."""
+
 
 class _NotFittedError(NotFittedError, SklearnNotFittedError):  # type: ignore[misc]  # no types
     """The error for callers of the library, which is also the one that scikit-learn's tools expect."""
@@ -389,7 +392,8 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """Return the calibrated probability of each column or class of ``classes_``, (n, k).
 
         The method exists if the pipeline is calibrated. The probabilities of a document do not add up to 1,
-        because any number of labels can apply; with one class per document, they are scaled so that they do.
+        because any number of labels can apply. With one class per document, they are scaled so that they do,
+        and the predicted class is the most probable one.
 
         Args:
             X: documents as for ``predict``, or a source of examples.
@@ -400,13 +404,15 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         """
         self._check_fitted()
         assert self.calibration_ is not None  # noqa: S101 - see _is_calibrated
-        scored = self.scored(X)
+        scored, columns = self.scored(X), self._target.columns(self.labels_)
         probabilities, _ = self.calibration_.probabilities(
             scored.scores, scored.predicted(self.rule_), scored.empty
         )
-        probabilities = probabilities[:, self._target.columns(self.labels_)]
+        probabilities = probabilities[:, columns]
         if self._target.form != "classes":
             return probabilities
+        predicted = np.arange(len(probabilities)), scored.scores[:, columns].argmax(axis=1)
+        probabilities[predicted] = probabilities.max(axis=1) * (1 + _LEAD)
         total = probabilities.sum(axis=1, keepdims=True)
         uniform = np.full_like(probabilities, 1 / probabilities.shape[1])
         return np.asarray(np.divide(probabilities, total, out=uniform, where=total > 0))

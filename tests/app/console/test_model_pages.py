@@ -75,8 +75,9 @@ def test_versions_are_compared_by_measures_parameters_and_data(reader: Visitor) 
 def test_a_version_shows_labels_mistakes_curves_and_probabilities(reader: Visitor, trainer: Visitor) -> None:
     text = reader.see("/console/models/m/versions/1")
     assert "Held-out examples" in text
-    assert "<h3>Mistakes of the same example</h3>" in text
-    assert '<table class="heat">' in text
+    of_training = reader.see("/console/models/m/versions/1?part=train")
+    assert "<h3>Mistakes of the same example</h3>" in of_training
+    assert '<table class="heat">' in of_training
     assert "Reliability: label sets" in text
     assert "Work that needs no person" in text
     label = EXAMPLES[0]["labels"][0]
