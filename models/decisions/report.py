@@ -70,8 +70,9 @@ class DecisionReport(_Part):
     """How a decision was tuned."""
 
     fallback: DecisionKind | None = None
-    """The learner's own decision, which is used because too few examples could be held out. Absent if the
-    decision was tuned, and if the precision of a target cannot be judged, so that nothing is predicted."""
+    """What is used because too few examples could be held out: the learner's own decision, or `single_label`
+    if every training example has exactly one label. Absent if the decision was tuned, and if the precision of
+    a target cannot be judged, so that nothing is predicted."""
     source: Literal["folds", "validation"] | None = None
     """Where the held-out scores come from: folds of the training part, or validation examples."""
     examples: int = 0

@@ -157,10 +157,10 @@ def _without_held_out(
             warning = f"{unjudged}; no label is ever predicted"
             return FittedDecision(never, DecisionReport(unreachable_labels=n_labels), [warning])
         warnings.append(f"{unjudged}; the decision {own.kind} of the learner is used")
-    elif sizes.exactly_one:
+    elif sizes.exactly_one and learner.parents is None:
         own = SingleLabelDecision(kind="single_label")
     rule = untuned_rule(own, learner.defaults(n_labels))
-    rule = replace(rule, at_most=decision.at_most, parents=learner.parents)
+    rule = replace(rule, at_most=rule.at_most or decision.at_most, parents=learner.parents)
     return FittedDecision(rule, DecisionReport(fallback=own.kind), warnings)
 
 

@@ -353,7 +353,7 @@ def _other_metadata(header: Header, manifest: dict[str, Any]) -> None:
         _set("software", to={"python": 3}),
         _set("rule", "at_least", to=-1),
         _set("rule", "at_most", to=0),
-        _set("decision_report", to={"reset_labels": "many"}),
+        _set("decision_report", to={"unreachable_labels": "many"}),
         _set("reference", "label_counts", to=[1]),
         _set("reference", "examples", to=-1),
         _set("reference", "unknown_terms", to=[1] * 99),

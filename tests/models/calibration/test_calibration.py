@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from models.calibration.alignment import align
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from models.arrays import Bools, Floats
 from models.calibration import Calibration, fit_calibration, fit_label_calibration
-from models.calibration.alignment import align
 from models.calibration.label_sets import N_FEATURES, set_features
 from models.calibration.logistic import fit_logistic
 from models.decisions.held_out import N_FOLDS, HeldOut

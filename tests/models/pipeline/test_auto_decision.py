@@ -9,17 +9,19 @@ import pytest
 
 from models import catalog
 from models.base.memory import ProblemSize
+from models.calibration import fit_label_calibration
 from models.data.examples import Examples
 from models.decisions import AutoDecision, HeldOut, TargetDecision
-from models.decisions.auto import choose
+from models.decisions.auto import LabelSetSizes, tune_auto
+from models.decisions.policies import TargetPrecision, TargetRecall
 from models.decisions.report import DecisionReport
-from models.decisions.targets import reach
+from models.decisions.targets import tune_target
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix
 from models.pipeline import Pipeline
 from models.pipeline.memory import estimate
 from models.splits import stratified_folds
-from tests.models.pipeline.test_pipeline_thresholds import Drifting, held_out_scores, random_texts
+from tests.models.pipeline.test_pipeline_thresholds import WORDS, held_out, random_texts
 
 TREE = LabelTree({"ash": "wood", "birch": "wood", "cedar": "wood"})
 
@@ -33,30 +35,20 @@ def pipeline(learner: str, decision: dict[str, Any], seed: int = 2, **options: A
     )
 
 
-def held_out(fitted: Pipeline, source: Examples) -> HeldOut:
-    Y = indicator_matrix(source.labels, fitted.labels_)
-    return HeldOut(
-        scores=held_out_scores(fitted, source),
-        Y=Y,
-        unknown=None,
-        folds=stratified_folds(Y, 3, seed=fitted.seed),
-        tunable=np.array([label != "rare" for label in fitted.labels_]),
-    )
-
-
 @pytest.mark.parametrize("learner", ["svm", "mmp", "mlpp"])
 def test_auto_chooses_on_the_scores_of_the_folds(learner: str) -> None:
     source = random_texts(seed=3)
     fitted = pipeline(learner, {"kind": "auto"}).fit(source)
-    choice = choose(
+    choice = tune_auto(
         AutoDecision(kind="auto"),
         held_out(fitted, source),
         labels=fitted.labels_,
+        sizes=LabelSetSizes(most=5, exactly_one=False),
         default=0.0 if learner == "svm" else None,
         parents=None,
     )
-    np.testing.assert_array_equal(fitted.rule_.thresholds, choice.rule.thresholds)
-    assert fitted.rule_.at_least == choice.rule.at_least
+    np.testing.assert_allclose(fitted.rule_.thresholds, choice.rule.thresholds)
+    assert (fitted.rule_.at_least, fitted.rule_.at_most) == (choice.rule.at_least, choice.rule.at_most)
     report = fitted.decision_report_
     assert report is not None
     assert (report.source, report.examples, report.tunable_labels) == ("folds", 40, 4)
@@ -64,36 +56,60 @@ def test_auto_chooses_on_the_scores_of_the_folds(learner: str) -> None:
     assert report.chosen is not None
     assert report.chosen.thresholds == choice.candidate.thresholds
     assert report.chosen.values.model_dump(exclude_none=True) == choice.values[choice.candidate]
-    assert len(report.alternatives) == (8 if learner == "svm" else 6)  # votes have no zero
+    assert len(report.alternatives) == (9 if learner == "svm" else 7)  # votes have no zero
 
 
-def test_the_thresholds_of_a_target_are_those_of_the_scores_of_the_folds() -> None:
+@pytest.mark.parametrize(("measure", "value"), [("recall", 0.9), ("precision", 0.4)])
+def test_the_thresholds_of_a_target_are_those_of_a_router_and_of_the_folds(
+    measure: str, value: float
+) -> None:
     source = random_texts(seed=3)
-    decision = {"kind": "target", "measure": "recall", "value": 0.9, "scope": "per_label"}
+    decision = {"kind": "target", "measure": measure, "value": value, "scope": "per_label"}
     fitted = pipeline("svm", decision).fit(source)
-    target = reach(
+    target = tune_target(
         TargetDecision.model_validate(decision),
         held_out(fitted, source),
         default=0.0,
         parents=None,
-        calibrate=lambda held_out: None,  # noqa: ARG005
+        calibrate=fit_label_calibration,
     )
-    np.testing.assert_array_equal(fitted.thresholds_, target.rule.thresholds)
+    np.testing.assert_allclose(fitted.thresholds_, target.rule.thresholds)
     assert fitted.decision_report_ is not None
     assert fitted.decision_report_.chosen is not None
     assert fitted.decision_report_.chosen.values.model_dump(exclude_none=True) == target.values
+    assert fitted.curves_ is not None
+    policy = TargetRecall(value) if measure == "recall" else TargetPrecision(value)
+    chosen = [fitted.curves_.choose(label, policy) for label in range(5)]
+    assert [item.threshold for item in chosen if item is not None] == [
+        threshold
+        for item, threshold in zip(chosen, fitted.thresholds_.tolist(), strict=True)
+        if item is not None
+    ]
+    estimates = {item.label: item for item in fitted.decision_report_.estimates}
+    for label, item in zip(fitted.labels_, chosen, strict=True):
+        if label != "rare":
+            assert item is not None
+            assert (estimates[label].precision, estimates[label].recall) == (item.precision, item.recall)
 
 
 def test_a_label_that_cannot_reach_the_precision_is_never_predicted_and_named() -> None:
     source = random_texts(seed=3)
-    decision = {"kind": "target", "measure": "precision", "value": 0.7, "scope": "per_label"}
+    decision = {"kind": "target", "measure": "precision", "value": 0.4, "scope": "per_label"}
     fitted = pipeline("svm", decision).fit(source)
     rare = fitted.labels_.index("rare")
     assert not fitted.rule_.predicted(np.full((1, 5), 1e300))[0, rare]
-    (warning,) = [text for text in fitted.summary_.warnings if "do not reach" in text]
+    (warning,) = [text for text in fitted.summary_.warnings if "too few examples to judge" in text]
     assert warning.endswith(": rare")
     assert fitted.decision_report_ is not None
-    assert fitted.decision_report_.unreachable_labels == 1
+    assert 1 <= fitted.decision_report_.unreachable_labels < 5
+
+
+def test_if_nothing_can_be_held_out_a_precision_predicts_nothing() -> None:
+    decision = {"kind": "target", "measure": "precision", "value": 0.4}
+    fitted = pipeline("svm", decision).fit(Examples("text", ["ash", "oak", "fir"], [("a",), ("a", "b"), ()]))
+    assert fitted.predict(["ash", "oak"]) == [(), ()]
+    assert any("the precision cannot be judged" in text for text in fitted.summary_.warnings)
+    assert fitted.decision_report_ == DecisionReport(unreachable_labels=2)
 
 
 @pytest.mark.parametrize(
@@ -112,19 +128,9 @@ def test_if_nothing_can_be_held_out_the_decision_is_the_learners_own(
     assert (fitted.rule_.at_least, fitted.rule_.at_most) == (0, 1)
     assert fitted.decision_report_ == DecisionReport.model_validate({"fallback": own})
     assert phases == {"features", "training"}
-
-
-def test_a_threshold_of_auto_that_is_not_valid_for_the_final_learner_is_reset_and_counted() -> None:
-    source = random_texts(seed=3)
-    drifting = pipeline("svm", {"kind": "auto"})
-    drifting.learner = Drifting()
-    usual = pipeline("svm", {"kind": "auto"}).fit(source)
-    drifting.fit(source)
-    assert usual.thresholds_[0] != 0.0
-    assert drifting.thresholds_.tolist() == [0.0, *usual.thresholds_[1:]]
-    assert any(text.endswith(": ash") for text in drifting.summary_.warnings)
-    reports = [fitted.decision_report_ for fitted in (usual, drifting)]
-    assert [report.reset_labels for report in reports if report is not None] == [0, 1]
+    assert any("the recall cannot be judged" in text for text in fitted.summary_.warnings) == (
+        kind == "target"
+    )
 
 
 def test_validation_examples_take_the_place_of_folds() -> None:
@@ -134,7 +140,7 @@ def test_validation_examples_take_the_place_of_folds() -> None:
     fitted.fit(training, validation=validation, monitor=lambda progress: phases.add(progress.phase))
     assert phases == {"features", "training"}
     Y = indicator_matrix(validation.labels, fitted.labels_)
-    choice = choose(
+    choice = tune_auto(
         AutoDecision(kind="auto"),
         HeldOut(
             scores=fitted.scores(validation),
@@ -144,6 +150,7 @@ def test_validation_examples_take_the_place_of_folds() -> None:
             tunable=np.array([label != "rare" for label in fitted.labels_]),
         ),
         labels=fitted.labels_,
+        sizes=LabelSetSizes(most=5, exactly_one=False),
         default=0.0,
         parents=None,
     )
@@ -166,6 +173,30 @@ def test_label_sets_are_closed_if_those_of_the_sign_rule_are(learner: str) -> No
         for labels in fitted.rule_.predicted(noise):
             chosen = {fitted.labels_[j] for j in np.flatnonzero(labels)}
             assert set(TREE.closure(chosen)) == chosen
+
+
+def one_label_each(n: int) -> Examples:
+    names = ["ash", "birch", "cedar"]
+    texts = [f"{names[i % 3]} {WORDS[i % 5]} tree" for i in range(n)]
+    return Examples("text", texts, [(names[i % 3],) for i in range(n)])
+
+
+@pytest.mark.parametrize("learner", sorted(catalog.ENTRIES))
+def test_data_with_exactly_one_label_gives_exactly_one_with_probabilities(learner: str) -> None:
+    fitted = pipeline(learner, {"kind": "auto"}).fit(one_label_each(30))
+    unseen = fitted.rank(["oak", "", "ash birch", "cedar cedar tree"])
+    assert [len(labels) for labels in unseen.label_sets] == [1] * 4
+    assert unseen.set_probabilities is not None
+    assert fitted.decision_report_ is not None
+    assert [candidate.thresholds for candidate in fitted.decision_report_.alternatives] == ["none"]
+
+
+@pytest.mark.parametrize("learner", sorted(catalog.ENTRIES))
+def test_exactly_one_label_is_predicted_even_if_nothing_can_be_held_out(learner: str) -> None:
+    fitted = pipeline(learner, {"kind": "auto"}).fit(one_label_each(5))
+    assert fitted.decision_report_ == DecisionReport(fallback="single_label")
+    assert fitted.rule_.predicted(np.array([[-1e9] * 3, [1e9] * 3])).sum(axis=1).tolist() == [1, 1]
+    assert fitted.calibration_ is None
 
 
 def test_without_a_label_tree_no_ancestors_are_added() -> None:
