@@ -79,9 +79,10 @@ class AutoDecision(_Decision):
 class TargetDecision(_Decision):
     """Thresholds that reach a precision or a recall on held-out training folds.
 
-    To reach a precision, as many labels are predicted as possible; to reach a recall, as few as possible. A
-    label that cannot reach the precision is never predicted. The figures of new documents vary around the
-    target, and more widely for labels with few examples.
+    To reach a precision, as many labels are predicted as possible, if the mean of their calibrated
+    probabilities is surely at least the value. A label that does not reach it, or has too few examples to
+    judge it, is never predicted, and a warning names it. To reach a recall, as few labels are predicted as
+    possible; the recall of new documents varies around the value.
     """
 
     kind: Literal["target"]
