@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from benchmarks.promises import decided, library, measurements, results
 from benchmarks.promises.cell import Cell
@@ -43,12 +44,12 @@ def test_smaller_training_parts_are_stratified_samples_of_larger_ones(corpus: Ex
 
 
 def test_another_decision_on_the_same_examples_gives_what_a_new_training_gives(corpus: Examples) -> None:
-    cell = Cell(divide(corpus, "random", [100], seed=0), 100, 0, "svm", units=False)
+    cell = Cell(divide(corpus, "random", [100], seed=0), 100, 0, "svm", measurements=False)
     trained, decision = cell.trained, {"kind": "target", "measure": "precision", "value": 0.9}
     n_trained = len(library._Remembered.trained)
     predicted = trained.with_decision(decision)
     assert len(library._Remembered.trained) == n_trained
-    fresh = Pipeline(trained.pipeline.features, SVM(), decision).fit(cell.parts.training(0, 100))
+    fresh = Pipeline(clone(trained.pipeline.features_), SVM(), decision).fit(cell.parts.training(0, 100))
     assert (predicted == fresh.rule_.predicted(fresh.scores(cell.parts.test))).all()
 
 

@@ -19,14 +19,14 @@ class Cell:
         size: number of training examples.
         seed: the seed.
         learner: name of the learner.
-        units: whether numeric features have different units.
+        measurements: whether documents are measurements rather than words.
     """
 
     parts: Parts
     size: int
     seed: int
     learner: str
-    units: bool
+    measurements: bool
 
     @cached_property
     def trained(self) -> Trained:
@@ -35,4 +35,4 @@ class Cell:
 
     def train(self, training: Examples) -> Trained:
         """Train on other examples."""
-        return Trained.of(training, self.parts.test, self.learner, units=self.units, seed=self.seed)
+        return Trained.of(training, self.parts.test, self.learner, seed=self.seed)

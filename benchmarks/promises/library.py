@@ -11,13 +11,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from app.console.training import FIRST_TEXT_FEATURES
 from app.registry.schemas import IfBetter
 from app.routing.policies import effective_thresholds
 from app.routing.schemas import RouterPut
-from benchmarks.papers.recipes import N_BINS, ROUNDS, SELECTED, Json
+from benchmarks.papers.recipes import N_BINS, ROUNDS, Json
 from models import catalog
-from models.arrays import Bools, Floats, Ints, Labels, Matrix
+from models.arrays import Bools, Floats, Ints, Labels
 from models.base import Context, Monitor, State
 from models.base.weighted import WeightedLearner
 from models.baselines.svm import SVM
@@ -25,13 +24,12 @@ from models.boosting.mp_boost import MPBoost
 from models.data.examples import Examples
 from models.decisions import LabelSetRule
 from models.decisions.cuts import NEVER
-from models.labels.indicator_matrix import collect_labels, indicator_matrix
+from models.labels.indicator_matrix import indicator_matrix
 from models.measures.directions import is_better
 from models.measures.paired import compare
 from models.measures.paired_measures import Outcomes, paired_sums
-from models.pipeline import Pipeline, read_documents
-from models.pipeline.fitting import Features
-from models.pipeline.further_training import train_further
+from models.pipeline import Pipeline, ScoredDocuments
+from models.pipeline.partial_fit import partial_fit as continue_training
 
 
 class _Remembered(WeightedLearner):
@@ -113,39 +111,31 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trained:
-    """A pipeline with the decision ``auto``, and its scores of test documents.
+    """A pipeline with the default features and the decision ``auto``, and its scores of test documents.
 
     Attributes:
         pipeline: the pipeline.
         training: its examples.
-        X: their features.
         test: the test documents.
-        X_test: their features.
-        scores: (n, k) the scores of the test documents.
+        scored: their scores.
         seed: seed of the training.
     """
 
     pipeline: Pipeline
     training: Examples
-    X: Matrix
     test: Examples
-    X_test: Matrix
-    scores: Floats
+    scored: ScoredDocuments
     seed: int
 
     @classmethod
-    def of(cls, training: Examples, test: Examples, learner: str, *, units: bool, seed: int) -> Self:
-        """Train with the default decision."""
+    def of(cls, training: Examples, test: Examples, learner: str, *, seed: int) -> Self:
+        """Train with the defaults."""
         class_, parameters = LEARNERS[learner]
-        features = catalog.create_features(
-            catalog.FEATURES_PARAMETERS.validate_python(features_of(learner, training.kind, units=units))
-        )
         if training.kind == "features" and learner == "mp_boost":
             parameters = {**parameters, "bins": N_BINS}
-        pipeline = Pipeline(features, class_(**parameters, random_state=seed), seed=seed)
+        pipeline = Pipeline(learner=class_(**parameters, random_state=seed), seed=seed)
         _fit(pipeline, training)
-        X, X_test = (pipeline.feature_matrix(part.documents) for part in (training, test))
-        return cls(pipeline, training, X, test, X_test, _scores(pipeline, X_test), seed)
+        return cls(pipeline, training, test, pipeline.scored(test), seed)
 
     def relevant(self) -> Bools:
         """Return the label sets of the test documents, without labels that have no training example."""
@@ -159,31 +149,30 @@ class Trained:
 
     def outcome(self) -> Outcome | None:
         """Return what is predicted; None without probabilities."""
-        calibration, predicted = self.pipeline.calibration_, self.pipeline.rule_.predicted(self.scores)
+        calibration, predicted = self.pipeline.calibration_, self.scored.predicted(self.pipeline.rule_)
         if calibration is None:
             return None
-        return Outcome(self.relevant(), predicted, *calibration.probabilities(self.scores, predicted))
+        found = calibration.probabilities(self.scored.scores, predicted, self.scored.empty)
+        return Outcome(self.relevant(), predicted, *found)
 
     def with_decision(self, decision: Mapping[str, Any] | None, *, seed: int | None = None) -> Bools:
         """Return what another decision, or another seed of the same, predicts for the test documents."""
-        pipeline = Pipeline(
-            self.pipeline.features,
-            self.pipeline.learner,
-            decision,
-            seed=self.seed if seed is None else seed,
-        )
-        _fit(pipeline, self.training, matrix=self.X)
-        return pipeline.rule_.predicted(self.scores)
+        pipeline = self._same(decision, seed=self.seed if seed is None else seed)
+        _fit(pipeline, self.training)
+        return self.scored.predicted(pipeline.rule_)
 
     def resampled(self, times: Ints) -> Version:
         """Return what a version predicts if each training example counts several times, or not at all."""
         drawn = times > 0
         training = replace(self.training.where(drawn), weights=times[drawn].tolist())
-        pipeline = Pipeline(self.pipeline.features, clone(self.pipeline.learner), seed=self.seed)
-        labels = self.pipeline.labels_
-        _fit(pipeline, training, matrix=self.X[drawn], kept_labels=labels)
-        scores = _scores(pipeline, self.X_test)
-        return Version(pipeline.decide(scores), scores, labels)
+        pipeline, labels = self._same(None, seed=self.seed), self.pipeline.labels_
+        _fit(pipeline, training, kept_labels=labels)
+        scored = pipeline.scored(self.test)
+        return Version(pipeline.decide(scored), scored.scores, labels)
+
+    def _same(self, decision: Mapping[str, Any] | None, *, seed: int) -> Pipeline:
+        """Return an unfitted pipeline with the same features and learner."""
+        return Pipeline(clone(self.pipeline.features_), clone(self.pipeline.learner_), decision, seed=seed)
 
     def with_policy(self, target_precision: float) -> Bools:
         """Return what a router with a policy predicts for the test documents."""
@@ -193,7 +182,7 @@ class Trained:
             for item in effective_thresholds(self.pipeline, config)
         }
         rule: LabelSetRule = replace(self.pipeline.rule_with(thresholds), at_least=0)
-        return rule.predicted(self.scores)
+        return self.scored.predicted(rule)
 
 
 @dataclass(frozen=True)
@@ -232,23 +221,20 @@ class Incremental:
     Args:
         training: the examples.
         test: the test documents.
-        units: whether numeric features have different units.
         seed: seed of the trainings.
     """
 
-    def __init__(self, training: Examples, test: Examples, *, units: bool, seed: int) -> None:
+    def __init__(self, training: Examples, test: Examples, *, seed: int) -> None:
         self._training = training
         self._test = test
-        self._units = units
         self._seed = seed
-        self._computed: dict[str, tuple[Features, Matrix, Matrix]] = {}
 
     def fit(self, learner: str) -> Pipeline:
         """Train a learner."""
-        features, X, _ = self._features(learner)
         parameters = catalog.LEARNER_PARAMETERS.validate_python({"algorithm": learner})
-        pipeline = Pipeline(features, catalog.create_learner(parameters, seed=self._seed), seed=self._seed)
-        _fit(pipeline, self._training, matrix=X)
+        created = catalog.create_learner(parameters, seed=self._seed)
+        pipeline = Pipeline(learner=created, seed=self._seed)
+        _fit(pipeline, self._training)
         return pipeline
 
     def sets_of(self, pipeline: Pipeline) -> tuple[Bools, Bools]:
@@ -258,25 +244,12 @@ class Incremental:
             pipeline: a result of ``fit``, or of partial fits of it.
         """
         relevant: Bools = indicator_matrix(self._test.labels, pipeline.labels_).toarray() != 0
-        X_test = self._features(pipeline.learner.algorithm)[2]
-        return relevant, pipeline.rule_.predicted(_scores(pipeline, X_test))
-
-    def _features(self, learner: str) -> tuple[Features, Matrix, Matrix]:
-        """Return the fitted features of a learner, and those of both parts."""
-        parameters = features_of(learner, self._training.kind, units=self._units)
-        key = repr(parameters)
-        if key not in self._computed:
-            features = catalog.create_features(catalog.FEATURES_PARAMETERS.validate_python(parameters))
-            labels = collect_labels(self._training.labels)
-            X, X_test = (read_documents(part.documents) for part in (self._training, self._test))
-            matrix = features.fit_transform([X], indicator_matrix(self._training.labels, labels))
-            self._computed[key] = features, matrix, features.transform(X_test)
-        return self._computed[key]
+        return relevant, pipeline.scored(self._test).predicted(pipeline.rule_)
 
 
 def partial_fit(pipeline: Pipeline, further: Examples) -> Pipeline:
     """Continue the training with more examples."""
-    return train_further(pipeline, further.documents, further.labels)
+    return continue_training(pipeline, further.documents, further.labels)
 
 
 def predictions(
@@ -288,24 +261,7 @@ def predictions(
     return [tuple(each.labels) for each in found], probabilities >= certain
 
 
-def features_of(learner: str, kind: str, *, units: bool) -> Json:
-    """Return the parameters of the features: those that the console proposes, if they suit the learner."""
-    if kind != "features":
-        if learner == "naive_bayes":
-            return {**FIRST_TEXT_FEATURES, "weighting": "tf", "scaling": "none"}
-        return SELECTED if learner == "mp_boost" else FIRST_TEXT_FEATURES
-    unscaled = learner in {"mp_boost", "naive_bayes"}
-    return {"kind": "numeric", "scaling": "none" if unscaled else "max_abs" if units else "unit"}
-
-
-def _fit(
-    pipeline: Pipeline, training: Examples, *, matrix: Matrix | None = None, kept_labels: Sequence[str] = ()
-) -> None:
+def _fit(pipeline: Pipeline, training: Examples, *, kept_labels: Sequence[str] = ()) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pipeline.fit(training, matrix=matrix, kept_labels=kept_labels)
-
-
-def _scores(pipeline: Pipeline, X: Matrix) -> Floats:
-    scores: Floats = pipeline.learner.decision_function(X)
-    return scores
+        pipeline.fit(training, kept_labels=kept_labels)

@@ -34,12 +34,10 @@ def partial_fit(cell: Cell) -> Result | None:
     second = second.where(np.array([labels.issuperset(each) for each in second.labels]))
     test = test.where(np.array([labels.issuperset(each) for each in test.labels]))
     both = Examples.concatenate([first, second])
-    old, new = (
-        library.Incremental(training, test, units=cell.units, seed=cell.seed) for training in (first, both)
-    )
+    old, new = (library.Incremental(training, test, seed=cell.seed) for training in (first, both))
     found: Result = {}
     for learner in library.INCREMENTAL:
-        if cell.units and learner == "naive_bayes":  # it counts words
+        if cell.measurements and learner == "naive_bayes":  # it counts words
             continue
         before = old.fit(learner)
         found[learner] = {
