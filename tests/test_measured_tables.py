@@ -12,6 +12,7 @@ from benchmarks import tables
 MEASURED = (
     "calibration",
     "decisions",
+    "default_features",
     "linear_models",
     "mail_fields",
     "number_scaling",

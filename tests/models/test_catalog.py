@@ -139,6 +139,28 @@ def test_every_decision_is_either_listed_or_rejected(algorithm: str, kind: str) 
             catalog.resolve_decision(parameters(algorithm), decision(kind))
 
 
+@pytest.mark.parametrize("algorithm", sorted(catalog.ENTRIES))
+def test_default_features_suit_the_learner_and_the_documents(algorithm: str) -> None:
+    described = next(item for item in catalog.describe() if item.algorithm == algorithm).default_features
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    defaults: dict[str, Any] = {
+        kind: catalog.resolve_features(parameters(algorithm), None, kind) for kind in kinds
+    }
+    assert defaults == dict(described)
+    assert defaults["email"].analyzer.stop_words == "auto"
+    if catalog.ENTRIES[algorithm].learner.needs_scaled_features:
+        assert (defaults["text"].scaling, defaults["features"].scaling) == ("unit", "max_abs")
+    else:
+        assert defaults["text"].scaling == "none"
+
+
+def test_requested_features_replace_the_default_ones_and_are_checked() -> None:
+    requested = create_features("text", weighting="tf")
+    assert catalog.resolve_features(parameters("svm"), requested, "text") is requested
+    with pytest.raises(ParameterError, match="use numeric"):
+        catalog.resolve_features(parameters("svm"), requested, "features")
+
+
 @pytest.mark.parametrize(
     ("features", "kind"), [("numeric", "text"), ("numeric", "email"), ("text", "features")]
 )
