@@ -105,12 +105,8 @@ _LOWEST = {"minimum": "≥", "exclusiveMinimum": ">"}
 def render(page: str) -> str:
     """Return the page with every table between its markers regenerated."""
     tables = {learner.algorithm: table(learner) for learner in catalog.describe()}
-    for name, content in {
-        **tables,
-        "features": features(),
-        "decisions": decisions(),
-        "memory": memory(),
-    }.items():
+    tables |= {"features": features(), "decisions": decisions(), "memory": memory()}
+    for name, content in tables.items():
         begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         # ``subn`` interprets backslashes in the replacement, so they are escaped.
