@@ -38,7 +38,8 @@ KEY = ("corpus", "scaling", "C")
 MEASURES = {"f1_micro": "micro F1", "subset_accuracy": "right sets"}
 
 BOTH = "max_abs, then unit"
-"""Features are scaled first, and documents then. Covey has no such option: the script scales the features."""
+"""Features are scaled first, and documents then. Covey has no such option: the script scales the features,
+with the same divisors in all folds."""
 
 VARIANTS: list[tuple[str, float]] = [
     ("max_abs", 1.0),
