@@ -88,10 +88,11 @@ class Curve:
 
         Args:
             scores: (n,) the scores, at least one.
-            probabilities: (n,) their calibrated probabilities, which increase with the scores.
+            probabilities: (n,) their calibrated probabilities.
             relevant: (n,) whether each example has the label.
         """
-        ascending, right = np.sort(scores), np.sort(scores[relevant])
+        order = np.argsort(scores)
+        ascending, right = scores[order], np.sort(scores[relevant])
         upper = np.unique(right)[::-1]
         if len(upper) >= MAX_POINTS:
             upper = upper[np.unique(np.linspace(0, len(upper) - 1, MAX_POINTS - 1).round().astype(np.int64))]
@@ -100,7 +101,7 @@ class Curve:
         lower = np.where(first > 0, ascending[first - 1], upper - 2.0)
         thresholds = [between(*pair) for pair in zip(lower.tolist(), upper.tolist(), strict=True)]
         n_predicted = len(ascending) - first
-        expected = np.cumsum(np.sort(probabilities)[::-1])[n_predicted - 1]
+        expected = np.cumsum(probabilities[order][::-1])[n_predicted - 1]
         return cls(
             np.array([float(ascending[-1]) + 1.0, *thresholds]),
             np.concatenate([[0.0], tp]),
@@ -152,7 +153,7 @@ class HeldOutCurves:
 
         Args:
             held_out: the held-out scores, which are on the scale of the fitted learner.
-            probabilities: (h, k) their calibrated probabilities, which increase with the scores of a label.
+            probabilities: (h, k) their calibrated probabilities.
         """
         relevant, known = held_out.relevant(), held_out.known()
         positives = np.count_nonzero(relevant, axis=0).astype(np.int64)

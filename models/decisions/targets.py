@@ -121,7 +121,7 @@ def _choose(
     if decision.scope == "pooled":
         # A few high scores of labels without enough examples would spoil the precision of all labels.
         judged = held_out.tunable | (not precision)
-        pooled, choice = _pooled(policy, held_out, judged, calibration)
+        pooled, choice = _pooled(policy, held_out, judged, calibration, calibrate)
         return TargetThresholds(np.where(judged, pooled, thresholds), judged, {}, choice)
     curves = HeldOutCurves.of(held_out, calibration.label_probabilities(held_out.scores))
     of_labels = {}
@@ -133,16 +133,29 @@ def _choose(
 
 
 def _pooled(
-    policy: Policy, held_out: HeldOut, included: Bools, calibration: LabelProbabilities
+    policy: Policy,
+    held_out: HeldOut,
+    included: Bools,
+    calibration: LabelProbabilities,
+    calibrate: Calibrate,
 ) -> tuple[Floats, ChosenThreshold]:
-    """Return the scores at which the labels have the same probability, and what they predict together."""
+    """Return the scores at which the labels have the same probability, and what they predict together.
+
+    The pairs of example and label are ordered by probabilities that other folds have fitted: a calibration
+    tells the pairs that it has seen apart better than new ones.
+    """
     probabilities, known = calibration.label_probabilities(held_out.scores), held_out.known()
+    by_others = probabilities.copy()
+    for fold in np.unique(held_out.folds):
+        rows = held_out.folds == fold
+        if (of_others := calibrate(held_out.where(~rows))) is not None:
+            by_others[rows] = of_others.label_probabilities(held_out.scores[rows])
     counted = np.broadcast_to(included, probabilities.shape)
     counted = counted if known is None else counted & known
-    pairs = probabilities[counted]
-    if not len(pairs):
+    if not counted.any():
         return np.full(len(included), NEVER), ChosenThreshold.never(0)
-    choice = Curve.of(pairs, pairs, held_out.relevant()[counted]).choose(policy)
+    curve = Curve.of(by_others[counted], probabilities[counted], held_out.relevant()[counted])
+    choice = curve.choose(policy)
     if choice.threshold == NEVER:
         return np.full(len(included), NEVER), choice
     pooled = min(max(choice.threshold, _ROUNDING), 1.0 - _ROUNDING)
