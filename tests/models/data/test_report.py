@@ -102,7 +102,7 @@ def test_duplicate_counts_equal_a_naive_comparison(examples: list[tuple[str, str
     assert summary.n_duplicates == n_duplicates
     assert summary.n_conflicting == len(conflicts)
     assert summary.conflicting_lines == sorted(conflicts)[:3]
-    assert summary.n_in_both_splits == sum(
+    assert summary.n_test_in_training == sum(
         split == "test" and text in in_train for text, _, split in examples
     )
 
