@@ -102,13 +102,13 @@ def split_examples(stored: StoredExamples, request: TrainingJobCreate, tree: Lab
     )
 
 
-def duplicate_warnings(stored: StoredExamples, parts: Parts, request: TrainingJobCreate) -> list[str]:
-    """Return warnings of equal documents that have different labels, or that are trained on and held out.
+def duplicate_warnings(stored: StoredExamples, parts: Parts, *, drawn: bool) -> list[str]:
+    """Return warnings of equal documents in the parts of a data set.
 
     Args:
         stored: the data set.
         parts: its parts.
-        request: the request that they were made for.
+        drawn: whether the parts were drawn, so that equal documents are in one part.
     """
     splits = np.full(stored.n_examples, SPLIT_CODES[None], dtype=np.int8)
     splits[parts.training.positions()] = SPLIT_CODES["train"]
@@ -121,11 +121,16 @@ def duplicate_warnings(stored: StoredExamples, parts: Parts, request: TrainingJo
     labels = np.array([number_of.setdefault(names, len(number_of)) for names in stored.label_sets()])
     duplicates = Duplicates.of(stored.document_digests()[used], labels[used], splits[used])
     warnings = [*duplicates.leaks()]
-    if duplicates.n_conflicting:
-        together = " and stay together in one part" if isinstance(request.split, RandomSplit) else ""
+    if drawn and duplicates.n_duplicates:
+        n_examples = int(used.sum())
         warnings.append(
-            f"equal documents with different labels: {duplicates.n_conflicting:,}; "
-            f"{duplicates.n_equal:,} of {int(used.sum()):,} examples are equal to another one{together}, "
-            "and a model predicts the same labels for all of them"
+            f"examples with a document that occurs more than once: {duplicates.n_equal:,} of {n_examples:,}; "
+            "those of one document stay together in one part, so that the parts consist of "
+            f"{n_examples - duplicates.n_duplicates:,} documents"
+        )
+    if duplicates.n_conflicting:
+        warnings.append(
+            f"equal documents with different labels: {duplicates.n_conflicting:,}; a version predicts the "
+            "same labels for all of them"
         )
     return warnings
