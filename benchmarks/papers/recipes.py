@@ -200,7 +200,6 @@ def train(task: Task, features_parameters: Json, learner_parameters: Json) -> Tr
         X,
         Y,
         context=context,
-        groups=None,
         seed=task.seed,
         monitor=_ignore,
         resume={},

@@ -12,6 +12,7 @@ from models import catalog
 from models.arrays import Bools, Floats
 from models.base import Context, Learner, Step
 from models.catalog import FeaturesConfig
+from models.data.digests import document_groups
 from models.data.examples import ExampleSource
 from models.errors import UnsuitableDataError
 from models.features import TextFeaturesParameters
@@ -84,7 +85,8 @@ class FeatureChooser:
             numeric_features=source.kind == "features",
             weights=sample.example_weights(),
         )
-        self._held_out: Bools = stratified_folds(self._Y, _N_PARTS, seed=seed) == 0
+        groups = document_groups(sample)
+        self._held_out: Bools = stratified_folds(self._Y, _N_PARTS, seed=seed, groups=groups) == 0
 
     def choose(self, recipe: FeaturesConfig) -> FeatureChoice:
         """Compare the features that suit the learner with others.

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Floats, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, State, Step, TrainingSummary, ValidationSet
 from models.base.scaling import scaling_warning
 from models.base.training import abbreviated
 from models.base.validation import in_every_example
+from models.data.digests import document_groups
 from models.data.examples import ExampleSource
 from models.decisions import DecisionRule, HeldOut, needs_held_out
 from models.decisions.auto import LabelSetSizes
@@ -165,6 +166,7 @@ class Fitting:
             weights=self._training.weights,
             n_jobs=self._n_jobs,
             validation=self._validation,
+            groups=self._document_groups(),
         )
         check_training(
             self._learner,
@@ -212,6 +214,11 @@ class Fitting:
             raise ValueError("the matrix does not have the shape of the validation set and the features")
         return ValidationSet(X, Y, unknown_matrix(source.unknown_sets(), Y, labels, tree))
 
+    def _document_groups(self) -> Ints | None:
+        """Return the document of each example, if examples are held out."""
+        held_out = self._raw is not None or (self._learner.uses_validation and self._validation is None)
+        return document_groups(self._training.source) if held_out else None
+
     def _documents(self) -> Iterator[Any]:
         source, completed = self._training.source, 0
         for batch in source.batches():
@@ -252,7 +259,6 @@ class Fitting:
             self._X,
             self._training.Y,
             context=self._context,
-            groups=None,
             seed=self._seed,
             monitor=report,
             resume=self._resume,

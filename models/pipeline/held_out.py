@@ -77,8 +77,7 @@ class FoldScores:
         raw: what the features of the g training examples are computed from.
         X: (g, r) the features.
         Y: (g, k) relevant labels.
-        context: the context with which the learner was fitted.
-        groups: (g,) the number of the document of each example. Examples of one document share a fold.
+        context: the context with which the learner was fitted. Examples of one of its groups share a fold.
         seed: seed of the folds.
         monitor: called after every step of a fold's learner.
         resume: the snapshot to resume from; empty to start from the beginning.
@@ -93,7 +92,6 @@ class FoldScores:
         Y: Labels,
         *,
         context: Context,
-        groups: Ints | None,
         seed: int,
         monitor: Callable[[FoldStep], None],
         resume: Mapping[str, AnyArray],
@@ -104,7 +102,6 @@ class FoldScores:
         self._X = X
         self._Y = Y
         self._context = context
-        self._groups = groups
         self._seed = seed
         self._monitor = monitor
         self._resume = resume
@@ -114,12 +111,15 @@ class FoldScores:
         """Return the held-out scores on the scale of the fitted learner.
 
         Returns:
-            None if no label can be tuned on folds, or the features cannot be fitted without one of them.
+            None if no label can be tuned on folds, there are too few different documents, or the features
+            cannot be fitted without one of the folds.
         """
         tunable = _counts(self._Y) >= N_FOLDS
         if not tunable.any():
             return None
-        folds = stratified_folds(self._Y, N_FOLDS, seed=self._seed)
+        folds = stratified_folds(self._Y, N_FOLDS, seed=self._seed, groups=self._context.groups)
+        if len(np.unique(folds)) < N_FOLDS:  # there are fewer different documents than folds
+            return None
         for fold in range(N_FOLDS):
             # A learner without a positive example of a label cannot score the label.
             tunable &= _counts(self._Y[folds != fold]) > 0
@@ -145,7 +145,7 @@ class FoldScores:
             whether the features can be fitted: the other folds may have no term within their limits.
         """
         training = ~rows
-        unknown, weights = self._context.unknown, self._context.weights
+        unknown, weights, groups = self._context.unknown, self._context.weights, self._context.groups
         of_training = None if unknown is None else unknown[training]
         features: Features = clone(self._features)
         Y = self._Y[training]
@@ -159,6 +159,7 @@ class FoldScores:
             candidates=features.candidates_,
             unknown=of_training,
             weights=None if weights is None else weights[training],
+            groups=None if groups is None else groups[training],
         )
         learner = self._train(fold, X, Y, context, state)
         held_out = features.values(self._raw.where(rows))

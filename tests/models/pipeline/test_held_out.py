@@ -62,7 +62,6 @@ def scores_of_folds(fitted: Pipeline, source: Examples) -> HeldOut | None:
         X,
         Y,
         context=context,
-        groups=None,
         seed=fitted.seed,
         monitor=lambda step: None,  # noqa: ARG005
         resume={},
@@ -149,3 +148,15 @@ def test_scores_with_a_fixed_scale_keep_most_of_the_gap_between_seen_and_unseen_
     moved = ScoreScale.of(align(example, fitted_scale, [seen]).scores, None)
     assert moved.spread == pytest.approx(np.full(8, 4 * (1 - 0.9 * (1 - 1 / 1.5))))
     assert moved.center == pytest.approx(np.full(8, 7 - 0.9 * 0.3 / 1.5 * 4))
+
+
+def test_copies_of_a_document_share_a_fold() -> None:
+    rng = np.random.default_rng(0)
+    texts = [f"text{i % 12} word{i % 12} of all" for i in range(120)]
+    labels = [("a",), ("b",), ("c",)]
+    of_text = [labels[j] for j in rng.integers(3, size=12)]
+    fitted = pipeline({"kind": "text"}, "svm").fit(Examples("text", texts, of_text * 10))
+    report = fitted.decision_report_
+    assert report is not None
+    assert report.chosen is not None
+    assert report.chosen.values.subset_accuracy < 0.7, "nothing about a text follows from the other texts"

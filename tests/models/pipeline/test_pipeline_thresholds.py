@@ -11,6 +11,7 @@ import pytest
 from models import catalog
 from models.arrays import Floats
 from models.base import Context
+from models.data.digests import document_groups
 from models.data.examples import Examples
 from models.decisions import HeldOut
 from models.decisions.score_scale import ScoreScale
@@ -49,7 +50,7 @@ def held_out(fitted: Pipeline, source: Examples) -> HeldOut:
     Documents are read again for each fold, so that nothing can leak from one fold into another.
     """
     Y = indicator_matrix(source.labels, fitted.labels_)
-    folds = stratified_folds(Y, 3, seed=fitted.seed)
+    folds = stratified_folds(Y, 3, seed=fitted.seed, groups=document_groups(source))
     scores, has_terms, scales = np.zeros(Y.shape), np.ones(len(folds), dtype=np.bool_), []
     for fold in range(3):
         inside, outside = source.where(folds != fold), source.where(folds == fold)
