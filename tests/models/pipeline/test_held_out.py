@@ -152,7 +152,7 @@ def test_scores_with_a_fixed_scale_keep_most_of_the_gap_between_seen_and_unseen_
 
 def test_copies_of_a_document_share_a_fold() -> None:
     rng = np.random.default_rng(0)
-    texts = [f"text{i % 12} word{i % 12} of all" for i in range(120)]
+    texts = [f"text{i % 12} word{i % 12} shared{i % 4}" for i in range(120)]
     labels = [("a",), ("b",), ("c",)]
     of_text = [labels[j] for j in rng.integers(3, size=12)]
     fitted = pipeline({"kind": "text"}, "svm").fit(Examples("text", texts, of_text * 10))
