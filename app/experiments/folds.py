@@ -9,11 +9,10 @@ import numpy as np
 
 from app.experiments.schemas import AssignedSplit, ExperimentCreate, FoldsSplit
 from app.training.schemas import GivenSplit, RandomSplit
-from app.training.splitting import TEST, VALIDATION, draw_parts
+from app.training.splitting import TEST, VALIDATION, draw_parts, fair_examples
 from models.arrays import Bools, Ints
 from models.data.store import StoredExamples
 from models.labels import LabelTree
-from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.splits import TRAINING, stratified_folds
 
 ALWAYS_TRAINING = -1
@@ -77,6 +76,7 @@ def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelT
     if isinstance(request.split, AssignedSplit):
         return Folds(np.array([UNUSED if fold is None else fold for fold in stored.folds()], dtype=np.int64))
     assert isinstance(request.split, FoldsSplit), "defaults are filled in"  # noqa: S101
-    label_sets = stored.label_sets()
-    Y = indicator_matrix(label_sets, collect_labels(label_sets, tree), tree)
-    return Folds(stratified_folds(Y, request.split.folds, seed=request.seed))
+    is_fair, Y = fair_examples(stored, tree, request.split.folds, "folds")
+    of_example = np.full(stored.n_examples, ALWAYS_TRAINING)
+    of_example[is_fair] = stratified_folds(Y, request.split.folds, seed=request.seed)
+    return Folds(of_example)

@@ -34,7 +34,11 @@ DEFAULT_MEASURES = (
 
 
 class FoldsSplit(RequestModel):
-    """Cross-validation: every example is held out once, and each label is spread evenly over the folds."""
+    """Cross-validation: every example is held out once, and each label is spread evenly over the folds.
+
+    Messages that people reviewed because of the doubt or a mistake of a version (`selected_by`) are always
+    for training.
+    """
 
     kind: Literal["folds"]
     folds: int = Field(default=5, ge=2, le=50)

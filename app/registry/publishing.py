@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
 from app.db import tables
 from app.db.outbox import queue_event
 from app.db.session import Transaction
@@ -65,16 +68,31 @@ class Verdict:
         promote: whether the new version should be promoted.
         reason: why.
         comparison: the fields of a ``VersionComparison``; None if the versions could not be compared.
+        tested: the test that has decided; None if there was none.
     """
 
     live_version: int | None
     promote: bool
     reason: str
     comparison: dict[str, Any] | None = None
+    tested: Tested | None = None
 
 
-class LiveChangedError(Exception):
-    """The live version is not the one that the new version was compared with."""
+@dataclass(frozen=True)
+class Tested:
+    """A test that has compared two versions.
+
+    Attributes:
+        number: its number among the comparisons of the model, from 1.
+        documents: the sketch of the documents; see ``models.measures.attempts``.
+    """
+
+    number: int
+    documents: list[int]
+
+
+class VerdictOutdatedError(Exception):
+    """Another version is live than in the comparison, or another comparison was recorded in the meantime."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +112,16 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
     """Insert a version under the next number of its model, and move ``live`` to it if the rule says so.
 
     Raises:
-        LiveChangedError: the live version is not the one of the verdict; the transaction must not commit.
+        VerdictOutdatedError: the versions must be compared again; the transaction must not commit.
     """
     number = _next_number(tx, new.model)
     live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
     live_before = live.version if live is not None else None
     if isinstance(promote, Verdict):
         if promote.live_version != live_before:
-            raise LiveChangedError
+            raise VerdictOutdatedError
+        if promote.tested is not None:
+            _record(tx, new.model, number, promote.tested)
         verdict = promote
     else:
         verdict = _apply(promote, live_before)
@@ -151,6 +171,31 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
             }
         ),
     )
+
+
+def _record(tx: Transaction, model: str, version: int, tested: Tested) -> None:
+    """Record a comparison. The transaction holds the lock on the row of the model.
+
+    Raises:
+        VerdictOutdatedError: another comparison was recorded, so that this one has a lower level.
+    """
+    if tested.number != next_comparison(tx.session, model):
+        raise VerdictOutdatedError
+    tx.session.add(
+        tables.VersionComparison(
+            model=model,
+            number=tested.number,
+            version=version,
+            documents=tested.documents,
+            compared_at=tx.now,
+        )
+    )
+
+
+def next_comparison(session: Session, model: str) -> int:
+    """Return the number of the next comparison of a model."""
+    of = tables.VersionComparison
+    return (session.scalar(select(func.max(of.number)).where(of.model == model)) or 0) + 1
 
 
 def _apply(rule: PromotionRule, live: int | None) -> Verdict:

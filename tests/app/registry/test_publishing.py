@@ -21,7 +21,7 @@ from app.jobs.queue import LostClaimError
 from app.registry import aliases, publishing
 from app.registry import service as registry
 from app.registry.alias_changes import Cause
-from app.registry.publishing import LiveChangedError, NewVersion, Verdict
+from app.registry.publishing import NewVersion, Verdict, VerdictOutdatedError
 from app.registry.schemas import AliasPut, ModelVersion
 from app.storage import StoredFile
 from models import artifact
@@ -169,7 +169,7 @@ def test_a_verdict_about_another_live_version_is_refused(
     publish(database, new_version(pipeline), "always")
     publish(database, new_version(pipeline), "always")
     before = rows.all_rows(database)
-    with pytest.raises(LiveChangedError):
+    with pytest.raises(VerdictOutdatedError):
         publish(database, new_version(pipeline), Verdict(compared_with, True, "better"))
     assert rows.all_rows(database) == before
 
