@@ -60,26 +60,7 @@ class NewVersion:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a new version should be promoted, after a comparison with the live one.
-
-    Attributes:
-        live_version: number of the live version of the comparison; None if there was none.
-        promote: whether the new version should be promoted.
-        reason: why.
-        comparison: the fields of a ``VersionComparison``; None if the versions could not be compared.
-        tested: the test that has decided; None if there was none.
-    """
-
-    live_version: int | None
-    promote: bool
-    reason: str
-    comparison: dict[str, Any] | None = None
-    tested: Tested | None = None
-
-
-@dataclass(frozen=True)
-class Tested:
+class ComparisonRecord:
     """A test that has compared two versions.
 
     Attributes:
@@ -89,6 +70,25 @@ class Tested:
 
     number: int
     documents: list[int]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a new version should be promoted, after a comparison with the live one.
+
+    Attributes:
+        live_version: number of the live version of the comparison; None if there was none.
+        promote: whether the new version should be promoted.
+        reason: why.
+        comparison: the fields of a ``VersionComparison``; None if the versions could not be compared.
+        record: the test that has decided; None if there was none.
+    """
+
+    live_version: int | None
+    promote: bool
+    reason: str
+    comparison: dict[str, Any] | None = None
+    record: ComparisonRecord | None = None
 
 
 class VerdictOutdatedError(Exception):
@@ -120,8 +120,8 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
     if isinstance(promote, Verdict):
         if promote.live_version != live_before:
             raise VerdictOutdatedError
-        if promote.tested is not None:
-            _record(tx, new.model, number, promote.tested)
+        if promote.record is not None:
+            _record(tx, new.model, number, promote.record)
         verdict = promote
     else:
         verdict = _apply(promote, live_before)
@@ -173,20 +173,20 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
     )
 
 
-def _record(tx: Transaction, model: str, version: int, tested: Tested) -> None:
+def _record(tx: Transaction, model: str, version: int, record: ComparisonRecord) -> None:
     """Record a comparison. The transaction holds the lock on the row of the model.
 
     Raises:
         VerdictOutdatedError: another comparison was recorded, so that this one has a lower level.
     """
-    if tested.number != next_comparison(tx.session, model):
+    if record.number != next_comparison(tx.session, model):
         raise VerdictOutdatedError
     tx.session.add(
         tables.VersionComparison(
             model=model,
-            number=tested.number,
+            number=record.number,
             version=version,
-            documents=tested.documents,
+            documents=record.documents,
             compared_at=tx.now,
         )
     )

@@ -111,6 +111,44 @@ def test_a_message_of_the_other_data_set_gets_the_new_labels_and_keeps_its_split
     assert store.asked == ["dec_2"], "the message of the other data set is not read again"
 
 
+def test_the_random_sample_tests_and_what_a_version_doubted_trains(tmp_path: Path) -> None:
+    other = stored(tmp_path, example(raw(0), "old", id="x", split="test"))
+    labels = MessageLabels(max_id_chars=500)
+    selections: list[SelectedBy] = ["sample", "doubt", "fallback", "volunteered", "doubt"] * 4
+    for number, selected_by in enumerate(selections):
+        message_id, digest = identity(Email(raw=raw(number)))
+        key = message_key(message_id, digest)
+        labels.add(f"dec_{number}", message_id, key, ["new"], time=number, selected_by=selected_by)
+    labels.sort()
+    assert labels.n_sampled == 4
+    messages = {f"dec_{number}": raw(number) for number in range(20)}
+    uploaded = [  # the upload asks to test on a message of each kind
+        Record(line=n, labels=(), email=Email(raw=raw(n)), split="test") for n in range(1, 6)
+    ]
+    records = FeedbackRecords(labels, other, Store(messages), with_splits=True, warnings=["look"])
+    *items, last = records.records(uploaded)
+    assert isinstance(last, Declarations)
+    assert last.warnings == ["look"]
+    first, *added = (item for item in items if isinstance(item, Record))
+    assert (first.split, first.selected_by, first.labels) == ("test", None, ("new",)), "as it was selected"
+    assert len(added) == 19
+    assert all((item.split == "test") == (item.selected_by == "sample") for item in added)
+
+
+def test_a_large_sample_is_for_training_too() -> None:
+    messages = {f"dec_{number:03}": raw(number) for number in range(100)}
+    of = [(id_, message, ["a"]) for id_, message in messages.items()]
+
+    def tested(n_decisions: int) -> set[str]:
+        labels = decisions(*of[:n_decisions], selected_by="sample")
+        return {id_ for id_, is_test in zip(labels.ids, labels.is_test, strict=True) if is_test}
+
+    assert len(tested(100)) == 20, "a fifth of all messages"
+    assert len(tested(50)) == 10
+    assert len(tested(100) & tested(50)) >= 5, "mostly the same as before"
+    assert tested(100) == tested(100)
+
+
 @pytest.mark.parametrize(
     "copy",
     [
