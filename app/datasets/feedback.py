@@ -121,20 +121,20 @@ def sample_answers(db: Database, request: dict[str, Any]) -> SampleAnswers:
     row = tables.Decision
     start, end = _window(request)
     of_router = (row.router_id == request["router_id"], row.sampled)
-    selected = [row.feedback_at >= start] if start is not None else [row.feedback_at.is_not(None)]
+    is_selected = [row.feedback_at >= start] if start is not None else []
     is_answered = row.feedback_at < end
     with db.read() as session:
         first, last = session.execute(
-            select(func.min(row.id), func.max(row.id)).where(*of_router, *selected, is_answered)
+            select(func.min(row.id), func.max(row.id)).where(*of_router, *is_selected, is_answered)
         ).one()
-        if first is None:
+        if not first:  # no message of the sample has feedback
             return SampleAnswers({})
         counts = session.execute(
             select(row.disposition, func.count(), func.count().filter(is_answered))
             .where(*of_router, row.id >= first, row.id <= last)
             .group_by(row.disposition)
         ).all()
-    return SampleAnswers({disposition: (drawn, answered) for disposition, drawn, answered in sorted(counts)})
+    return SampleAnswers({str(name): (drawn, answered) for name, drawn, answered in sorted(counts)})
 
 
 def rows(db: Database, ids: Sequence[str]) -> list[tables.Decision]:

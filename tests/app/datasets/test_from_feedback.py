@@ -206,6 +206,7 @@ def test_a_sample_that_few_have_answered_is_no_sample(desk: Desk) -> None:
     assert "3 of 3 review, 1 of 5 routed" in warning
     items = desk.service.call("GET", f"/v1/datasets/{dataset['id']}/examples", 200)["items"]
     assert {item["selected_by"] for item in items} == {"doubt", "volunteered"}
+    assert len(items) == 4, "a message without feedback is in no data set, whatever the router predicts"
     for decision in unanswered[:3]:
         path = f"/v1/decisions/{decision['decision_id']}/feedback"
         desk.service.call("POST", path, 200, json={"labels": ["a"], "allow_new_labels": True})

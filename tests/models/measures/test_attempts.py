@@ -41,8 +41,8 @@ def right(rng: np.random.Generator, n: int, error: float = 0.3) -> Floats:
 
 def is_promoted(new: Floats, live: Floats, level: float) -> bool:
     """Decide as a training with ``if_better`` does."""
-    sums = [csr_array(np.column_stack([values, np.ones(len(values))])) for values in (new, live)]
-    result = compare(*sums, mean, level=level)
+    first, second = (csr_array(np.column_stack([values, np.ones(len(values))])) for values in (new, live))
+    result = compare(first, second, mean, level=level)
     return result.difference > 0 and result.p_value <= level
 
 
