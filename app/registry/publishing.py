@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,10 +180,11 @@ def _record(tx: Transaction, model: str, version: int, record: ComparisonRecord)
     Raises:
         VerdictOutdatedError: another comparison was recorded, so that this one has a lower level.
     """
-    if record.number != next_comparison(tx.session, model):
+    of = tables.VersionComparison
+    if record.number - 1 != tx.session.scalar(select(func.count()).where(of.model == model)):
         raise VerdictOutdatedError
     tx.session.add(
-        tables.VersionComparison(
+        of(
             model=model,
             number=record.number,
             version=version,
@@ -192,10 +194,10 @@ def _record(tx: Transaction, model: str, version: int, record: ComparisonRecord)
     )
 
 
-def next_comparison(session: Session, model: str) -> int:
-    """Return the number of the next comparison of a model."""
+def compared_documents(session: Session, model: str) -> Sequence[list[int]]:
+    """Return the sketch of the documents of each comparison of a model so far."""
     of = tables.VersionComparison
-    return (session.scalar(select(func.max(of.number)).where(of.model == model)) or 0) + 1
+    return session.scalars(select(of.documents).where(of.model == model)).all()
 
 
 def _apply(rule: PromotionRule, live: int | None) -> Verdict:

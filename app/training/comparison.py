@@ -15,12 +15,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
-from sqlalchemy import select
 
 from app.context import AppContext
 from app.db import tables
 from app.db.rows import snapshot
-from app.registry.publishing import LIVE, ComparisonRecord, Verdict, next_comparison
+from app.registry.publishing import LIVE, ComparisonRecord, Verdict, compared_documents
 from app.registry.schemas import IfBetter
 from app.storage import MissingFileError
 from app.training.schemas import RandomSplit, TrainingJobCreate
@@ -125,7 +124,9 @@ def compare_with_live(
             )
         return Verdict(number, False, reason, facts)
     documents = document_sketch(compress(digests, keep & is_fair))
-    record, attempt = _attempt(ctx, request.model, documents)
+    with snapshot(ctx.db) as session:
+        earlier = compared_documents(session, request.model)
+    attempt = attempt_number(documents, earlier)
     level = level_of_attempt(rule.alpha, attempt)
     try:
         result, only_new, only_live = _compare(request, rule, level, pipeline, other, examples)
@@ -145,16 +146,7 @@ def compare_with_live(
         "labels_only_in_live": only_live,
     }
     promote, reason = _decide(rule, number, result, attempt)
-    return Verdict(number, promote, reason, facts, record)
-
-
-def _attempt(ctx: AppContext, model: str, documents: list[int]) -> tuple[ComparisonRecord, int]:
-    """Return how a comparison is recorded, and its number among those on the same documents."""
-    of = tables.VersionComparison
-    with snapshot(ctx.db) as session:
-        number = next_comparison(session, model)
-        earlier = session.scalars(select(of.documents).where(of.model == model))
-        return ComparisonRecord(number, documents), attempt_number(documents, earlier)
+    return Verdict(number, promote, reason, facts, ComparisonRecord(len(earlier) + 1, documents))
 
 
 def _decide(rule: IfBetter, live: int, result: PairedComparison, attempt: int) -> tuple[bool, str]:
