@@ -140,6 +140,12 @@ def test_what_a_version_doubted_is_never_held_out(ctx: AppContext) -> None:
     job = train(ctx, dataset, split={"kind": "random", "test_fraction": 0.25})
     assert job.state == "succeeded"
     assert sizes(versions.get_version(ctx.db, "m", 1).metrics) == (35, 5), "a quarter of the other examples"
+    request = EvaluationCreate(dataset_id=dataset, part="all")
+    evaluation = evaluations.create(ctx, "m", 1, request, in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    result = evaluations.get(ctx, "m", 1, evaluation.id, texts=False).result
+    assert result is not None
+    assert any("selected for a review: 20 of 40" in warning for warning in result.warnings)
     body = {
         "dataset_id": dataset,
         "split": {"kind": "folds", "folds": 4},
