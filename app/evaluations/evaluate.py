@@ -97,7 +97,7 @@ def _selected(part: StoredExamples) -> Iterator[str]:
     if n_selected := int((~is_fair_test(part.selections())).sum()):
         yield (
             f"examples that the doubt or a mistake of a version selected for a review: {n_selected:,} of "
-            f"{part.n_examples:,}; on them, that version seems worse than it is, so they cannot compare versions"
+            f"{part.n_examples:,}; that version seems worse on them than it is, so do not compare versions"
         )
 
 
