@@ -39,12 +39,12 @@ MAX_OTHER_LABELS = 2_000
 MAX_DESTINATIONS = 100
 """Maximum number of labels with a field for their destination; more of them are edited as JSON."""
 
-WAITING = DecisionFilter(disposition="review", feedback="none", oldest_first=True)
+WAITING = DecisionFilter(review="any", feedback="none", oldest_first=True)
 """The review queue: messages that wait for a person, the oldest first."""
 
 FORM_FIELDS = (
-    *("model", "version", "fallback", "review_below", "at_most", "explain", "keep_messages", "keep_days"),
-    *("shadow", "target_precision", "target_recall", "destinations"),
+    *("model", "version", "fallback", "review_below", "review_sample", "at_most", "explain"),
+    *("keep_messages", "keep_days", "shadow", "target_precision", "target_recall", "destinations"),
 )
 """Settings with a field of their own."""
 

@@ -124,6 +124,7 @@ def _open(ctx: AppContext, dataset_id: str) -> StoredExamples:
 
 def _to_items(batch: Examples, rows: Iterable[int] | None = None) -> list[ExampleItem]:
     splits, folds, unknown = batch.splits(), batch.folds(), batch.unknown_sets()
+    selections = batch.selections()
     return [
         ExampleItem(
             id=batch.ids[i],
@@ -132,6 +133,7 @@ def _to_items(batch: Examples, rows: Iterable[int] | None = None) -> list[Exampl
             split=splits[i],
             weight=batch.weights[i] if batch.weights and batch.weights[i] != 1.0 else None,
             fold=folds[i],
+            selected_by=selections[i],
             **_document_fields(batch.documents, i),
         )
         for i in (range(batch.n_examples) if rows is None else rows)

@@ -11,6 +11,7 @@ import structlog
 
 from app.context import AppContext
 from app.datasets import feedback
+from app.datasets.feedback import SampleAnswers
 from app.datasets.reading_sources import digest, with_counts
 from app.datasets.reading_uploads import (
     DatasetContent,
@@ -23,7 +24,7 @@ from app.db import tables
 from app.http.errors import FileDamaged, NotReady
 from app.jobs.progress import ProgressReporter
 from app.storage import MissingFileError
-from models.data.examples import Split
+from models.data.examples import SelectedBy
 from models.data.ingestion.derive import SourceCounts
 from models.data.ingestion.feedback_records import FeedbackCounts, FeedbackRecords
 from models.data.ingestion.ingest import store_items
@@ -57,8 +58,10 @@ def read_feedback(
     Raises:
         BadDataError: no message is available, or the upload cannot be read.
     """
-    labels = _labels(ctx, row, report)
-    other, split = _other(ctx, row)
+    answers = feedback.sample_answers(ctx.db, row.options["from_feedback"])
+    labels = _labels(ctx, row, report, answers)
+    other, has_split = _other(ctx, row)
+    warnings = [] if answers.is_complete else [_incomplete(answers)]
 
     def kept(ids: Sequence[str]) -> Iterator[tuple[str, Email]]:
         for decision in feedback.rows(ctx.db, ids):
@@ -69,7 +72,9 @@ def read_feedback(
     def progress(counts: FeedbackCounts) -> None:
         report("reading", counts.n_relabelled + counts.n_new, None, "messages")
 
-    records = FeedbackRecords(labels, other, kept, split=split, progress=progress)
+    records = FeedbackRecords(
+        labels, other, kept, with_splits=has_split, warnings=warnings, progress=progress
+    )
     if row.upload_key is not None:
         content = ingest_upload(ctx, row, target, transform=records.records)
     else:
@@ -81,7 +86,7 @@ def read_feedback(
             changes=label_changes(row),
         )
     sha256, size = digest(target)
-    return DatasetContent(content, sha256, size, _lineage(row, len(labels), other, records.counts))
+    return DatasetContent(content, sha256, size, _lineage(row, labels, other, records.counts))
 
 
 def _read(ctx: AppContext, decision: tables.Decision, read_kept: ReadKeptMessage) -> Email | None:
@@ -101,10 +106,15 @@ def _read(ctx: AppContext, decision: tables.Decision, read_kept: ReadKeptMessage
         raise BadDataError(error.detail) from error
 
 
-def _labels(ctx: AppContext, row: tables.Dataset, report: ProgressReporter) -> MessageLabels:
+def _labels(
+    ctx: AppContext, row: tables.Dataset, report: ProgressReporter, answers: SampleAnswers
+) -> MessageLabels:
     """Return the labels of the feedback."""
+    request = row.options["from_feedback"]
+    # Only the mistakes of a version, or only its successes, are no random sample either.
+    has_sample = answers.is_complete and "feedback" not in request
     labels = MessageLabels(max_id_chars=tables.MAX_MESSAGE_ID)
-    for page in feedback.find(ctx.db, row.options["from_feedback"]):
+    for page in feedback.find(ctx.db, request):
         for decision in page:
             labels.add(
                 decision.id,
@@ -112,26 +122,51 @@ def _labels(ctx: AppContext, row: tables.Dataset, report: ProgressReporter) -> M
                 decision.message_key,
                 decision.feedback,
                 time=decision.feedback_at.timestamp(),
+                selected_by="sample"
+                if has_sample and decision.sampled
+                else _selected_by(decision.disposition),
             )
         report("reading feedback", len(labels), None, "decisions")
     labels.sort()
     return labels
 
 
-def _other(ctx: AppContext, row: tables.Dataset) -> tuple[StoredExamples | None, Split | None]:
-    """Return the other data set, and the split of the messages that are added to it."""
+def _selected_by(disposition: str | None) -> SelectedBy:
+    """Return what selected a message for a review that is not in the random sample."""
+    match disposition:
+        case "review":
+            return "doubt"
+        case "fallback":
+            return "fallback"
+        case _:
+            return "volunteered"
+
+
+def _incomplete(answers: SampleAnswers) -> str:
+    counts = ", ".join(
+        f"{answered:,} of {drawn:,} {disposition}"
+        for disposition, (drawn, answered) in answers.of_disposition.items()
+    )
+    return (
+        f"too few messages of the random sample (review_sample) have feedback: {counts}; those that have it "
+        "are no random sample, so they are not used as one; review the others, too (review=sample)"
+    )
+
+
+def _other(ctx: AppContext, row: tables.Dataset) -> tuple[StoredExamples | None, bool]:
+    """Return the other data set, and whether its examples have splits."""
     if row.options["and_dataset"] is None:
-        return None, None
+        return None, False
     with ctx.db.read() as session:
         other = session.get_one(tables.Dataset, row.options["and_dataset"])
     assert other.storage_key is not None, "a ready data set has a file"  # noqa: S101
     splits: dict[str, int] = (other.report or {})["splits"]
     has_split = any(count for name, count in splits.items() if name != "none")
-    return StoredExamples(ctx.storage.local(other.storage_key)), "train" if has_split else None
+    return StoredExamples(ctx.storage.local(other.storage_key)), has_split
 
 
 def _lineage(
-    row: tables.Dataset, n_decisions: int, other: StoredExamples | None, counts: FeedbackCounts
+    row: tables.Dataset, labels: MessageLabels, other: StoredExamples | None, counts: FeedbackCounts
 ) -> dict[str, Any]:
     whole = [] if other is None else [SourceCounts(other.n_examples, 0, 0)]
     lineage = with_counts(row.lineage or {}, whole)
@@ -139,4 +174,5 @@ def _lineage(
     numbers = {
         name: n for name, n in asdict(counts).items() if row.upload_key is not None or name not in uploaded
     }
-    return {**lineage, "feedback": {**lineage["feedback"], "n_decisions": n_decisions, **numbers}}
+    totals = {"n_decisions": len(labels), "n_sampled": labels.n_sampled}
+    return {**lineage, "feedback": {**lineage["feedback"], **totals, **numbers}}

@@ -51,6 +51,17 @@ ExampleSplit = TypeAliasType(
 Fold = TypeAliasType(
     "Fold", Annotated[int, Field(strict=True, ge=0, le=MAX_FOLD, description="The number of a fold.")]
 )
+ReviewSelection = TypeAliasType(
+    "ReviewSelection",
+    Annotated[
+        Literal["sample", "doubt", "fallback", "volunteered"],
+        Field(
+            description="Why people labelled a message that a version had decided on: it belongs to the "
+            "random sample of a router; the version was not sure; the message went to the fallback; or "
+            "somebody submitted the labels unasked, mostly because of a mistake."
+        ),
+    ],
+)
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 ExampleId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -129,6 +140,9 @@ class Example(RequestModel):
     """How much the example counts in a training: 2 as much as two equal examples. The default is 1."""
     fold: Fold | None = None
     """Fold of the example, for cross-validation with the split `assigned`. By default it has none."""
+    selected_by: ReviewSelection | None = None
+    """Why the example was labelled, if its labels are feedback on a decision. Only examples without this
+    field, and those of a random `sample`, decide between versions."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -199,7 +213,7 @@ class FeedbackSelection(RequestModel):
     """Only feedback that was submitted before this time (RFC 3339). By default, the time of the request."""
     feedback: Literal["agreed", "corrected"] | None = None
     """Only decisions whose feedback has exactly the predicted labels (`agreed`), or other labels
-    (`corrected`). By default both."""
+    (`corrected`). By default both. Such decisions are no random sample."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -281,8 +295,9 @@ class DatasetCreate(RequestModel):
     feedback."""
     and_dataset: str | None = None
     """With `from_feedback`: a ready data set of e-mails, whose examples come first. Its messages with
-    feedback get the labels of the feedback, and keep their split. If it has a split, other messages belong to
-    `train`."""
+    feedback get the labels of the feedback, and keep their split. If it has a split, messages of the random
+    sample (`review_sample` of the router) belong to `test`, as long as they are at most a fifth of the
+    messages with feedback, and all others to `train`."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -388,6 +403,10 @@ class LineageFeedback(ResponseModel):
     """`agreed` or `corrected` if only such decisions were used. Absent if both were."""
     n_decisions: int | None = None
     """Number of decisions with feedback."""
+    n_sampled: int | None = None
+    """Number of these decisions whose messages are a random sample: those of `review_sample`, if people have
+    answered (nearly) all of them, and `feedback` does not select them by their feedback. Absent for older
+    data sets."""
     n_relabelled: int | None = None
     """Number of examples of `and_dataset` that got the labels of the feedback."""
     n_new: int | None = None
@@ -533,6 +552,8 @@ class ExampleItem(ResponseModel):
     """How much the example counts in a training. Absent if it is 1."""
     fold: Fold | None = None
     """Fold of the example. Absent if it has none."""
+    selected_by: ReviewSelection | None = None
+    """Why the example was labelled, if its labels are feedback on a decision. Absent otherwise."""
 
 
 class ExamplePage(ResponseModel):

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -271,6 +272,24 @@ class AliasChange(Base):
     changed_at: Mapped[datetime]
 
 
+class VersionComparison(Base):
+    """A comparison of a new version with the live one. It counts for later ones on the same documents.
+
+    The rows of deleted versions remain.
+    """
+
+    __tablename__ = "version_comparisons"
+
+    model: Mapped[str] = mapped_column(ForeignKey("models.name", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    """Number of the comparison of the model, from 1."""
+    version: Mapped[int] = mapped_column(Integer)
+    """The new version."""
+    documents: Mapped[list[Any]]
+    """Digests of test documents; see ``models.measures.attempts``."""
+    compared_at: Mapped[datetime]
+
+
 class Evaluation(Base):
     """Measures of a version on the data set of its training, or on another one."""
 
@@ -348,10 +367,9 @@ class ExperimentCell(Base):
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
 
 
-def _partial_index(condition: str, *columns: str) -> Index:
-    """Return an index of the rows that meet a condition."""
-    where = text(condition)
-    return Index(None, *columns, postgresql_where=where, sqlite_where=where)
+def _partial_index(condition: str, *columns: str, sqlite: str | None = None) -> Index:
+    """Return an index of the rows that meet a condition; in SQLite, whose statements write it differently."""
+    return Index(None, *columns, postgresql_where=text(condition), sqlite_where=text(sqlite or condition))
 
 
 class Router(Base):
@@ -413,13 +431,16 @@ class Decision(Base):
         Index(None, "router_id", "message_id", "id"),
         _partial_index("feedback_state IS NOT NULL", "router_id", "feedback_state", "id"),
         _partial_index(  # the review queue: decisions leave it with their feedback
-            "disposition = 'review' AND feedback_state IS NULL",
-            "router_id",
-            "disposition",
-            "feedback_state",
-            "id",
+            "(sampled OR disposition = 'review') AND feedback_state IS NULL",
+            *("router_id", "id", "sampled"),
+            sqlite="(sampled = 1 OR disposition = 'review') AND feedback_state IS NULL",
         ),
-        _partial_index("disposition = 'review'", "disposition", "id"),  # for webhooks
+        _partial_index("sampled", "router_id", "sampled", "id", sqlite="sampled = 1"),
+        _partial_index(  # for webhooks
+            "sampled OR disposition = 'review'",
+            *("id", "sampled"),
+            sqlite="sampled = 1 OR disposition = 'review'",
+        ),
         _partial_index("kept_message IS NOT NULL", "kept_message"),
         _partial_index("kept_until IS NOT NULL", "kept_until"),
     )
@@ -435,7 +456,9 @@ class Decision(Base):
     feedback_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     disposition: Mapped[str | None] = mapped_column(String(20))
-    """This and the next four columns repeat parts of ``response``, so that indexes find them."""
+    """This and the next five columns repeat parts of ``response``, so that indexes find them."""
+    sampled: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether the message belongs to the random sample that people review."""
     model: Mapped[str | None] = mapped_column(String(64))
     version: Mapped[int | None] = mapped_column(Integer)
     """The version that decided; None if none did, for example because the model was deleted."""

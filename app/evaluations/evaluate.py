@@ -12,7 +12,7 @@ from app.serving.explanations import explanation_content
 from app.serving.instances import find_unknown_features
 from models.arrays import Floats, Labels
 from models.covering import Covering
-from models.data.examples import Examples
+from models.data.examples import Examples, is_fair_test
 from models.data.record import quoted
 from models.data.store import StoredExamples
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
@@ -63,7 +63,7 @@ def evaluate_part(
         "labels": [asdict(row) for row in evaluation.labels],
         "histograms": [asdict(histogram) for histogram in histograms],
         "worst": _worst_documents(pipeline, part, Y, predicted, scores),
-        "warnings": [*evaluation.warnings, *_unknown_features(pipeline, part)],
+        "warnings": [*evaluation.warnings, *_unknown_features(pipeline, part), *_selected(part)],
     }
     if evaluation.reliability is not None:
         content["reliability"] = [asdict(bin_) for bin_ in evaluation.reliability]
@@ -90,6 +90,14 @@ def _unknown_features(pipeline: Pipeline, part: StoredExamples) -> Iterator[str]
             f"features that the model does not know: {unknown.count:,} "
             f"({', '.join(map(quoted, unknown.names))}{more}); they were ignored, so check that the training "
             "data has the same names"
+        )
+
+
+def _selected(part: StoredExamples) -> Iterator[str]:
+    if n_selected := int((~is_fair_test(part.selections())).sum()):
+        yield (
+            f"examples that the doubt or a mistake of a version selected for a review: {n_selected:,} of "
+            f"{part.n_examples:,}; that version seems worse on them than it is, so do not compare versions"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.experiments.schemas import AssignedSplit, ExperimentCreate, FoldsSplit
 from app.training.schemas import GivenSplit, RandomSplit
-from app.training.splitting import TEST, VALIDATION, draw_parts, labels_and_documents
+from app.training.splitting import TEST, VALIDATION, draw_parts, fair_examples
 from models.arrays import Bools, Ints
 from models.data.store import StoredExamples
 from models.labels import LabelTree
@@ -76,6 +76,7 @@ def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelT
     if isinstance(request.split, AssignedSplit):
         return Folds(np.array([UNUSED if fold is None else fold for fold in stored.folds()], dtype=np.int64))
     assert isinstance(request.split, FoldsSplit), "defaults are filled in"  # noqa: S101
-    n_folds = request.split.folds
-    Y, groups = labels_and_documents(stored, tree, n_folds, "folds")
-    return Folds(stratified_folds(Y, n_folds, seed=request.seed, groups=groups))
+    is_fair, Y, groups = fair_examples(stored, tree, request.split.folds, "folds")
+    of_example = np.full(stored.n_examples, ALWAYS_TRAINING)
+    of_example[is_fair] = stratified_folds(Y, request.split.folds, seed=request.seed, groups=groups)
+    return Folds(of_example)

@@ -37,6 +37,8 @@ class FoldsSplit(RequestModel):
     """Cross-validation: every example is held out once, and each label is spread evenly over the folds.
 
     Equal documents stay in one fold.
+    Messages that people reviewed because of the doubt or a mistake of a version (`selected_by`) are always
+    for training.
     """
 
     kind: Literal["folds"]

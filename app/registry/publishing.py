@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from app.db import tables
 from app.db.outbox import queue_event
@@ -57,6 +61,19 @@ class NewVersion:
 
 
 @dataclass(frozen=True)
+class ComparisonRecord:
+    """A test that has compared two versions.
+
+    Attributes:
+        number: its number among the comparisons of the model, from 1.
+        documents: the sketch of the documents; see ``models.measures.attempts``.
+    """
+
+    number: int
+    documents: list[int]
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Whether a new version should be promoted, after a comparison with the live one.
 
@@ -65,16 +82,18 @@ class Verdict:
         promote: whether the new version should be promoted.
         reason: why.
         comparison: the fields of a ``VersionComparison``; None if the versions could not be compared.
+        record: the test that has decided; None if there was none.
     """
 
     live_version: int | None
     promote: bool
     reason: str
     comparison: dict[str, Any] | None = None
+    record: ComparisonRecord | None = None
 
 
-class LiveChangedError(Exception):
-    """The live version is not the one that the new version was compared with."""
+class VerdictOutdatedError(Exception):
+    """Another version is live than in the comparison, or another comparison was recorded in the meantime."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +113,16 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
     """Insert a version under the next number of its model, and move ``live`` to it if the rule says so.
 
     Raises:
-        LiveChangedError: the live version is not the one of the verdict; the transaction must not commit.
+        VerdictOutdatedError: the versions must be compared again; the transaction must not commit.
     """
     number = _next_number(tx, new.model)
     live = tx.session.get(tables.ModelAlias, (new.model, LIVE))
     live_before = live.version if live is not None else None
     if isinstance(promote, Verdict):
         if promote.live_version != live_before:
-            raise LiveChangedError
+            raise VerdictOutdatedError
+        if promote.record is not None:
+            _record(tx, new.model, number, promote.record)
         verdict = promote
     else:
         verdict = _apply(promote, live_before)
@@ -151,6 +172,32 @@ def publish(tx: Transaction, new: NewVersion, promote: PromotionRule | Verdict) 
             }
         ),
     )
+
+
+def _record(tx: Transaction, model: str, version: int, record: ComparisonRecord) -> None:
+    """Record a comparison. The transaction holds the lock on the row of the model.
+
+    Raises:
+        VerdictOutdatedError: another comparison was recorded, so that this one has a lower level.
+    """
+    of = tables.VersionComparison
+    if record.number - 1 != tx.session.scalar(select(func.count()).where(of.model == model)):
+        raise VerdictOutdatedError
+    tx.session.add(
+        of(
+            model=model,
+            number=record.number,
+            version=version,
+            documents=record.documents,
+            compared_at=tx.now,
+        )
+    )
+
+
+def compared_documents(session: Session, model: str) -> Sequence[list[int]]:
+    """Return the sketch of the documents of each comparison of a model so far."""
+    of = tables.VersionComparison
+    return session.scalars(select(of.documents).where(of.model == model)).all()
 
 
 def _apply(rule: PromotionRule, live: int | None) -> Verdict:

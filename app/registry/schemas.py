@@ -24,15 +24,17 @@ class IfBetter(RequestModel):
     """The measure that decides whether a version is promoted, and its test.
 
     Both versions predict for the held-out examples of the training. Examples that the `live` version was
-    trained on are left out if they are known. The new version is promoted if its value is better, and if a
-    paired randomization test finds the difference significant.
+    trained on are left out if they are known, and so are messages that the doubt or a mistake of a version
+    selected for a review. The new version is promoted if its value is better, and if a paired randomization
+    test finds the difference significant. The n-th comparison of versions of the model on the same examples
+    has the level `alpha / (n (n + 1))`.
     """
 
     metric: str = Field(examples=["f1_micro"])
     """Name of a measure, as in `metrics` of a version. Measures of probabilities cannot be compared."""
     alpha: float = Field(default=0.05, gt=0, lt=1)
-    """Largest p-value (two-sided) of a significant difference. `1 - alpha` is the confidence of the interval
-    of the difference."""
+    """Largest probability that any number of comparisons on the same examples promotes a version that is not
+    better. `1 - alpha` is the confidence of the interval of the difference."""
     at_least: float = Field(default=0.0, ge=0)
     """Smallest difference of the values that counts, in units of the measure."""
 
@@ -56,16 +58,26 @@ class VersionComparison(ResponseModel):
     left_out: int
     """Number of held-out examples that were left out, because the live version was trained on their
     documents."""
+    left_out_selected: int = 0
+    """Number of other held-out examples that were left out, because the doubt or a mistake of a version
+    selected them for a review (`selected_by`). That version errs on them more often than an equally good
+    one."""
     live_training_examples: Literal["known", "partly_known", "unknown"]
     """Whether it is known which examples the live version was trained on. `partly_known`: all but those of
     partial fits. `unknown`: its data set or its training job was deleted, it was imported, or an earlier
     release drew its random split. The live version may then seem better than it is."""
     alpha: float
-    """Largest p-value of a significant difference."""
+    """Largest probability that any number of comparisons on the same examples promotes a version that is not
+    better."""
     at_least: float
     """Smallest difference that counts."""
+    attempt: int | None = None
+    """Number of this comparison, from 1, among those of the model that had at least one of the examples. Like
+    the next fields, absent if there were too few examples."""
+    level: float | None = None
+    """Largest p-value of a significant difference: `alpha / (n (n + 1))` for attempt n."""
     new_value: float | None = None
-    """Value of the new version. Like the next fields, absent if there were too few examples."""
+    """Value of the new version."""
     live_value: float | None = None
     """Value of the live version. A label that a version does not know is never predicted."""
     difference: float | None = None
@@ -74,7 +86,8 @@ class VersionComparison(ResponseModel):
     """Lower and upper end of the interval of the difference, with the confidence `1 - alpha`: percentiles of
     2,000 resamples of the examples."""
     p_value: float | None = None
-    """Two-sided p-value of the paired randomization test with 10,000 permutations."""
+    """Two-sided p-value of the paired randomization test with 10,000 permutations, or up to 1,000,000 if the
+    level is low."""
     labels_only_in_new: int | None = None
     """Number of labels that the live version does not know."""
     labels_only_in_live: int | None = None

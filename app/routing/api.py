@@ -229,8 +229,8 @@ def list_decisions(
 ) -> DecisionPage:
     """List the decisions of a router that meet all given conditions, newest first.
 
-    For example, `?disposition=review&feedback=none` lists the messages that wait for a person. A page can
-    have fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
+    For example, `?review=any&feedback=none` lists the messages that wait for a person. A page can have
+    fewer items than `limit`, or none, if few decisions meet all conditions: follow `next_cursor`.
     """
     return recorded.page(ctx.db, name, conditions, page)
 

@@ -136,6 +136,7 @@ def decision_row(
         message_key,
         response,
         content["disposition"],
+        content["sampled"],
         content.get("model"),
         content.get("version"),
         None if message_id is None else searchable_message_id(message_id),

@@ -8,7 +8,7 @@ from fastapi import Depends, Query
 
 from app.http.errors import Invalid
 from app.http.schemas import TimeParameter, VersionNumber
-from app.routing.decision_search import DecisionFilter
+from app.routing.decision_search import DecisionFilter, ReviewReason
 from app.routing.schemas import Disposition, FeedbackState
 
 MAX_MESSAGE_ID_LENGTH = 1000
@@ -46,6 +46,14 @@ def _filter(
             "predicted labels (`agreed`), or with feedback that has other labels (`corrected`)."
         ),
     ] = None,
+    review: Annotated[
+        ReviewReason | None,
+        Query(
+            description="Only decisions whose message a person should review (`any`): because it belongs to "
+            "the random sample (`sample`), or because the version is not sure (`doubt`, the disposition "
+            "`review`)."
+        ),
+    ] = None,
     order: Annotated[
         Literal["newest_first", "oldest_first"], Query(description="Order of the decisions.")
     ] = "newest_first",
@@ -63,6 +71,7 @@ def _filter(
         to=to,
         message_id=message_id,
         feedback=feedback,
+        review=review,
         oldest_first=order == "oldest_first",
     )
 

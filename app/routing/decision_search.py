@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, select, true
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, exists, literal, or_, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.tables import Decision, DecisionLabel
@@ -29,6 +29,9 @@ MAX_READ = 5_000
 CLOCK_DIFFERENCE = timedelta(minutes=1)
 """Maximum difference between the time in the id of a decision, by the clock of a process, and the time at
 which it was recorded, by the clock of the database."""
+
+ReviewReason: TypeAlias = Literal["any", "sample", "doubt"]
+"""Why a person should review a message."""
 
 _FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 """Times of ids."""
@@ -46,6 +49,7 @@ class DecisionFilter:
         to: the time before which the decision was recorded.
         message_id: Message-ID without angle brackets.
         feedback: whether there is feedback, and whether it agrees.
+        review: why a person should review the message.
         oldest_first: whether the oldest decisions come first.
     """
 
@@ -56,6 +60,7 @@ class DecisionFilter:
     to: datetime | None = None
     message_id: str | None = None
     feedback: FeedbackState | None = None
+    review: ReviewReason | None = None
     oldest_first: bool = False
 
 
@@ -77,12 +82,9 @@ def find_ids(
             Decision.router_id == router_id, *indexed.values()
         )
     limit = MAX_READ if others else page.limit + 1
-    # PostgreSQL takes rows in the order of the index of the review queue only if the order names this column,
-    # which is NULL in all of them.
-    by = (Decision.feedback_state, id_) if "no feedback" in indexed else (id_,)
     statement = (
         statement.where(*_range(id_, conditions, page.after))
-        .order_by(*(column.asc() if conditions.oldest_first else column.desc() for column in by))
+        .order_by(id_.asc() if conditions.oldest_first else id_.desc())
         .limit(limit)
     )
     ids: list[str] = []
@@ -95,6 +97,21 @@ def find_ids(
                     return ids, ids[-1]
                 ids.append(last)
     return ids, last if n_read == limit else None
+
+
+def needs_review(reason: ReviewReason = "any") -> ColumnElement[bool]:
+    """Return the condition that a person should review the message of a decision.
+
+    A partial index serves a statement only if both have the same constant.
+    """
+    doubt = Decision.disposition == literal("review", literal_execute=True)
+    match reason:
+        case "sample":
+            return Decision.sampled.expression
+        case "doubt":
+            return doubt
+        case "any":
+            return or_(Decision.sampled, doubt)
 
 
 _Tests: TypeAlias = dict[str, ColumnElement[bool]]
@@ -117,6 +134,8 @@ def _tests(router_id: str, conditions: DecisionFilter) -> _Tests:
         # A partial index serves a statement only if both have the same constant.
         value: BindParameter[str] = bindparam("disposition", conditions.disposition, literal_execute=True)
         tests["disposition"] = Decision.disposition == value
+    if conditions.review is not None:
+        tests["review"] = needs_review(conditions.review)
     if conditions.version is not None:
         tests["version"] = Decision.version == conditions.version
     if conditions.feedback == "none":
@@ -131,12 +150,17 @@ def _tests(router_id: str, conditions: DecisionFilter) -> _Tests:
 def _choose_index(conditions: DecisionFilter, tests: _Tests) -> tuple[_Tests, _Tests]:
     """Return the conditions that an index serves, and the other ones."""
     names: Sequence[str]
-    if conditions.disposition == "review" and conditions.feedback == "none":
-        names = ["disposition", "no feedback"]  # the review queue has an index of its own
-    else:
-        names = [name for name in ("feedback", "label", "disposition", "version") if name in tests][:1]
+    needs_a_person = conditions.review is not None or conditions.disposition == "review"
     if "message_id" in tests:
         names = ["message_id"]
+    elif needs_a_person and conditions.feedback == "none":
+        names = ["queue", "no feedback"]  # the review queue has an index of its own
+        tests = {"queue": needs_review(), **tests}
+    else:
+        by_index = ("feedback", "label", "disposition", "version")
+        names = [name for name in by_index if name in tests][:1]
+        if conditions.review in ("sample", "doubt"):
+            names = ["review"]
     return (
         {name: test for name, test in tests.items() if name in names},
         {name: test for name, test in tests.items() if name not in names},

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import structlog
 import zstandard
@@ -91,9 +92,11 @@ class Keeping:
     reason: str | None = None
 
 
-def is_kept(keep: KeepMessages, disposition: str) -> bool:
-    """Return whether a router keeps messages with a disposition."""
-    return keep in ("all", disposition)
+def is_kept(keep: KeepMessages, content: Mapping[str, Any]) -> bool:
+    """Return whether a router keeps the message of a decision."""
+    if keep == "review":
+        return content["disposition"] != "routed" or bool(content["sampled"])
+    return keep == "all"
 
 
 class MessageKeeper:

@@ -34,6 +34,7 @@ from app.routing.decision_rules import (
 )
 from app.routing.explained_texts import texts_of_explanation
 from app.routing.kept_messages import Keeping, MessageKeeper, OriginalMessage, is_kept
+from app.routing.review_sample import is_sampled
 from app.routing.schemas import Decision, RouterPut
 from app.routing.scoring import ScoredMessage, reads_mail, score
 from app.routing.shadows import ShadowMessage, ShadowRecorder
@@ -151,8 +152,9 @@ class MessageRouter:
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)
             content = await self._decide_without_memory(router, config, reference, mail, explain=explain)
+        content["sampled"] = is_sampled(router.id, key, config.review_sample)
         keeping = Keeping()
-        if is_kept(config.keep_messages, content["disposition"]):
+        if is_kept(config.keep_messages, content):
             earlier = await to_thread.run_sync(service.find_response, self._ctx.db, router.id, key)
             if earlier is not None:
                 return _stored_to_json(earlier, mail if with_texts else None)

@@ -44,10 +44,14 @@ KeepMessages = TypeAliasType(
     "KeepMessages",
     Annotated[
         Literal["none", "review", "all"],
-        Field(description="Which messages a router keeps: none, those that need a review, or all."),
+        Field(
+            description="Which messages a router keeps: none; those that somebody has to look at, which have "
+            "the disposition `review` or `fallback` or belong to the random sample; or all."
+        ),
     ],
 )
 
+DEFAULT_REVIEW_SAMPLE = 0.02
 DEFAULT_KEEP_DAYS = 30.0
 KeepDays: TypeAlias = Annotated[float, Field(gt=0, le=36_500)]
 
@@ -156,7 +160,11 @@ class RouterPut(RequestModel):
     review_below: float | None = Field(default=None, ge=0, le=1)
     """Minimum `set_probability` of a routed message, from 0 to 1. A message with a smaller probability that
     its departments are exactly the right ones gets the disposition `review`. Needs a calibrated version. By
-    default no message needs a review."""
+    default no message is held back for its probability."""
+    review_sample: float = Field(default=DEFAULT_REVIEW_SAMPLE, ge=0, le=1)
+    """Share of all messages, from 0 to 1, that is drawn at random for a review (`sampled`), whatever the
+    version predicts. Such messages are routed like all others, and wait in the review queue for their right
+    labels. Only their feedback is a fair test of later versions."""
     at_most: Count | None = None
     """Maximum number of departments; the ones with the highest scores are selected. No limit by default."""
     thresholds: dict[Label, float] = Field(default_factory=dict)
@@ -184,8 +192,8 @@ class RouterPut(RequestModel):
     explain: bool = False
     """Whether every decision includes the terms that contribute most to the predicted labels."""
     keep_messages: KeepMessages = "none"
-    """Messages that are kept, so that people can read them and corrections become training data: `none`,
-    those with the disposition `review`, or `all`."""
+    """Messages that are kept, so that people can read them and corrections become training data: `none`;
+    `review`, those with the disposition `review` or `fallback` and those of the random sample; or `all`."""
     keep_days: KeepDays = DEFAULT_KEEP_DAYS
     """Time in days after which a kept message is deleted."""
 
@@ -240,7 +248,9 @@ class Router(ResponseModel):
     knows."""
     review_below: float | None = None
     """Minimum `set_probability` of a routed message; a message with a smaller one gets the disposition
-    `review`. Absent if no message needs a review."""
+    `review`. Absent if no message is held back for its probability."""
+    review_sample: float
+    """Share of all messages that is drawn at random for a review."""
     at_most: int | None = None
     """Maximum number of departments; the ones with the highest scores are selected. Absent if there is no
     limit."""
@@ -447,6 +457,9 @@ class Decision(ResponseModel):
     no word of the message. Absent if it decided."""
     message: MessageSummary
     """Summary of the routed message."""
+    sampled: bool = False
+    """Whether the message belongs to the random sample (`review_sample`), for which a person submits the
+    right labels. This does not change where the message goes."""
     message_kept: bool | None = None
     """Whether the message is kept. Absent if the router does not keep such messages."""
     not_kept_reason: str | None = None

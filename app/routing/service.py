@@ -21,7 +21,7 @@ from app.ids import new_id
 from app.registry import service as registry
 from app.registry.router_needs import has_curves, is_calibrated
 from app.routing.policies import has_policies, policy_of
-from app.routing.schemas import DEFAULT_KEEP_DAYS, Router, RouterPage, RouterPut
+from app.routing.schemas import DEFAULT_KEEP_DAYS, DEFAULT_REVIEW_SAMPLE, Router, RouterPage, RouterPut
 from app.serving.catalog_reading import resolve
 from app.serving.loaded_models import VersionReference
 from app.serving.snapshot import version_references
@@ -231,6 +231,7 @@ def _router_to_response(row: tables.Router) -> Router:
         {
             "explain": False,
             "destinations": {},
+            "review_sample": DEFAULT_REVIEW_SAMPLE,
             "keep_messages": "none",
             "keep_days": DEFAULT_KEEP_DAYS,
             **{field: value for field, value in row.config.items() if field != "versions" or value},

@@ -69,8 +69,9 @@ class DecisionRow:
         router: name of the router.
         message_key: identifies the message; a router has one decision for each key.
         response: the decision, a JSON text.
-        disposition: what becomes of the message. This and the next five attributes are parts of the
+        disposition: what becomes of the message. This and the next six attributes are parts of the
             response by which decisions are found.
+        sampled: whether the message belongs to the random sample.
         model: name of the model that decided.
         version: number of the version that decided; None if none did.
         message_id: the beginning of the Message-ID; None if the message has none.
@@ -87,6 +88,7 @@ class DecisionRow:
     message_key: str
     response: str
     disposition: str | None = None
+    sampled: bool = False
     model: str | None = None
     version: int | None = None
     message_id: str | None = None
@@ -350,8 +352,8 @@ def _fail(group: Sequence[_Waiting], error: Exception) -> None:
 
 
 _COLUMNS = (
-    "id, router_id, router, message_key, response, disposition, model, version, message_id, set_probability, "
-    "kept_message, kept_until, unknown_words, created_at"
+    "id, router_id, router, message_key, response, disposition, sampled, model, version, message_id, "
+    "set_probability, kept_message, kept_until, unknown_words, created_at"
 )
 """Columns of a new decision. The database's clock gives the time of the decision."""
 
@@ -366,6 +368,7 @@ def _values(row: DecisionRow) -> tuple[Any, ...]:
         row.message_key,
         row.response,
         row.disposition,
+        row.sampled,
         row.model,
         row.version,
         row.message_id,
@@ -376,7 +379,7 @@ def _values(row: DecisionRow) -> tuple[Any, ...]:
     )
 
 
-N_VALUES = 13
+N_VALUES = 14
 """Number of these values."""
 
 
@@ -415,14 +418,14 @@ _RECORD_FIELDS = tuple(field.name for field in fields(DecisionRow))
 _POSTGRESQL_INSERT = f"""
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS record (
-        id text, router_id text, router text, message_key text, response text, disposition text, model text,
-        version integer, message_id text, set_probability double precision, labels json, kept_message text,
-        kept_until timestamptz, unknown_words double precision
+        id text, router_id text, router text, message_key text, response text, disposition text,
+        sampled boolean, model text, version integer, message_id text, set_probability double precision,
+        labels json, kept_message text, kept_until timestamptz, unknown_words double precision
     )
 ), new AS (
     INSERT INTO decisions ({_COLUMNS})
-    SELECT id, router_id, router, message_key, response::json, disposition, model, version, message_id,
-        set_probability, kept_message, kept_until, unknown_words, clock_timestamp()
+    SELECT id, router_id, router, message_key, response::json, disposition, sampled, model, version,
+        message_id, set_probability, kept_message, kept_until, unknown_words, clock_timestamp()
     FROM given
     ON CONFLICT DO NOTHING
     RETURNING id, router_id

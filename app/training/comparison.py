@@ -1,7 +1,9 @@
 """Compares a new version with the live one on the held-out examples of its training.
 
 Both versions predict for the same examples. Examples that the live version was trained on are left out, as
-far as they are known, because it would seem better than it is.
+far as they are known, because it would seem better than it is. Messages that the doubt or a mistake of a
+version selected for a review are left out, too, because that version would seem worse than it is. The more
+comparisons of the model have used an example, the lower is the level of the test.
 """
 
 from __future__ import annotations
@@ -15,17 +17,19 @@ from scipy.sparse import csr_array
 from app.context import AppContext
 from app.db import tables
 from app.db.rows import snapshot
-from app.registry.publishing import LIVE, Verdict
+from app.registry.publishing import LIVE, ComparisonRecord, Verdict, compared_documents
 from app.registry.schemas import IfBetter
 from app.storage import MissingFileError
 from app.training.schemas import RandomSplit, TrainingJobCreate
 from app.training.splitting import split_examples
 from models import artifact
-from models.arrays import Bools, Labels
+from models.arrays import Bools, Ints, Labels
+from models.data.examples import is_fair_test
 from models.data.store import StoredExamples
 from models.errors import ArtifactError, BadDataError, CoveyError
 from models.labels import LabelTree
 from models.labels.indicator_matrix import indicator_matrix, unknown_matrix
+from models.measures.attempts import attempt_number, document_sketch, level_of_attempt
 from models.measures.directions import is_better
 from models.measures.paired import PairedComparison, compare
 from models.measures.paired_measures import Outcomes, paired_sums
@@ -90,14 +94,17 @@ def compare_with_live(
         other = artifact.load(ctx.storage.local(live.version.artifact_key))
     except (MissingFileError, ArtifactError) as error:
         return refuse(f"version {number} could not be loaded for the comparison: {error}")
-    keep, knowledge = _without_training_examples(ctx, live, test)
-    left_out = int((~keep).sum())
-    examples = test.where(keep)
+    digests = test.document_digests()
+    keep, knowledge = _without_training_examples(ctx, live, digests)
+    is_fair = is_fair_test(test.selections())
+    left_out, left_out_selected = int((~keep).sum()), int((keep & ~is_fair).sum())
+    examples = test.where(keep & is_fair)
     facts: dict[str, Any] = {
         "metric": rule.metric,
         "live_version": number,
         "examples": examples.n_examples,
         "left_out": left_out,
+        "left_out_selected": left_out_selected,
         "live_training_examples": knowledge,
         "alpha": rule.alpha,
         "at_least": rule.at_least,
@@ -107,14 +114,26 @@ def compare_with_live(
         reason = f"{n} held-out examples are too few for a comparison, which needs {MIN_EXAMPLES}"
         if left_out:
             reason += f"; {left_out} were left out because version {number} was trained on them"
+        if left_out_selected:
+            reason += (
+                f"; {left_out_selected} were left out because the doubt or a mistake of a version selected "
+                "them: set review_sample of the router, review its sample, and make a data set from it"
+            )
         return Verdict(number, False, reason, facts)
+    documents = document_sketch(digest.tobytes() for digest in digests[keep & is_fair])
+    with snapshot(ctx.db) as session:
+        earlier = compared_documents(session, request.model)
+    attempt = attempt_number(documents, earlier)
+    level = level_of_attempt(rule.alpha, attempt)
     try:
-        result, only_new, only_live = _compare(request, rule, pipeline, other, examples)
+        result, only_new, only_live = _compare(request, rule, level, pipeline, other, examples)
     except CoveyError as error:
         return refuse(f"the versions could not be compared: {error}")
     except KeyError:
         return refuse(f"{rule.metric} cannot be computed for both versions on these examples")
     facts |= {
+        "attempt": attempt,
+        "level": level,
         "new_value": result.first,
         "live_value": result.second,
         "difference": result.difference,
@@ -123,23 +142,30 @@ def compare_with_live(
         "labels_only_in_new": only_new,
         "labels_only_in_live": only_live,
     }
-    promote, reason = _decide(rule, number, result)
-    return Verdict(number, promote, reason, facts)
+    promote, reason = _decide(rule, number, result, attempt)
+    return Verdict(number, promote, reason, facts, ComparisonRecord(len(earlier) + 1, documents))
 
 
-def _decide(rule: IfBetter, live: int, result: PairedComparison) -> tuple[bool, str]:
+def _decide(rule: IfBetter, live: int, result: PairedComparison, attempt: int) -> tuple[bool, str]:
     values = f"{rule.metric} is {result.first:.4f}, and {result.second:.4f} for version {live}"
     if not is_better(rule.metric, result.first, result.second):
         return False, f"{values}: not better"
     if abs(result.difference) < rule.at_least:
         return False, f"{values}: better by less than at_least, {rule.at_least:g}"
-    if result.p_value > rule.alpha:
-        return False, f"{values}: not significant, p = {result.p_value:.4f} is above alpha, {rule.alpha:g}"
-    return True, f"{values}: better, with p = {result.p_value:.4f}"
+    level = level_of_attempt(rule.alpha, attempt)
+    of = f"the level {level:.2g} of comparison {attempt} on the same examples (alpha is {rule.alpha:g})"
+    if result.p_value > level:
+        return False, f"{values}: not significant, p = {result.p_value:.2g} is above {of}"
+    return True, f"{values}: better, p = {result.p_value:.2g} is not above {of}"
 
 
 def _compare(
-    request: TrainingJobCreate, rule: IfBetter, new: Pipeline, live: Pipeline, examples: StoredExamples
+    request: TrainingJobCreate,
+    rule: IfBetter,
+    level: float,
+    new: Pipeline,
+    live: Pipeline,
+    examples: StoredExamples,
 ) -> tuple[PairedComparison, int, int]:
     """Return the comparison, and how many labels only the new and only the live version knows."""
     labels = sorted({*new.labels_, *live.labels_})
@@ -159,7 +185,7 @@ def _compare(
         )
         for pipeline in (new, live)
     )
-    result = compare(first, second, statistic, confidence=1 - rule.alpha, seed=request.seed)
+    result = compare(first, second, statistic, confidence=1 - rule.alpha, level=level, seed=request.seed)
     return result, len(labels) - len(live.labels_), len(labels) - len(new.labels_)
 
 
@@ -192,12 +218,12 @@ def _read_live(ctx: AppContext, model: str) -> _Live | None:
         return _Live(version, root, job, dataset)
 
 
-def _without_training_examples(ctx: AppContext, live: _Live, test: StoredExamples) -> tuple[Bools, Knowledge]:
-    """Return which examples the live version was not trained on, (n,), and whether this is known.
+def _without_training_examples(ctx: AppContext, live: _Live, digests: Ints) -> tuple[Bools, Knowledge]:
+    """Return which documents the live version was not trained on, (n,), and whether this is known.
 
     The same document counts as the same example, also in another data set and with other labels.
     """
-    unknown: tuple[Bools, Knowledge] = np.ones(test.n_examples, dtype=np.bool_), "unknown"
+    unknown: tuple[Bools, Knowledge] = np.ones(len(digests), dtype=np.bool_), "unknown"
     root, job, dataset = live.root, live.job, live.dataset
     if root is None or job is None or dataset is None or dataset.storage_key is None:
         return unknown
@@ -209,7 +235,7 @@ def _without_training_examples(ctx: AppContext, live: _Live, test: StoredExample
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         parts = split_examples(stored, trained, tree)
         seen = [part.document_digests() for part in (parts.training, parts.validation) if part is not None]
-        keep = ~np.isin(test.document_digests(), np.concatenate(seen))
+        keep = ~np.isin(digests, np.concatenate(seen))
     except (MissingFileError, BadDataError):  # it was deleted in the meantime
         return unknown
     return keep, "known" if root is live.version else "partly_known"

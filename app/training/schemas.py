@@ -31,11 +31,13 @@ class RandomSplit(RequestModel):
 
     Labels are spread evenly over the parts, rare labels first, and every label keeps an example for training.
     Equal documents stay in one part.
+    Messages that people reviewed because of the doubt or a mistake of a version (`selected_by`) are always
+    for training.
     """
 
     kind: Literal["random"]
     test_fraction: float = Field(gt=0, lt=1)
-    """Fraction of the examples that is held out to evaluate the version."""
+    """Fraction of the examples that can be held out, which is held out to evaluate the version."""
     validation_fraction: float = Field(default=0, ge=0, lt=1)
     """Fraction of the examples that is held out for early stopping and for decisions on held-out examples
     (`auto`, `target`, `tuned_threshold`). With 0, both hold out training examples themselves."""

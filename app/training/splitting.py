@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
-from models.arrays import Ints, Labels
+from models.arrays import Bools, Ints, Labels
 from models.data.digests import document_groups
 from models.data.duplicates import SPLIT_CODES, Duplicates
+from models.data.examples import is_fair_test
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
 from models.labels import LabelTree
@@ -23,40 +24,56 @@ TEST, VALIDATION = 1, 2
 def draw_parts(stored: StoredExamples, tree: LabelTree | None, split: RandomSplit, seed: int) -> Ints:
     """Return the part of each example, (g,). Equal documents are in one part.
 
+    Parts are drawn from the examples that are a fair test; the others are for training.
+
     Raises:
         UnsuitableDataError: there are fewer documents than parts.
     """
-    Y, groups = labels_and_documents(stored, tree, 3 if split.validation_fraction else 2, "parts")
-    return stratified_split(Y, [split.test_fraction, split.validation_fraction], seed=seed, groups=groups)
+    n_parts = 3 if split.validation_fraction else 2
+    is_fair, Y, groups = fair_examples(stored, tree, n_parts, "parts of the split")
+    part_of = np.full(stored.n_examples, TRAINING)
+    part_of[is_fair] = stratified_split(
+        Y, [split.test_fraction, split.validation_fraction], seed=seed, groups=groups
+    )
+    return part_of
 
 
-def labels_and_documents(
-    stored: StoredExamples, tree: LabelTree | None, n_parts: int, name: str
-) -> tuple[Labels, Ints]:
-    """Return what parts are drawn by: the label sets of the examples, (g, k), and their documents, (g,).
+def fair_examples(
+    stored: StoredExamples, tree: LabelTree | None, n_parts: int, parts: str
+) -> tuple[Bools, Labels, Ints]:
+    """Return the examples from which parts are drawn: those that are a fair test; see ``is_fair_test``.
+
+    A copy of another example is no fair test, either.
 
     Args:
-        stored: the examples.
-        tree: the label tree, if the data set has one.
-        n_parts: number of parts to draw.
-        name: what the parts are called in the error.
+        stored: the data set.
+        tree: its label tree, if it has one.
+        n_parts: number of parts or folds that these examples are divided into.
+        parts: what these are, for an error.
+
+    Returns:
+        (g,) which examples these are, and the label set and the document of each.
 
     Raises:
-        UnsuitableDataError: there are fewer documents than parts.
+        UnsuitableDataError: there are fewer such documents than parts.
     """
     groups = document_groups(stored)
-    n_documents = int(groups.max(initial=-1)) + 1
+    is_fair = ~np.isin(groups, groups[~is_fair_test(stored.selections())])
+    label_sets, documents = stored.where(is_fair).label_sets(), groups[is_fair]
+    n_documents = len(np.unique(documents))
     if n_documents < n_parts:
         what, why, remedy = "examples", "", "add examples"
-        if n_documents < stored.n_examples:
+        if n_documents < len(documents):
             what, why = "different documents", ", because equal documents stay together"
-            remedy = f"add documents, or assign the {name} in the data set"
-        raise UnsuitableDataError(
-            f"the data set has too few {what} ({n_documents}) for the {n_parts} {name} of the split{why}; "
-            f"{remedy}"
-        )
-    label_sets = stored.label_sets()
-    return indicator_matrix(label_sets, collect_labels(label_sets, tree), tree), groups
+            remedy = "add documents, or assign the parts in the data set"
+        message = f"the data set has too few {what} ({n_documents}) for the {n_parts} {parts}{why}; {remedy}"
+        if n_others := int((~is_fair).sum()):
+            message += (
+                f". The other {n_others} are for training only, because the doubt or a mistake of a version "
+                "selected them for a review: set review_sample of the router, and review its sample"
+            )
+        raise UnsuitableDataError(message)
+    return is_fair, indicator_matrix(label_sets, collect_labels(label_sets, tree), tree), documents
 
 
 @dataclass(frozen=True)

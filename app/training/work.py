@@ -20,7 +20,7 @@ from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
 from app.jobs.retry import write_with_retry
 from app.registry import publishing
-from app.registry.publishing import LiveChangedError, NewVersion, Verdict
+from app.registry.publishing import NewVersion, Verdict, VerdictOutdatedError
 from app.registry.schemas import PromoteIfBetter, PromotionRule
 from app.training.comparison import compare_with_live
 from app.training.schemas import RandomSplit, TrainingJobCreate
@@ -109,8 +109,8 @@ class TrainModel:
                 promote = request.promote
             try:
                 write_with_retry(ctx.db, partial(finish, promote=promote))
-            except LiveChangedError:
-                continue  # compare with the version that is live now
+            except VerdictOutdatedError:
+                continue  # compare with the version that is live now, and count the comparisons again
             return
 
     def on_failure(self, tx: Transaction, job: Job | Claim, error: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import structlog
-from sqlalchemy import exists, func, literal, select, update
+from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
 from app.db import tables
@@ -21,6 +21,7 @@ from app.db.outbox import subscribers
 from app.db.session import Database, Transaction, database_now
 from app.db.upsert import insert_if_absent
 from app.ids import first_id, new_id
+from app.routing.decision_search import needs_review
 
 log = structlog.get_logger()
 
@@ -132,8 +133,7 @@ def _new_reviews(session: Session, webhook: tables.Webhook) -> list[_Review] | N
     since = max(webhook.created_at, webhook.decisions_read_to - LATE)
     was_queued = exists().where(delivery.webhook_id == webhook.id, delivery.decision_id == decision.id)
     statement = select(decision.id, decision.response, decision.created_at).where(
-        # A literal, so that the database sees that it can use the index of reviews.
-        decision.disposition == literal("review", literal_execute=True),
+        needs_review(),
         decision.id >= first_id("dec", since),
         decision.created_at >= webhook.created_at,
         ~was_queued,
@@ -174,7 +174,7 @@ def _queue_reviews(tx: Transaction, webhook_id: str, reviews: list[_Review], rea
 
 def _review_data(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a receiver gets of a decision: no text of the message, and no address."""
-    names = ("decision_id", "router", "model", "version", "disposition", "set_probability")
+    names = ("decision_id", "router", "model", "version", "disposition", "sampled", "set_probability")
     data = {name: response[name] for name in names if name in response}
     data["labels"] = [item["label"] for item in response["departments"]]
     return data

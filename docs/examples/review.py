@@ -1,4 +1,4 @@
-"""Play the team that reviews messages: submit the right labels of every decision that waits for a review.
+"""Play the team that reviews messages: submit the right labels of every decision in the review queue.
 
 The right labels are those of a JSON Lines file whose messages ``send_messages.py`` has sent:
 
@@ -30,11 +30,12 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--url", default="http://127.0.0.1:8000/v1", help="base URL of the API")
     parser.add_argument("--router", default="frontdesk")
-    parser.add_argument("--disposition", default="review", help="review, fallback or routed")
+    parser.add_argument("--disposition", help="fallback or routed: review these instead of the queue")
     options = parser.parse_args()
     records = [json.loads(line) for line in options.file.read_text(encoding="utf-8").splitlines()]
     right = {f"{record['id']}@example.com": record["labels"] for record in records}
-    query = {"disposition": options.disposition, "feedback": "none"}
+    queue = {"disposition": options.disposition} if options.disposition else {"review": "any"}
+    query = {**queue, "feedback": "none"}
     n_reviewed = n_right = 0
     while True:
         page = call(f"{options.url}/routers/{options.router}/decisions?{urlencode(query)}")

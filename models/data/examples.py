@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -16,6 +16,9 @@ from models.mail.email import Email
 
 Kind: TypeAlias = Literal["text", "features", "email"]
 Split: TypeAlias = Literal["train", "validation", "test"]
+SelectedBy: TypeAlias = Literal["sample", "doubt", "fallback", "volunteered"]
+"""Why people labelled a message that a version had decided on: it was drawn at random; the version was not
+sure; the version did not decide; or somebody did so unasked, mostly because of an error."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class Examples:
         unknown: for each document, the labels of which nobody knows whether they apply; may be empty.
         weights: for each document, how much it counts in a training; may be empty if all weights are 1.
         fold_column: for each document, its fold or None; may be empty.
+        selected_by_column: for each document, what selected it for a review, or None; may be empty.
 
     >>> Examples("text", ["a bill", "a late parcel"], [("billing",), ("shipping",)]).n_examples
     2
@@ -120,6 +124,7 @@ class Examples:
     unknown: Sequence[tuple[str, ...]] = ()
     weights: Sequence[float] = ()
     fold_column: Sequence[int | None] = ()
+    selected_by_column: Sequence[SelectedBy | None] = ()
 
     @property
     def n_examples(self) -> int:
@@ -163,6 +168,10 @@ class Examples:
         """Return the fold of every example; None if it has none."""
         return list(self.fold_column) or [None] * self.n_examples
 
+    def selections(self) -> list[SelectedBy | None]:
+        """Return what selected every example for a review; None for an example that no decision selected."""
+        return list(self.selected_by_column) or [None] * self.n_examples
+
     def where(self, keep: Bools) -> Examples:
         """Return only the examples for which ``keep`` (n_examples booleans) is true.
 
@@ -192,6 +201,7 @@ class Examples:
             unknown=list(compress(self.unknown, keep)),
             weights=list(compress(self.weights, keep)),
             fold_column=list(compress(self.fold_column, keep)),
+            selected_by_column=list(compress(self.selected_by_column, keep)),
         )
 
     @classmethod
@@ -230,4 +240,30 @@ class Examples:
                 if any(batch.fold_column for batch in batches)
                 else ()
             ),
+            selected_by_column=(
+                [selected_by for batch in batches for selected_by in batch.selections()]
+                if any(batch.selected_by_column for batch in batches)
+                else ()
+            ),
         )
+
+
+FAIR_SELECTIONS: Final[frozenset[SelectedBy | None]] = frozenset({None, "sample"})
+"""What selects examples for a test that can decide between versions; see :func:`is_fair_test`."""
+
+
+def is_fair_test(selections: Sequence[SelectedBy | None]) -> Bools:
+    """Return which examples can decide between versions, (n,).
+
+    A version errs more often on the messages that it doubted, or that somebody corrected, than another
+    version that is equally good on the whole: the selection and the errors have the same cause. So these
+    messages would always speak for the other version (regression to the mean). Only messages that were
+    selected without regard to a decision are a fair test.
+
+    Args:
+        selections: what selected each example for a review; None for one that no decision selected.
+
+    >>> is_fair_test(["sample", "doubt", None, "volunteered"]).tolist()
+    [True, False, True, False]
+    """
+    return np.array([selected_by in FAIR_SELECTIONS for selected_by in selections], dtype=np.bool_)

@@ -59,6 +59,8 @@ def export_jsonl(source: ExampleSource, stream: ByteStream) -> int:
                 line["weight"] = batch.weights[i]
             if batch.fold_column and batch.fold_column[i] is not None:
                 line["fold"] = batch.fold_column[i]
+            if batch.selected_by_column and batch.selected_by_column[i] is not None:
+                line["selected_by"] = batch.selected_by_column[i]
             stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             n_lines += 1
     return n_lines

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from models.data.digests import Document
-from models.data.examples import Kind, Split
+from models.data.examples import Kind, SelectedBy, Split
 from models.data.limits import IngestLimits
 from models.errors import BadRecord
 from models.mail.email import Email
@@ -37,6 +37,7 @@ class Record:
         weight: how much it counts in a training, in examples; None for 1.
         file: the name of its file, if several files in a zip are read; otherwise empty.
         fold: its fold for a cross-validation, if the file has one.
+        selected_by: what selected it for a review, if its labels are feedback on a decision.
     """
 
     line: int
@@ -50,6 +51,7 @@ class Record:
     weight: float | None = None
     file: str = ""
     fold: int | None = None
+    selected_by: SelectedBy | None = None
 
     @property
     def document(self) -> Document:

@@ -1,9 +1,9 @@
 """Stores a data set as one Parquet file, which is written once and read one row group at a time.
 
-Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split``, ``weight``, ``fold`` and the
-document: ``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html``, ``list_id`` and
-``attachments`` of an e-mail; or ``indices`` and ``values`` of the non-zero features. Features are numbered in
-the order in which their names first occur. The metadata of the file lists the names, and
+Columns: ``id``, ``labels`` and ``unknown`` (lists of strings), ``split``, ``weight``, ``fold``,
+``selected_by`` and the document: ``text``; or ``raw``, ``subject``, ``from``, ``to``, ``text``, ``html``,
+``list_id`` and ``attachments`` of an e-mail; or ``indices`` and ``values`` of the non-zero features. Features
+are numbered in the order in which their names first occur. The metadata of the file lists the names, and
 :class:`StoredExamples` sorts the columns by name.
 """
 
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_array
 
 from models.arrays import AnyArray, Bools, Floats, Ints
-from models.data.examples import Documents, Examples, FeatureRows, Kind, Split
+from models.data.examples import Documents, Examples, FeatureRows, Kind, SelectedBy, Split
 from models.data.record import Record
 from models.errors import BadDataError
 from models.mail.email import Email
@@ -50,6 +50,7 @@ _LAST_COLUMNS = [
     pa.field("unknown", _NAMES),  # null without unknown labels
     pa.field("weight", pa.float64()),  # null for 1
     pa.field("fold", pa.int16()),  # null without a fold
+    pa.field("selected_by", pa.string()),  # null if no decision selected the example for a review
 ]
 _DOCUMENT_COLUMNS: dict[Kind, list[pa.Field[Any]]] = {
     "text": [pa.field("text", pa.string(), nullable=False)],
@@ -86,7 +87,7 @@ class DatasetWriter:
         self._file: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._kind: Kind = "text"
-        self._has_unknown = self._has_weights = self._has_folds = False
+        self._has_unknown = self._has_weights = self._has_folds = self._has_selections = False
         self._group = _RowGroup()
 
     def __enter__(self) -> Self:
@@ -120,6 +121,9 @@ class DatasetWriter:
         if record.fold is not None:
             group.folds[len(group.ids) - 1] = record.fold
             self._has_folds = True
+        if record.selected_by is not None:
+            group.selections[len(group.ids) - 1] = record.selected_by
+            self._has_selections = True
         if record.text is not None:
             group.texts.append(record.text)
             group.n_bytes += len(record.text)
@@ -150,13 +154,15 @@ class DatasetWriter:
                 schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=cast("Any", ["labels.list.element", "split", "unknown.list.element"]),
+                use_dictionary=cast(
+                    "Any", ["labels.list.element", "split", "unknown.list.element", "selected_by"]
+                ),
                 write_statistics=False,  # every footer would contain the smallest and largest text
             )
         group, self._group = self._group, _RowGroup()
         columns = [pa.array(group.ids, pa.string()), *group.document(self._kind)]
         columns += [group.label_lists(), pa.array(group.splits, pa.string()), group.unknown_lists()]
-        columns += [group.weight_column(), group.fold_column()]
+        columns += [group.weight_column(), group.fold_column(), group.selected_by_column()]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_MAX_GROUP_ROWS)
 
     def commit(
@@ -184,6 +190,8 @@ class DatasetWriter:
             header["has_weights"] = True
         if self._has_folds:
             header["has_folds"] = True
+        if self._has_selections:
+            header["has_selections"] = True
         if final_names:
             header["final_names"] = dict(final_names)
         if self._kind == "features":
@@ -208,6 +216,7 @@ class _RowGroup:
         self.unknown: dict[int, Sequence[str]] = {}
         self.weights: dict[int, float] = {}
         self.folds: dict[int, int] = {}
+        self.selections: dict[int, SelectedBy] = {}
         self.texts: list[str] = []
         self.emails: list[Email] = []
         self.indices = array("i")
@@ -228,6 +237,11 @@ class _RowGroup:
         if not self.folds:
             return pa.nulls(len(self.ids), pa.int16())
         return pa.array([self.folds.get(i) for i in range(len(self.ids))], pa.int16())
+
+    def selected_by_column(self) -> pa.Array[Any]:
+        if not self.selections:
+            return pa.nulls(len(self.ids), pa.string())
+        return pa.array([self.selections.get(i) for i in range(len(self.ids))], pa.string())
 
     def label_lists(self) -> pa.Array[Any]:
         ends = np.zeros(len(self.labels) + 1, dtype=np.int32)
@@ -311,6 +325,7 @@ class StoredExamples:
         self._has_unknown: bool = header.get("has_unknown", False)
         self._has_weights: bool = header.get("has_weights", False)
         self._has_folds: bool = header.get("has_folds", False)
+        self._has_selections: bool = header.get("has_selections", False)
         self._final_names: dict[str, str] = header.get("final_names", {})
         names = header.get("features", [])
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -400,6 +415,15 @@ class StoredExamples:
             return [None] * self.n_examples
         return cast("list[int | None]", self._read_column("fold").to_pylist())
 
+    def selections(self) -> list[SelectedBy | None]:
+        """Return what selected every example for a review, without reading the documents.
+
+        None stands for an example that no decision selected.
+        """
+        if not self._has_selections:
+            return [None] * self.n_examples
+        return cast("list[SelectedBy | None]", self._read_column("selected_by").to_pylist())
+
     def where(self, keep: Bools) -> StoredExamples:
         """Return only the examples for which ``keep`` (n_examples booleans) is true.
 
@@ -444,6 +468,11 @@ class StoredExamples:
             unknown=self._label_sets(table.column("unknown")) if self._has_unknown else (),
             weights=_weights_of(table.column("weight")).tolist() if self._has_weights else (),
             fold_column=cast("list[int | None]", table.column("fold").to_pylist()) if self._has_folds else (),
+            selected_by_column=(
+                cast("list[SelectedBy | None]", table.column("selected_by").to_pylist())
+                if self._has_selections
+                else ()
+            ),
         )
 
     def _label_sets(self, column: pa.ChunkedArray[Any]) -> list[tuple[str, ...]]:

@@ -7,6 +7,7 @@ label. So the measure of any mixture or resample of the documents follows from a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +19,12 @@ from models.arrays import Floats, Matrix
 
 PERMUTATIONS = 10_000
 """Number of random permutations of the test; the smallest p-value is 1 / (1 + this number)."""
+
+MAX_PERMUTATIONS = 1_000_000
+"""Number of permutations at which no further ones follow, however low the level is."""
+
+_ABOVE_LEVEL = 20
+"""A test at a low level has this many times 1 / level permutations, so that p-values near it are precise."""
 
 RESAMPLES = 2_000
 """Number of resamples of the documents for the interval."""
@@ -53,7 +60,13 @@ class PairedComparison:
 
 
 def compare(
-    first: Matrix, second: Matrix, statistic: Statistic, *, confidence: float = 0.95, seed: int = 0
+    first: Matrix,
+    second: Matrix,
+    statistic: Statistic,
+    *,
+    confidence: float = 0.95,
+    level: float = 0.05,
+    seed: int = 0,
 ) -> PairedComparison:
     """Compare two models by an approximate randomization test and a paired bootstrap.
 
@@ -69,6 +82,8 @@ def compare(
         second: (n, m) the same for the second model.
         statistic: the measure.
         confidence: probability that the interval contains the true difference.
+        level: the level of the test. Only a low one needs more than ``PERMUTATIONS`` permutations, and only
+            if the p-value of these is not far above it.
         seed: seed of permutations and resamples.
 
     >>> right = csr_array([[1.0, 1.0]] * 9 + [[0.0, 1.0]])
@@ -83,7 +98,7 @@ def compare(
     tail = (1 - confidence) / 2
     resampled = _resampled(first, second, statistic, rng)
     low, high = np.quantile(resampled, [tail, 1 - tail]).tolist()
-    p_value = _p_value(first, second, statistic, abs(observed), rng)
+    p_value = _p_value(first, second, statistic, abs(observed), level, rng)
     return PairedComparison(float(values[0]), float(values[1]), observed, (low, high), p_value)
 
 
@@ -93,9 +108,18 @@ def mean(sums: Floats) -> Floats:
 
 
 def _p_value(
-    first: Matrix, second: Matrix, statistic: Statistic, observed: float, rng: np.random.Generator
+    first: Matrix,
+    second: Matrix,
+    statistic: Statistic,
+    observed: float,
+    level: float,
+    rng: np.random.Generator,
 ) -> float:
-    """Return the share of permutations with a difference at least as large as the observed one."""
+    """Return the share of permutations with a difference at least as large as the observed one.
+
+    Permutations are added if the share is not above 10 times the level. The result is below any smaller limit
+    only if the share of all permutations is, so it remains a valid p-value there.
+    """
     changes = csr_array(second - first)
     changes.eliminate_zeros()
     changes = changes[np.diff(changes.indptr) > 0]  # exchanging equal outcomes changes nothing
@@ -103,28 +127,33 @@ def _p_value(
     if not n_changes:
         return 1.0
     sums_of_first, sums_of_second = first.sum(axis=0), second.sum(axis=0)
-    extreme = 0
-    for size in _blocks(PERMUTATIONS, max(changes.shape)):
+    total, extreme, wanted = 0, 0, PERMUTATIONS
+    while total < wanted:
+        size = min(wanted - total, _block_size(max(changes.shape)))
         exchanged = rng.integers(0, 2, (size, n_changes), dtype=np.int8).astype(np.float64) @ changes
         values = statistic(sums_of_first + exchanged) - statistic(sums_of_second - exchanged)
         extreme += int((np.abs(values) >= observed - _TOLERANCE).sum())
-    return (1 + extreme) / (1 + PERMUTATIONS)
+        total += size
+        if total == PERMUTATIONS and (1 + extreme) / (1 + total) <= 10 * level:
+            wanted = max(PERMUTATIONS, min(math.ceil(_ABOVE_LEVEL / level), MAX_PERMUTATIONS))
+    return (1 + extreme) / (1 + total)
 
 
 def _resampled(first: Matrix, second: Matrix, statistic: Statistic, rng: np.random.Generator) -> Floats:
     """Return the differences for resamples of the documents, (RESAMPLES,)."""
     n, m = first.shape
     parts = []
-    for size in _blocks(RESAMPLES, max(n, m)):
+    block = _block_size(max(n, m))
+    for start in range(0, RESAMPLES, block):
+        size = min(block, RESAMPLES - start)
         drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, np.newaxis]
         times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
         parts.append(statistic(times @ first) - statistic(times @ second))
     return np.concatenate(parts)
 
 
-def _blocks(total: int, width: int) -> list[int]:
-    size = max(1, min(total, _BLOCK_VALUES // width))
-    return [size] * (total // size) + ([total % size] if total % size else [])
+def _block_size(width: int) -> int:
+    return max(1, _BLOCK_VALUES // width)
 
 
 def ratio(numerator: Floats, denominator: Floats, otherwise: float = 0.0) -> Floats:

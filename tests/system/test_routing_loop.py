@@ -51,6 +51,7 @@ def test_corrections_of_routed_mail_make_the_next_version_better(tmp_path: Path)
         before, after = (job["result"]["metrics"]["test"]["f1_micro"] for job in (first, second))
         assert after > before + 0.1, "the corrections help on messages that neither version has seen"
         assert promotion["promoted"], promotion
+        assert promotion["comparison"]["examples"] > 106, "the random sample joins the test part"
         history = stack.call("GET", "/v1/models/helpdesk/aliases/live/history", 200)["items"]
         assert [item["to_version"] for item in history] == [1, 2, 1], "promoted, promoted, rolled back"
         page = (tmp_path / "report.html").read_text()

@@ -114,11 +114,12 @@ function start() {
       const what = decision.departments.length ? "exactly these departments are right" : "no department is right";
       shown.push(element("p", {}, `The probability that ${what} is ${percent(decision.set_probability)}.`));
     }
-    for (const reason of [decision.review_reason, decision.fallback_reason, decision.not_kept_reason, ...decision.message.defects]) {
+    const sampled = decision.sampled && "The message belongs to the random sample, so it waits in the review queue, too.";
+    for (const reason of [sampled, decision.review_reason, decision.fallback_reason, decision.not_kept_reason, ...decision.message.defects]) {
       if (reason) shown.push(element("p", { class: "notice" }, sentence(reason)));
     }
     const links = element("p", { class: "actions" }, element("a", { class: "button", href: place }, "Correct this decision"));
-    if (decision.disposition === "review") {
+    if (decision.disposition === "review" || decision.sampled) {
       links.append(element("a", { class: "button", href: `${form.dataset.console}/review` }, "Review queue"));
     }
     shown.push(links, ...explained(decision), ...ranking(decision));

@@ -212,7 +212,7 @@ def _notes(facts: Facts, total: _Group) -> list[str]:
         if missing:
             notes.append(
                 f"No message with the disposition {' or '.join(missing)} has feedback, so the set accuracy "
-                "of all messages cannot be estimated. Give feedback on a random sample of them, too."
+                "of all messages cannot be estimated. Review the random sample of the router, too."
             )
     notes += _notes_on_references(facts, total)
     undecided = sum(count for version, count in total.drift.messages.items() if version[1] is None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.data.examples import Split
+from models.data.examples import FAIR_SELECTIONS
 from models.data.ingestion.message_labels import MessageLabels, identity
 from models.data.ingestion.stored_records import stored_records
 from models.data.ingestion.string_set import CompactStringSet
@@ -52,13 +52,17 @@ class FeedbackRecords:
     """Yields the records of a data set that is made from the labels that people chose.
 
     Each message occurs once. A message of the other data set keeps its id, split, fold and weight, so that
-    its test part stays the same.
+    its test part stays the same. Messages that are added remember what selected them for a review. Those that
+    are no fair test (:func:`models.data.examples.is_fair_test`) are never held out, even if the upload says
+    so.
 
     Args:
         labels: the labels of messages, sorted.
         other: the other data set, of e-mails; None if there is none.
         stored: reads messages from the store.
-        split: the split of messages that are added.
+        with_splits: whether messages that are added belong to the test or the training part; otherwise they
+            belong to no part, unless the upload has one.
+        warnings: further warnings for the report.
         progress: receives the counts after each message or batch of messages. An exception that it raises
             stops the work.
 
@@ -72,14 +76,16 @@ class FeedbackRecords:
         other: StoredExamples | None,
         stored: StoredMessages,
         *,
-        split: Split | None,
+        with_splits: bool,
+        warnings: Sequence[str] = (),
         progress: Callable[[FeedbackCounts], None] = lambda _counts: None,
     ) -> None:
         self.counts = FeedbackCounts()
         self._labels = labels
         self._other = other
         self._stored = stored
-        self._split = split
+        self._with_splits = with_splits
+        self._other_warnings = warnings
         self._progress = progress
         self._ids = CompactStringSet()
 
@@ -157,7 +163,11 @@ class FeedbackRecords:
         """Make an example of a message. Its id is the first one that is valid and that no other has."""
         self._labels.is_used[position] = True
         self._set_labels(record, position)
-        record.split = record.split or self._split
+        record.selected_by = self._labels.selected_by(position)
+        if record.split is None and self._with_splits:
+            record.split = "test" if self._labels.is_test[position] else "train"
+        elif record.split is not None and record.selected_by not in FAIR_SELECTIONS:
+            record.split = "train"
         record.id = next(
             id_
             for id_ in (*ids, self._labels.ids[position])
@@ -171,6 +181,7 @@ class FeedbackRecords:
 
     def _warnings(self) -> Iterator[str]:
         counts = self.counts
+        yield from self._other_warnings
         if invalid := sorted(self._labels.invalid):
             names = ", ".join(map(quoted, invalid[:_MAX_LISTED]))
             yield f"labels of feedback that are blank or have control characters were omitted: {names}"

@@ -136,6 +136,11 @@ class _Sink:
                 if any(record.fold is not None for record in records)
                 else ()
             ),
+            selected_by_column=(
+                [record.selected_by for record in records]
+                if any(record.selected_by is not None for record in records)
+                else ()
+            ),
         )
 
     def _documents(self) -> Documents:

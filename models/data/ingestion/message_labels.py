@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, get_args
 
 import numpy as np
 
 from models.arrays import Bools, Ints
+from models.data.examples import SelectedBy
 from models.data.record import is_name
 from models.mail.email import Email
 from models.mail.reader import message_identity, message_key, read_email
 
+TEST_SHARE: Final = 0.2
+"""Largest share of the messages that become test examples."""
+
 _KEYS = 3
+_SELECTIONS: Final[tuple[SelectedBy, ...]] = get_args(SelectedBy)
 
 
 class MessageLabels:
@@ -30,10 +37,13 @@ class MessageLabels:
     Attributes:
         ids: the ids of the messages.
         is_used: for each message, whether it has been joined; the caller sets it.
+        is_test: for each message, whether it is a test example: one of the random sample, while these are at
+            most ``TEST_SHARE`` of all messages. Others of the sample are needed for training, for example if
+            all messages are in it.
         invalid: labels that no data set can have. They were omitted.
 
     >>> labels = MessageLabels(max_id_chars=500)
-    >>> labels.add("dec_1", "a@b", "0f", ["billing"], time=2.0)
+    >>> labels.add("dec_1", "a@b", "0f", ["billing"], time=2.0, selected_by="doubt")
     >>> labels.sort()
     >>> labels.find("a@b", None), labels.ids[0], labels.labels(0)
     (0, 'dec_1', ('billing',))
@@ -42,10 +52,13 @@ class MessageLabels:
     def __init__(self, *, max_id_chars: int) -> None:
         self.ids: list[str] = []
         self.is_used: Bools = np.empty(0, dtype=np.bool_)
+        self.is_test: Bools = np.empty(0, dtype=np.bool_)
         self.invalid: set[str] = set()
         self._max_id_chars = max_id_chars
         self._times = array("d")
         self._keys = array("q")
+        self._draws = array("Q")
+        self._selections = array("b")
         self._numbers = array("l")
         self._label_sets: dict[tuple[str, ...], int] = {}
         self._distinct: list[tuple[str, ...]] = []
@@ -56,7 +69,16 @@ class MessageLabels:
         """Return the number of messages."""
         return len(self.ids)
 
-    def add(self, id_: str, message_id: str | None, key: str, labels: Iterable[str], *, time: float) -> None:
+    def add(
+        self,
+        id_: str,
+        message_id: str | None,
+        key: str,
+        labels: Iterable[str],
+        *,
+        time: float,
+        selected_by: SelectedBy,
+    ) -> None:
         """Add a message.
 
         Args:
@@ -65,9 +87,13 @@ class MessageLabels:
             key: the digest of its content; see :func:`models.mail.reader.message_key`.
             labels: its labels.
             time: when the labels were chosen. If several messages have the same key, the latest one counts.
+            selected_by: what selected it for a review.
         """
         self.ids.append(id_)
         self._times.append(time)
+        # The same test examples in every process, whatever its seed of ``hash``.
+        self._draws.append(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()))
+        self._selections.append(_SELECTIONS.index(selected_by))
         self._keys.extend((hash(id_), hash(message_id or id_), hash(key)))
         names = tuple(sorted(set(labels)))
         if names not in self._label_sets:
@@ -92,12 +118,27 @@ class MessageLabels:
         self._hashes, self._positions = hashes[by_hash], positions[by_hash]
         self.ids = [self.ids[i] for i in order.tolist()]
         self._numbers = array("l", [self._numbers[i] for i in order.tolist()])
-        self._times, self._keys = array("d"), array("q")
         self.is_used = np.zeros(len(order), dtype=np.bool_)
+        self.is_test = np.zeros(len(order), dtype=np.bool_)
+        selections = np.frombuffer(self._selections, dtype=np.int8)[order]
+        sample = np.flatnonzero(selections == _SELECTIONS.index("sample"))
+        draws = np.frombuffer(self._draws, dtype=np.uint64)[order[sample]]
+        self.is_test[sample[np.argsort(draws)[: round(TEST_SHARE * len(order))]]] = True
+        self._selections = array("b", selections.tobytes())
+        self._times, self._keys, self._draws = array("d"), array("q"), array("Q")
+
+    @property
+    def n_sampled(self) -> int:
+        """Number of messages of the random sample."""
+        return self._selections.count(_SELECTIONS.index("sample"))
 
     def labels(self, position: int) -> tuple[str, ...]:
         """Return the label set of a message."""
         return self._distinct[self._numbers[position]]
+
+    def selected_by(self, position: int) -> SelectedBy:
+        """Return what selected a message for a review."""
+        return _SELECTIONS[self._selections[position]]
 
     def find(self, id_: str | None, email: Email | None) -> int | None:
         """Return the position of a message, or None if it is not among the messages.

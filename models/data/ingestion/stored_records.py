@@ -17,6 +17,7 @@ def stored_records(batch: Examples, first_line: int) -> Iterator[Record]:
         first_line: the line of the first record.
     """
     splits, folds, unknown = batch.splits(), batch.folds(), batch.unknown_sets()
+    selections = batch.selections()
     for i, (id_, labels) in enumerate(zip(batch.ids, batch.labels, strict=True)):
         weight = batch.weights[i] if batch.weights else 1.0
         yield Record(
@@ -27,6 +28,7 @@ def stored_records(batch: Examples, first_line: int) -> Iterator[Record]:
             unknown=unknown[i],
             weight=None if weight == 1.0 else weight,
             fold=folds[i],
+            selected_by=selections[i],
             **_document(batch.documents, i),
         )
 

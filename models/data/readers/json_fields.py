@@ -18,6 +18,7 @@ from models.data.readers.values import (
     parse_fold,
     parse_id,
     parse_labels,
+    parse_selected_by,
     parse_split,
     parse_weight,
     split_words,
@@ -37,7 +38,7 @@ from models.mail.email import Email
 
 FIELDS: Final = (
     *("id", "text", "features", "email", "raw_email"),
-    *("labels", "unknown_labels", "split", "weight", "fold"),
+    *("labels", "unknown_labels", "split", "weight", "fold", "selected_by"),
 )
 DOCUMENT_FIELDS: Final = ("text", "features", "email", "raw_email")
 EMAIL_FIELDS: Final = {
@@ -267,6 +268,8 @@ class FieldReader:
             record.fold = None if found is _MISSING else parse_fold(found, self._fold.pointer)
         elif "fold" in value and "fold" not in self._ignored:
             record.fold = parse_fold(value["fold"], "/fold")
+        if self._is_strict and "selected_by" in value and "selected_by" not in self._ignored:
+            record.selected_by = parse_selected_by(value["selected_by"], "/selected_by")
         if self._has_document:
             self._read_named_document(value, record)
         else:

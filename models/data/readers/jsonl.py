@@ -2,7 +2,8 @@
 
 An example is ``{"id"?, "text" | "features": {name: number} | "email": {"subject", "from", "to", "text",
 "html"} | "raw_email": base64, "labels": [str], "unknown_labels"?: [str], "weight"?: number,
-"split"?: "train" | "validation" | "test", "fold"?: number}``.
+"split"?: "train" | "validation" | "test", "fold"?: number,
+"selected_by"?: "sample" | "doubt" | "fallback" | "volunteered"}``.
 """
 
 from __future__ import annotations

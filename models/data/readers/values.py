@@ -1,4 +1,4 @@
-"""The one rule by which the readers of all formats read ids, splits, weights, folds and labels.
+"""The one rule by which the readers of all formats read ids, splits, weights, folds, selections and labels.
 
 A missing value is None, NaN or an empty text: frames write it in one of these forms, depending on the format.
 """
@@ -6,9 +6,9 @@ A missing value is None, NaN or an empty text: frames write it in one of these f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
-from models.data.examples import Split
+from models.data.examples import SelectedBy, Split
 from models.data.limits import IngestLimits
 from models.data.readers.label_cells import (
     ParsedLabels,
@@ -35,6 +35,7 @@ __all__ = [
     "parse_fold",
     "parse_id",
     "parse_labels",
+    "parse_selected_by",
     "parse_split",
     "parse_weight",
     "split_words",
@@ -148,6 +149,24 @@ def parse_fold(value: object, field: str) -> int | None:
             field,
         )
     return int(number)
+
+
+def parse_selected_by(value: object, field: str) -> SelectedBy | None:
+    """Return what selected an example for a review; None for a missing value.
+
+    Raises:
+        RecordError: the value is not one of ``SelectedBy``.
+
+    >>> parse_selected_by("sample", "/selected_by"), parse_selected_by(None, "/selected_by")
+    ('sample', None)
+    """
+    value = _plain(value)
+    if _is_missing(value):
+        return None
+    words = get_args(SelectedBy)
+    if value not in words:
+        raise RecordError(f"selected_by must be one of {', '.join(words)}, not {quoted(value)}", field)
+    return cast("SelectedBy", value)
 
 
 def split_words(words: Mapping[Split, Iterable[str]]) -> dict[str, Split]:

@@ -16,6 +16,7 @@ ROUTER = {
     "model": "m",
     "fallback": "front@example.org",
     "review_below": 1.0,
+    "review_sample": 1.0,
     "explain": True,
     "keep_messages": "review",
     "destinations": {"billing": "billing@example.org"},
@@ -96,6 +97,7 @@ def test_the_review_queue_shows_the_message_and_its_likely_labels(
     # Only people who may read messages see the text, and only those who may give feedback see the form.
     assert "data-field" not in reviewer.see(path)
     assert 'id="correction"' in reviewer.see(path)
+    assert "This message belongs to the random sample" in reviewer.see(path)
     assert 'id="correction"' not in reader.see(path)
 
 

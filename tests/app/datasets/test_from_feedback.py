@@ -48,7 +48,12 @@ class Desk:
         self.name = name
         self.kept: dict[str, bytes] = {}
         self.errors: dict[str, Exception] = {}
-        service.call("PUT", f"/v1/routers/{name}", 200, json={"model": "m", "fallback": "desk@example.org"})
+        self.configure(review_sample=0)
+
+    def configure(self, **fields: Any) -> None:
+        """Create or replace the router."""
+        body = {"model": "m", "fallback": "desk@example.org", **fields}
+        self.service.call("PUT", f"/v1/routers/{self.name}", 200, json=body)
 
     def read(self, _ctx: AppContext, row: tables.Decision) -> Email | None:
         """Return the kept message of a decision, or raise the error of its file."""
@@ -57,13 +62,15 @@ class Desk:
         message = self.kept.get(row.id)
         return None if message is None else Email(raw=message)
 
-    def route(self, number: int, *labels: str, keep: bool = True) -> dict[str, Any]:
-        """Route a message, and submit the correct labels."""
+    def route(self, number: int, *labels: str, keep: bool = True, answer: bool = True) -> dict[str, Any]:
+        """Route a message, and submit the correct labels unless nobody answers."""
         decision: dict[str, Any] = self.service.call(
             "POST", f"/v1/routers/{self.name}/messages", 200, content=raw(number), headers=MAIL
         )
         if keep:
             self.kept[decision["decision_id"]] = raw(number)
+        if not answer:
+            return decision
         path = f"/v1/decisions/{decision['decision_id']}/feedback"
         feedback: dict[str, Any] = self.service.call(
             "POST", path, 200, json={"labels": list(labels), "allow_new_labels": True}
@@ -133,6 +140,7 @@ def test_corrections_and_the_old_data_set_become_the_next_one(desk: Desk) -> Non
     assert feedback == {
         "router": desk.name,
         "n_decisions": 3,
+        "n_sampled": 0,
         "n_relabelled": 1,
         "n_new": 1,
         "n_without_message": 1,
@@ -154,6 +162,56 @@ def test_only_corrections_or_only_confirmations(desk: Desk) -> None:
     assert [id_ for id_, *_ in desk.examples(corrected)] == ["2@example.org"]
     assert corrected["lineage"]["feedback"]["feedback"] == "corrected"
     assert len(desk.examples(desk.create())) == 2
+
+
+def test_examples_say_why_they_were_reviewed(desk: Desk) -> None:
+    for number in (1, 2):
+        desk.route(number, "a")
+    desk.configure(review_sample=1)
+    for number in (3, 4, 5):
+        assert desk.route(number, "a")["sampled"] is True
+    doubted = desk.route(6, "b")["decision_id"]
+    with desk.service.ctx.db.write() as tx:
+        row = tx.session.get_one(tables.Decision, doubted)
+        row.disposition, row.sampled = "review", False
+    dataset = desk.create()
+    assert dataset["lineage"]["feedback"]["n_sampled"] == 3
+    items = desk.service.call("GET", f"/v1/datasets/{dataset['id']}/examples", 200)["items"]
+    assert [(item["id"][0], item["selected_by"]) for item in items] == [
+        *(("1", "volunteered"), ("2", "volunteered")),
+        *(("3", "sample"), ("4", "sample"), ("5", "sample"), ("6", "doubt")),
+    ]
+    corrected = desk.create(from_feedback={"feedback": "corrected"})
+    assert corrected["lineage"]["feedback"]["n_sampled"] == 0, "mistakes are no random sample"
+    copy = desk.service.call(
+        "POST", "/v1/datasets", 201, json={"name": "copy", "derive": {"datasets": [dataset["id"]]}}
+    )
+    in_process.work(desk.service.ctx)
+    copied = desk.service.call("GET", f"/v1/datasets/{copy['id']}/examples", 200)["items"]
+    assert copied == items
+
+
+def test_a_sample_that_few_have_answered_is_no_sample(desk: Desk) -> None:
+    """People have only answered what the version doubted: these messages are no random sample."""
+    desk.configure(review_sample=1)
+    doubted = {desk.route(number, "a")["decision_id"] for number in (1, 5, 9)}
+    unanswered = [desk.route(number, answer=False) for number in (2, 3, 6, 7)]
+    desk.route(8, "a")
+    with desk.service.ctx.db.write() as tx:
+        for id_ in doubted:
+            tx.session.get_one(tables.Decision, id_).disposition = "review"
+    dataset = desk.create()
+    assert dataset["lineage"]["feedback"]["n_sampled"] == 0
+    (warning,) = [warning for warning in dataset["warnings"] if "random sample" in warning]
+    assert "3 of 3 review, 1 of 5 routed" in warning
+    items = desk.service.call("GET", f"/v1/datasets/{dataset['id']}/examples", 200)["items"]
+    assert {item["selected_by"] for item in items} == {"doubt", "volunteered"}
+    assert len(items) == 4, "a message without feedback is in no data set, whatever the router predicts"
+    for decision in unanswered[:3]:
+        path = f"/v1/decisions/{decision['decision_id']}/feedback"
+        desk.service.call("POST", path, 200, json={"labels": ["a"], "allow_new_labels": True})
+    desk.route(10, answer=False)  # it arrived after the last answer, so somebody may still review it
+    assert desk.create()["lineage"]["feedback"]["n_sampled"] == 7
 
 
 def test_the_time_of_the_feedback_selects_decisions(desk: Desk) -> None:

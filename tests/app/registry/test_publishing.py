@@ -21,7 +21,7 @@ from app.jobs.queue import LostClaimError
 from app.registry import aliases, publishing
 from app.registry import service as registry
 from app.registry.alias_changes import Cause
-from app.registry.publishing import LiveChangedError, NewVersion, Verdict
+from app.registry.publishing import ComparisonRecord, NewVersion, Verdict, VerdictOutdatedError
 from app.registry.schemas import AliasPut, ModelVersion
 from app.storage import StoredFile
 from models import artifact
@@ -169,9 +169,23 @@ def test_a_verdict_about_another_live_version_is_refused(
     publish(database, new_version(pipeline), "always")
     publish(database, new_version(pipeline), "always")
     before = rows.all_rows(database)
-    with pytest.raises(LiveChangedError):
+    with pytest.raises(VerdictOutdatedError):
         publish(database, new_version(pipeline), Verdict(compared_with, True, "better"))
     assert rows.all_rows(database) == before
+
+
+def test_a_comparison_that_did_not_count_another_one_is_refused(ctx: Any, pipeline: Pipeline) -> None:
+    publish(ctx.db, new_version(pipeline), "always")
+    for number in (1, 2):
+        verdict = Verdict(1, False, "not better", record=ComparisonRecord(number, [number]))
+        publish(ctx.db, new_version(pipeline), verdict)
+    before = rows.all_rows(ctx.db)
+    with pytest.raises(VerdictOutdatedError):
+        publish(ctx.db, new_version(pipeline), Verdict(1, True, "better", record=ComparisonRecord(2, [1])))
+    assert rows.all_rows(ctx.db) == before
+    registry.delete_model(ctx, "m")
+    with ctx.db.read() as session:
+        assert publishing.compared_documents(session, "m") == []
 
 
 def test_only_one_of_several_moves_from_the_same_revision_succeeds(

@@ -39,6 +39,7 @@ def decision(n: int, rng: random.Random, router_id: str = "rtr_1") -> dict[str, 
         "response": {"departments": [{"label": label} for label in labels]},
         "created_at": START + n * SECOND + rng.choice((0, 0, 0.001, 30)) * SECOND,
         "disposition": disposition,
+        "sampled": rng.random() < 0.1,
         "version": rng.choice((1, 2, None)),
         "message_id": message_id,
         "feedback_state": rng.choice((None, None, None, "agreed", "corrected")),
@@ -56,6 +57,9 @@ def store(db: Database, decisions: Sequence[dict[str, Any]]) -> None:
         tx.session.execute(insert(tables.DecisionLabel), labels)
 
 
+SAMPLED = {True: ("any", "sample"), False: ()}
+
+
 def meets(row: dict[str, Any], conditions: DecisionFilter) -> bool:
     feedback = conditions.feedback
     return (
@@ -66,6 +70,8 @@ def meets(row: dict[str, Any], conditions: DecisionFilter) -> bool:
         and (conditions.to is None or row["created_at"] < conditions.to)
         and (conditions.message_id is None or row["message_id"] == conditions.message_id[:500])
         and (feedback is None or (row["feedback_state"] or "none") == feedback)
+        and conditions.review
+        in {None, *(("any", "doubt") if row["disposition"] == "review" else ()), *SAMPLED[row["sampled"]]}
     )
 
 
@@ -89,6 +95,7 @@ VALUES: dict[str, Sequence[Any]] = {
     "to": (START + 200 * SECOND,),
     "message_id": ("7@example.org", LONG_ID),
     "feedback": ("none", "agreed", "corrected"),
+    "review": ("any", "sample", "doubt"),
 }
 
 
@@ -140,10 +147,11 @@ def test_a_page_reads_a_limited_number_of_decisions(
 NUMBERS = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 30000)"
 INSERTS = (
     """
-    INSERT INTO decisions (id, router_id, router, message_key, response, created_at, disposition, version,
-        message_id, feedback_state)
+    INSERT INTO decisions (id, router_id, router, message_key, response, created_at, disposition, sampled,
+        version, message_id, feedback_state)
     NUMBERS SELECT 'dec_' || (10000000 + n), 'rtr_' || (n % 8), 'desk', CAST(n AS TEXT), '{}', '2026-01-01',
-        CASE n / 8 % 20 WHEN 0 THEN 'fallback' WHEN 1 THEN 'review' ELSE 'routed' END, n / 8 % 7,
+        CASE n / 8 % 20 WHEN 0 THEN 'fallback' WHEN 1 THEN 'review' ELSE 'routed' END,
+        n / 8 % 50 = 0, n / 8 % 7,
         n || '@example.org',
         CASE WHEN n / 8 % 5 > 0 THEN NULL WHEN n / 8 % 3 = 0 THEN 'corrected' ELSE 'agreed' END
     FROM numbers
@@ -168,7 +176,7 @@ def database_with_many(database: Database) -> Database:
 
 
 OF_ROUTER = r"ix_decisions_router_id_id\b|pk_decisions"
-QUEUE = "ix_decisions_router_id_disposition_feedback_state_id"
+QUEUE = r"ix_decisions_router_id_id_sampled\b"
 OF_LABEL = "pk_decision_labels|SEARCH decision_labels USING PRIMARY KEY"
 PLANS = [
     (DecisionFilter(), OF_ROUTER),
@@ -178,6 +186,13 @@ PLANS = [
     (DecisionFilter(disposition="fallback"), r"ix_decisions_router_id_disposition_id\b"),
     (DecisionFilter(disposition="review"), r"ix_decisions_router_id_disposition_id\b"),
     (DecisionFilter(disposition="review", feedback="none"), QUEUE),
+    (DecisionFilter(review="any", feedback="none"), QUEUE),
+    (DecisionFilter(review="sample", feedback="none"), QUEUE),
+    (DecisionFilter(review="doubt", feedback="none", version=3), QUEUE),
+    (DecisionFilter(review="sample"), r"ix_decisions_router_id_sampled_id\b"),
+    (DecisionFilter(review="sample", feedback="agreed"), r"ix_decisions_router_id_sampled_id\b"),
+    (DecisionFilter(review="doubt"), r"ix_decisions_router_id_disposition_id\b"),
+    (DecisionFilter(review="any"), OF_ROUTER),
     (DecisionFilter(disposition="review", feedback="none", label="label1"), QUEUE),
     (DecisionFilter(version=3), r"ix_decisions_router_id_version_id\b"),
     (DecisionFilter(message_id="3@example.org"), r"ix_decisions_router_id_message_id_id\b"),

@@ -107,7 +107,7 @@ def test_a_router_keeps_the_messages_that_its_setting_names(
     decision = route(desk, 1)
     assert "message_kept" not in decision
     problem_of(message_of(desk, decision), 404, "message_not_kept")
-    put_router(desk, keep_messages="review")
+    put_router(desk, keep_messages="review", review_sample=0)
     assert "message_kept" not in route(desk, 2), "it was routed without a review"
     assert kept_files(desk) == []
     put_router(desk, keep_messages="all")
@@ -116,8 +116,13 @@ def test_a_router_keeps_the_messages_that_its_setting_names(
     response = message_of(desk, decision)
     assert (response.content, response.headers["content-type"]) == (RAW % 3, "message/rfc822")
     assert response.headers["cache-control"] == "no-store"
-    assert kept_messages.is_kept("review", "review")
-    assert not kept_messages.is_kept("review", "fallback")
+    for disposition, sampled, kept in (
+        ("routed", False, False),
+        ("routed", True, True),
+        ("review", False, True),
+        ("fallback", False, True),
+    ):
+        assert kept_messages.is_kept("review", {"disposition": disposition, "sampled": sampled}) is kept
     for fields in ({"keep_messages": "some"}, {"keep_days": 0}):
         body = {"model": "m", "fallback": "front@example.org", **fields}
         problem_of(desk.send("PUT", "/v1/routers/desk", json=body), 422, "invalid_request")

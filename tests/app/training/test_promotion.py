@@ -19,7 +19,13 @@ IF_BETTER = {"if_better": {"metric": "f1_micro"}}
 
 
 def examples(
-    start: int, n: int, split: str, *, wrong: bool = False, labels: tuple[str, ...] = tuple(WORDS)
+    start: int,
+    n: int,
+    split: str,
+    *,
+    wrong: bool = False,
+    labels: tuple[str, ...] = tuple(WORDS),
+    **fields: str,
 ) -> list[dict[str, Any]]:
     """Messages ``start`` to ``start + n``; each number has one text. Wrong ones have the label of another."""
     return [
@@ -27,6 +33,7 @@ def examples(
             "text": f"{WORDS[list(WORDS)[i % 3]]} m{i} n{i * 7}",
             "labels": [label for label in (list(WORDS)[(i + wrong) % 3],) if label in labels],
             "split": split,
+            **fields,
         }
         for i in range(start, start + n)
     ]
@@ -80,6 +87,7 @@ def test_a_clearly_better_version_is_promoted_with_the_figures(
     assert (compared["metric"], compared["live_version"], compared["examples"]) == ("f1_micro", 1, 60)
     assert (compared["left_out"], compared["live_training_examples"]) == (0, "known")
     assert (compared["alpha"], compared["at_least"]) == (0.05, 0.0)
+    assert (compared["attempt"], compared["level"], compared["left_out_selected"]) == (1, 0.025, 0)
     assert compared["new_value"] == result["metrics"]["test"]["f1_micro"] == 1.0
     assert compared["difference"] == compared["new_value"] - compared["live_value"]
     assert compared["interval"][0] <= compared["difference"] <= compared["interval"][1]
@@ -100,7 +108,10 @@ def test_versions_that_predict_the_same_are_not_promoted(shared: InProcessApi, g
 
 @pytest.mark.parametrize(
     ("rule", "reason"),
-    [({"at_least": 1.5}, "better by less than at_least, 1.5"), ({"alpha": 0.00001}, "is above alpha, 1e-05")],
+    [
+        ({"at_least": 1.5}, "better by less than at_least, 1.5"),
+        ({"alpha": 1e-6}, "on the same examples (alpha is 1e-06)"),
+    ],
 )
 def test_a_difference_must_be_large_and_significant(
     shared: InProcessApi, bad: str, good: str, rule: dict[str, float], reason: str
@@ -118,6 +129,58 @@ def test_examples_that_the_live_version_was_trained_on_are_left_out(shared: InPr
     new = shared.dataset(examples(3000, 30, "train") + examples(1040, 50, "test"))
     compared = train(shared, new, "leak", IF_BETTER)["promotion"]["comparison"]
     assert (compared["left_out"], compared["examples"]) == (20, 30)
+
+
+def test_each_comparison_on_the_same_examples_has_a_lower_level(shared: InProcessApi, bad: str) -> None:
+    test = examples(2000, 40, "test")
+    train(shared, bad, "attempts")
+
+    def attempt(*, first: int, part: list[dict[str, Any]] = test, **fields: Any) -> dict[str, Any]:
+        new = shared.dataset(examples(first, 60, "train", wrong=True) + part)
+        compared: dict[str, Any] = train(shared, new, "attempts", IF_BETTER, **fields)["promotion"][
+            "comparison"
+        ]
+        return compared
+
+    def levels(compared: dict[str, Any]) -> tuple[int, float]:
+        return compared["attempt"], compared["level"]
+
+    assert levels(attempt(first=3000)) == (1, 0.05 / 2)
+    assert levels(attempt(first=4000, seed=1)) == (2, 0.05 / 6)
+    shared.call("DELETE", "/v1/models/attempts/versions/3", 204)
+    other = examples(5000, 40, "test")
+    assert levels(attempt(first=4000, part=[*test[:1], *other])) == (3, 0.05 / 12), "one common example"
+    assert levels(attempt(first=6000, part=examples(7000, 40, "test"))) == (1, 0.05 / 2), "fresh examples"
+    new = shared.dataset(examples(1000, 60, "train") + test)
+    promotion = train(shared, new, "attempts", IF_BETTER)["promotion"]
+    assert promotion["promoted"]
+    assert "is not above the level 0.0025 of comparison 4 on the same examples" in promotion["reason"]
+    assert levels(attempt(first=8000)) == (5, 0.05 / 30), "also against another live version"
+
+
+def test_what_a_version_doubted_cannot_promote(shared: InProcessApi, bad: str) -> None:
+    """The versions differ clearly, but most of the test part was reviewed because a version doubted it."""
+    train(shared, bad, "doubt")
+    training = examples(1000, 60, "train")
+    doubted = examples(2000, 40, "test", selected_by="doubt") + examples(
+        2040, 9, "test", selected_by="fallback"
+    )
+    sample = examples(3000, 15, "test", selected_by="sample")
+    new = shared.dataset([*training, *doubted, *sample])
+    result = train(shared, new, "doubt", IF_BETTER)
+    promotion = result["promotion"]
+    assert not promotion["promoted"]
+    assert promotion["reason"] == (
+        "15 held-out examples are too few for a comparison, which needs 20; 49 were left out because the "
+        "doubt or a mistake of a version selected them: set review_sample of the router, review its sample, "
+        "and make a data set from it"
+    )
+    assert promotion["comparison"]["left_out_selected"] == 49
+    assert result["metrics"]["test"]["n_examples"] == 64, "the split of the data set is what it says"
+    more = examples(4000, 10, "test")
+    compared = train(shared, shared.dataset([*training, *doubted, *sample, *more]), "doubt", IF_BETTER)
+    compared = compared["promotion"]["comparison"]
+    assert (compared["examples"], compared["attempt"]) == (25, 1), "nothing was tested before"
 
 
 def test_too_few_examples_cannot_promote(shared: InProcessApi, good: str) -> None:

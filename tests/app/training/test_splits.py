@@ -11,9 +11,11 @@ import pytest
 from pydantic import ValidationError
 
 from app.context import AppContext
+from app.db import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationCreate
 from app.experiments import service as experiments
+from app.experiments.folds import ALWAYS_TRAINING, assign_folds
 from app.experiments.report import service as reports
 from app.experiments.report.formatting import describe_split
 from app.experiments.schemas import ExperimentCreate
@@ -22,6 +24,7 @@ from app.registry import service as versions
 from app.registry.schemas import PartMetrics
 from app.training import service
 from app.training.schemas import RandomSplit, TrainingJob, TrainingJobCreate
+from models.data.store import StoredExamples
 
 
 def rows(splits: Sequence[str | None]) -> list[dict[str, Any]]:
@@ -167,3 +170,41 @@ def test_an_experiment_uses_validation_examples(
     assert cell.error is None
     assert sizes(cell.metrics) == (20, 8)
     assert describe_split(reports.get(ctx, created.id)) == described
+
+
+def test_what_a_version_doubted_is_never_held_out(ctx: AppContext) -> None:
+    examples = [
+        {**row, "selected_by": ("doubt", "volunteered", "sample", None)[i // 10]}
+        for i, row in enumerate(rows([None] * 40))
+    ]
+    dataset = in_process.dataset(ctx, examples)
+    job = train(ctx, dataset, split={"kind": "random", "test_fraction": 0.25})
+    assert job.state == "succeeded"
+    assert sizes(versions.get_version(ctx.db, "m", 1).metrics) == (35, 5), "a quarter of the other examples"
+    request = EvaluationCreate(dataset_id=dataset, part="all")
+    evaluation = evaluations.create(ctx, "m", 1, request, in_process.WITHOUT_KEY)
+    in_process.work(ctx)
+    result = evaluations.get(ctx, "m", 1, evaluation.id, texts=False).result
+    assert result is not None
+    assert any("selected for a review: 20 of 40" in warning for warning in result.warnings)
+    body = {
+        "dataset_id": dataset,
+        "split": {"kind": "folds", "folds": 4},
+        "configurations": [{"name": "svm", "learner": {"algorithm": "svm"}}],
+    }
+    with ctx.db.read() as session:
+        key = session.get_one(tables.Dataset, dataset).storage_key
+    assert key is not None
+    stored = StoredExamples(ctx.storage.local(key))
+    folds = assign_folds(ExperimentCreate.model_validate(body), stored, None)
+    assert (folds.of_example[:20] == ALWAYS_TRAINING).all()
+    assert sorted(folds.of_example[20:]) == [fold for fold in range(4) for _ in range(5)]
+
+
+def test_a_data_set_of_doubted_messages_only_cannot_be_split(ctx: AppContext) -> None:
+    examples = [{**row, "selected_by": "doubt"} for row in rows([None] * 10)]
+    job = train(ctx, in_process.dataset(ctx, examples), split={"kind": "random", "test_fraction": 0.25})
+    assert job.error is not None
+    assert job.error.detail.startswith("the data set has too few examples (0) for the 2 parts of the split")
+    assert "The other 10 are for training only" in job.error.detail
+    assert "review_sample" in job.error.detail

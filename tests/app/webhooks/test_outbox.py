@@ -50,7 +50,14 @@ def deliveries(database: Database) -> list[tables.WebhookDelivery]:
         return list(session.scalars(statement))
 
 
-def decide(ctx: AppContext, clock: Any, *, id_: str | None = None, disposition: str = "review") -> str:
+def decide(
+    ctx: AppContext,
+    clock: Any,
+    *,
+    id_: str | None = None,
+    disposition: str = "review",
+    sampled: bool = False,
+) -> str:
     """Record a decision."""
     decision_id = id_ or new_id("dec")
     response = {
@@ -59,6 +66,7 @@ def decide(ctx: AppContext, clock: Any, *, id_: str | None = None, disposition: 
         "model": "m",
         "version": 2,
         "disposition": disposition,
+        "sampled": sampled,
         "departments": [{"label": "billing", "destination": "billing@example.org", "score": 0.2}],
         "set_probability": 0.4,
         "message": {"subject": "private words"},
@@ -73,6 +81,7 @@ def decide(ctx: AppContext, clock: Any, *, id_: str | None = None, disposition: 
                 response=response,
                 created_at=clock.now,
                 disposition=disposition,
+                sampled=sampled,
                 model="m",
                 version=2,
             )
@@ -237,9 +246,14 @@ def test_decisions_that_need_a_review_are_events_without_text_and_addresses(
         "model": "m",
         "version": 2,
         "disposition": "review",
+        "sampled": False,
         "set_probability": 0.4,
         "labels": ["billing"],
     }
+    sampled = decide(ctx, clock, disposition="routed", sampled=True)
+    assert work.queue_reviews(ctx.db) == 1
+    (row,) = (row for row in deliveries(ctx.db) if row.decision_id == sampled)
+    assert (row.data["disposition"], row.data["sampled"]) == ("routed", True)
 
 
 def test_a_review_is_queued_once_also_if_it_is_committed_after_later_ones(

@@ -51,7 +51,10 @@ RAW = b"Message-ID: <1@example.org>\r\nFrom: ann@example.org\r\nSubject: Bill\r\
 @pytest.mark.parametrize(
     "examples",
     [
-        [text("a", "x", split="train", weight=2.0, fold=1), text("b", split="test", unknown_labels=["x"])],
+        [
+            text("a", "x", split="train", weight=2.0, fold=1, selected_by="doubt"),
+            text("b", split="test", unknown_labels=["x"]),
+        ],
         [
             {"id": "a", "features": {"one": 1.5, "two": 0.0}, "labels": ["x"]},
             {"id": "b", "features": {"three": -2.0}, "labels": []},

@@ -46,6 +46,7 @@ def assert_equal_sources(one: ExampleSource, other: ExampleSource) -> None:
     assert one.unknown_sets() == other.unknown_sets()
     first, second = Examples.concatenate(list(one.batches())), Examples.concatenate(list(other.batches()))
     assert list(first.ids) == list(second.ids)
+    assert first.selections() == second.selections()
     if isinstance(first.documents, FeatureRows):
         assert isinstance(second.documents, FeatureRows)
         assert list(first.documents.names) == list(second.documents.names)
@@ -77,6 +78,7 @@ def test_examples_of_every_kind_round_trip(
         optional={
             "split": st.sampled_from(["train", "validation", "test"]),
             "unknown_labels": st.lists(NAMES, max_size=3),
+            "selected_by": st.sampled_from(["sample", "doubt", "fallback", "volunteered", None]),
         },
     )
     first: dict[str, Any] = {field: data.draw(DOCUMENTS[field]), "labels": ["x"], "id": "first, 🚀"}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from models.data.examples import SelectedBy
 from models.data.ingestion.feedback_records import FeedbackRecords
 from models.data.ingestion.ingest import ingest, store_items
 from models.data.ingestion.message_labels import MessageLabels, identity
@@ -28,12 +29,14 @@ def raw(number: int, text: str = "") -> bytes:
     return f"{head}{text or number}\r\n".encode()
 
 
-def decisions(*of: tuple[str, bytes, list[str]]) -> MessageLabels:
+def decisions(*of: tuple[str, bytes, list[str]], selected_by: SelectedBy = "doubt") -> MessageLabels:
     """Return the labels of decisions: their ids, messages and labels, the oldest first."""
     labels = MessageLabels(max_id_chars=500)
     for time, (id_, message, names) in enumerate(of):
         message_id, digest = identity(Email(raw=message))
-        labels.add(id_, message_id, message_key(message_id, digest), names, time=time)
+        labels.add(
+            id_, message_id, message_key(message_id, digest), names, time=time, selected_by=selected_by
+        )
     labels.sort()
     return labels
 
@@ -74,7 +77,7 @@ def summary(items: Iterator[Any]) -> list[tuple[Any, ...]]:
 
 def test_kept_messages_get_the_labels_of_the_feedback() -> None:
     labels = decisions(("dec_1", raw(1), ["b", "a"]), ("dec_2", raw(2), []), ("dec_3", raw(3), ["a"]))
-    records = FeedbackRecords(labels, None, Store({"dec_1": raw(1), "dec_2": raw(2)}), split=None)
+    records = FeedbackRecords(labels, None, Store({"dec_1": raw(1), "dec_2": raw(2)}), with_splits=False)
     items = list(records.records())
     assert summary(iter(items)) == [
         ("1@example.org", ("a", "b"), None),
@@ -96,7 +99,7 @@ def test_a_message_of_the_other_data_set_gets_the_new_labels_and_keeps_its_split
     )
     store = Store({"dec_1": raw(1), "dec_2": raw(2)})
     labels = decisions(("dec_1", raw(1), ["new"]), ("dec_2", raw(2), ["new"]))
-    records = FeedbackRecords(labels, other, store, split="train")
+    records = FeedbackRecords(labels, other, store, with_splits=True)
     items = [item for item in records.records() if isinstance(item, Record)]
     assert summary(iter(items)) == [
         ("x", ("new",), "test"),
@@ -106,6 +109,44 @@ def test_a_message_of_the_other_data_set_gets_the_new_labels_and_keeps_its_split
     assert (items[0].weight, items[0].fold, items[0].unknown) == (2.0, 3, ())
     assert (records.counts.n_relabelled, records.counts.n_new) == (1, 1)
     assert store.asked == ["dec_2"], "the message of the other data set is not read again"
+
+
+def test_the_random_sample_tests_and_what_a_version_doubted_trains(tmp_path: Path) -> None:
+    other = stored(tmp_path, example(raw(0), "old", id="x", split="test"))
+    labels = MessageLabels(max_id_chars=500)
+    selections: list[SelectedBy] = ["sample", "doubt", "fallback", "volunteered", "doubt"] * 4
+    for number, selected_by in enumerate(selections):
+        message_id, digest = identity(Email(raw=raw(number)))
+        key = message_key(message_id, digest)
+        labels.add(f"dec_{number}", message_id, key, ["new"], time=number, selected_by=selected_by)
+    labels.sort()
+    assert labels.n_sampled == 4
+    messages = {f"dec_{number}": raw(number) for number in range(20)}
+    uploaded = [  # the upload asks to test on a message of each kind
+        Record(line=n, labels=(), email=Email(raw=raw(n)), split="test") for n in range(1, 6)
+    ]
+    records = FeedbackRecords(labels, other, Store(messages), with_splits=True, warnings=["look"])
+    *items, last = records.records(uploaded)
+    assert isinstance(last, Declarations)
+    assert last.warnings == ["look"]
+    first, *added = (item for item in items if isinstance(item, Record))
+    assert (first.split, first.selected_by, first.labels) == ("test", None, ("new",)), "as it was selected"
+    assert len(added) == 19
+    assert all((item.split == "test") == (item.selected_by == "sample") for item in added)
+
+
+def test_a_large_sample_is_for_training_too() -> None:
+    messages = {f"dec_{number:03}": raw(number) for number in range(100)}
+    of = [(id_, message, ["a"]) for id_, message in messages.items()]
+
+    def tested(n_decisions: int) -> set[str]:
+        labels = decisions(*of[:n_decisions], selected_by="sample")
+        return {id_ for id_, is_test in zip(labels.ids, labels.is_test, strict=True) if is_test}
+
+    assert len(tested(100)) == 20, "a fifth of all messages"
+    assert len(tested(50)) == 10
+    assert len(tested(100) & tested(50)) >= 5, "mostly the same as before"
+    assert tested(100) == tested(100)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +161,7 @@ def test_a_message_of_the_other_data_set_gets_the_new_labels_and_keeps_its_split
 )
 def test_a_message_is_found_by_content_message_id_or_id(copy: dict[str, Any], tmp_path: Path) -> None:
     labels = decisions(("dec_1", raw(1), ["new"]), ("dec_2", raw(2), ["other"]))
-    records = FeedbackRecords(labels, stored(tmp_path, copy), Store({}), split=None)
+    records = FeedbackRecords(labels, stored(tmp_path, copy), Store({}), with_splits=False)
     assert summary(records.records()) == [(copy["id"], ("new",), None)]
 
 
@@ -128,7 +169,7 @@ def test_a_message_id_of_several_messages_identifies_none_of_them(tmp_path: Path
     same = [raw(1, f"text {i}") for i in range(3)]
     labels = decisions(("dec_1", same[0], ["a"]), ("dec_2", same[1], ["b"]))
     other = stored(tmp_path, example(same[1], "old", id="x"), example(same[2], "old", id="y"))
-    records = FeedbackRecords(labels, other, Store({"dec_1": same[0]}), split=None)
+    records = FeedbackRecords(labels, other, Store({"dec_1": same[0]}), with_splits=False)
     assert summary(records.records()) == [
         ("x", ("b",), None),
         ("y", ("old",), None),
@@ -139,7 +180,7 @@ def test_a_message_id_of_several_messages_identifies_none_of_them(tmp_path: Path
 def test_the_latest_labels_of_a_message_count(tmp_path: Path) -> None:
     labels = MessageLabels(max_id_chars=500)
     for id_, time, name in (("dec_2", 5.0, "newest"), ("dec_1", 2.0, "older")):
-        labels.add(id_, None, "same content", [name], time=time)
+        labels.add(id_, None, "same content", [name], time=time, selected_by="doubt")
     labels.sort()
     position = labels.find("same content", None)
     assert position is not None
@@ -149,7 +190,7 @@ def test_the_latest_labels_of_a_message_count(tmp_path: Path) -> None:
 def test_an_id_that_exists_is_replaced_by_the_id_of_the_decision(tmp_path: Path) -> None:
     two = [raw(1, "one text"), raw(1, "another text")]
     labels = decisions(("dec_1", two[0], ["a"]), ("dec_2", two[1], ["b"]))
-    records = FeedbackRecords(labels, None, Store({"dec_1": two[0], "dec_2": two[1]}), split=None)
+    records = FeedbackRecords(labels, None, Store({"dec_1": two[0], "dec_2": two[1]}), with_splits=False)
     assert summary(records.records()) == [("1@example.org", ("a",), None), ("dec_2", ("b",), None)]
 
 
@@ -158,7 +199,7 @@ def test_uploaded_messages_are_joined_and_others_are_omitted(tmp_path: Path) -> 
         ("dec_1", raw(1), ["a"]), ("dec_2", raw(2), ["b"]), ("dec_3", raw(3), ["c"]), ("dec_4", raw(4), ["d"])
     )
     other = stored(tmp_path, example(raw(1), "old", id="x"))
-    records = FeedbackRecords(labels, other, Store({"dec_3": raw(3)}), split=None)
+    records = FeedbackRecords(labels, other, Store({"dec_3": raw(3)}), with_splits=False)
     mailbox = b"".join(b"From a\n" + raw(i).replace(b"\r", b"") + b"\n" for i in (1, 2, 9))
     report = ingest(io.BytesIO(mailbox), "mbox", tmp_path / "t.parquet", transform=records.records)
     (batch,) = StoredExamples(tmp_path / "t.parquet").batches()
@@ -174,7 +215,7 @@ def test_uploaded_messages_are_joined_and_others_are_omitted(tmp_path: Path) -> 
 
 
 def test_an_upload_of_other_documents_is_an_error(tmp_path: Path) -> None:
-    records = FeedbackRecords(decisions(("dec_1", raw(1), ["a"])), None, Store({}), split=None)
+    records = FeedbackRecords(decisions(("dec_1", raw(1), ["a"])), None, Store({}), with_splits=False)
     content = io.BytesIO(b'{"text": "no mail", "labels": []}\n')
     with pytest.raises(BadDataError, match="only e-mails can be joined with feedback"):
         ingest(content, "jsonl", tmp_path / "t.parquet", transform=records.records)
@@ -183,8 +224,8 @@ def test_an_upload_of_other_documents_is_an_error(tmp_path: Path) -> None:
 def test_no_feedback_and_no_message_are_errors(tmp_path: Path) -> None:
     target = tmp_path / "t.parquet"
     with pytest.raises(BadDataError, match="no decision has feedback in this time"):
-        store_items(FeedbackRecords(decisions(), None, Store({}), split=None).records(), target)
-    records = FeedbackRecords(decisions(("dec_1", raw(1), ["a"])), None, Store({}), split=None)
+        store_items(FeedbackRecords(decisions(), None, Store({}), with_splits=False).records(), target)
+    records = FeedbackRecords(decisions(("dec_1", raw(1), ["a"])), None, Store({}), with_splits=False)
     with pytest.raises(BadDataError, match=r"no message of the 1 decisions .* set keep_messages"):
         store_items(records.records(), target)
     assert not target.exists()
@@ -192,7 +233,7 @@ def test_no_feedback_and_no_message_are_errors(tmp_path: Path) -> None:
 
 def test_a_label_that_no_data_set_can_have_is_omitted() -> None:
     labels = decisions(("dec_1", raw(1), ["a", " ", "b\nc"]))
-    *records, last = FeedbackRecords(labels, None, Store({"dec_1": raw(1)}), split=None).records()
+    *records, last = FeedbackRecords(labels, None, Store({"dec_1": raw(1)}), with_splits=False).records()
     assert summary(iter(records)) == [("1@example.org", ("a",), None)]
     assert isinstance(last, Declarations)
     assert last.warnings == [
@@ -205,7 +246,9 @@ def test_a_message_takes_few_bytes() -> None:
     tracemalloc.start()
     labels = MessageLabels(max_id_chars=500)
     for i in range(n):
-        labels.add(f"dec_{i:025}", f"{i}@example.org", f"{i:064}", [f"l{i % 10}"], time=i)
+        labels.add(
+            f"dec_{i:025}", f"{i}@example.org", f"{i:064}", [f"l{i % 10}"], time=i, selected_by="sample"
+        )
     labels.sort()
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -222,7 +265,7 @@ def test_messages_are_read_from_the_store_one_page_at_a_time(monkeypatch: pytest
         yield from ((id_, Email(raw=messages[id_])) for id_ in ids)
 
     labels = decisions(*((id_, message, ["a"]) for id_, message in messages.items()))
-    records = iter(FeedbackRecords(labels, None, read, split=None).records())
+    records = iter(FeedbackRecords(labels, None, read, with_splits=False).records())
     for _ in range(10):
         next(records)
     assert pages == [10], "later messages are not read yet"
