@@ -20,7 +20,7 @@ def desk(service: InProcessApi) -> InProcessApi:
         for label, word in WORDS.items()
     ]
     dataset = service.dataset(examples)
-    assert service.train(dataset, decision={"kind": "auto"})["state"] in ("queued", "succeeded")
+    assert service.train(dataset, decision={"kind": "tuned_threshold"})["state"] in ("queued", "succeeded")
     service.call("PUT", "/v1/routers/desk", 200, json={"model": "m", "fallback": "front@example.org"})
     return service
 
