@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -123,7 +122,8 @@ def compare_with_live(
                 "them: set review_sample of the router, review its sample, and make a data set from it"
             )
         return Verdict(number, False, reason, facts)
-    documents = document_sketch(compress(digests, keep & is_fair))
+    numbers = np.array([int.from_bytes(digest[:8], "big", signed=True) for digest in digests])
+    documents = document_sketch(numbers[keep & is_fair])
     with snapshot(ctx.db) as session:
         earlier = compared_documents(session, request.model)
     attempt = attempt_number(documents, earlier)
