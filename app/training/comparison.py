@@ -120,7 +120,7 @@ def compare_with_live(
                 "them: set review_sample of the router, review its sample, and make a data set from it"
             )
         return Verdict(number, False, reason, facts)
-    documents = document_sketch(digest.tobytes() for digest in digests[keep & is_fair])
+    documents = document_sketch(digests[keep & is_fair])
     with snapshot(ctx.db) as session:
         earlier = compared_documents(session, request.model)
     attempt = attempt_number(documents, earlier)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
+
+from models.arrays import Ints
+
 SKETCH_SIZE: Final = 512
 """Maximum number of digests in a sketch."""
-
-_SKETCH_BYTES: Final = 6  # JSON has integers of up to 53 bits
 
 
 def level_of_attempt(alpha: float, attempt: int) -> float:
@@ -33,18 +35,22 @@ def level_of_attempt(alpha: float, attempt: int) -> float:
     return alpha / (attempt * (attempt + 1))
 
 
-def document_sketch(digests: Iterable[bytes]) -> list[int]:
-    """Return the smallest digests of documents as numbers, in ascending order, at most ``SKETCH_SIZE``.
+def document_sketch(digests: Ints) -> list[int]:
+    """Return the smallest digests of documents, each once, in ascending order, at most ``SKETCH_SIZE``.
 
     Two sets with many documents in common have small digests in common, too (Broder 1997, "On the resemblance
     and containment of documents"): if they share one document in a hundred, their sketches share one with a
     probability above 0.99. So a data set of any size takes little space.
 
-    >>> document_sketch([b"second", b"first", b"first"]) == document_sketch([b"first", b"second"])
-    True
+    Args:
+        digests: (n,) a digest of each document, of 64 random bits.
+
+    >>> import numpy as np
+    >>> document_sketch(np.array([7, -2, 7]))
+    [-2, 7]
     """
-    numbers = {int.from_bytes(digest[:_SKETCH_BYTES]) for digest in digests}
-    return sorted(numbers)[:SKETCH_SIZE]
+    smallest: list[int] = np.unique(digests)[:SKETCH_SIZE].tolist()
+    return smallest
 
 
 def attempt_number(documents: Sequence[int], earlier: Iterable[Sequence[int]]) -> int:
