@@ -50,6 +50,7 @@ class TrainModel:
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         parts = split_examples(stored, request, tree)
+        warnings = duplicate_warnings(stored, parts, drawn=isinstance(request.split, RandomSplit))
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
         limit, n_jobs = memory.available_to_training(ctx.settings), ctx.settings.job_threads
@@ -59,8 +60,7 @@ class TrainModel:
             checkpoints.ignore(str(error))
             pipeline, timings = fit(request, parts, tree, report, checkpoints, None, limit, n_jobs)
         fitted = time.perf_counter()
-        drawn = isinstance(request.split, RandomSplit)
-        warnings = [*duplicate_warnings(stored, parts, drawn=drawn), *pipeline.summary_.warnings]
+        warnings += pipeline.summary_.warnings
         metrics: dict[str, dict[str, float]] = {}
         evaluations: dict[str, dict[str, Any]] = {}
         for completed, (name, part) in enumerate([("train", parts.training), ("test", parts.test)]):
