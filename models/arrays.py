@@ -77,3 +77,15 @@ def with_data(matrix: Matrix, data: AnyArray) -> Matrix:
     """
     share = read_only if matrix.has_canonical_format else np.copy
     return csr_array((data, share(matrix.indices), share(matrix.indptr)), shape=matrix.shape)
+
+
+def numbered_by_first_occurrence(values: AnyArray) -> Ints:
+    """Return a number for each value, (n,): equal values get equal numbers, in the order of their first one.
+
+    >>> numbered_by_first_occurrence(np.array([7, 3, 7, 5])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, number_of = np.unique(values, return_index=True, return_inverse=True)
+    number_of_value = np.empty(len(first), dtype=np.int64)
+    number_of_value[np.argsort(first)] = np.arange(len(first))
+    return number_of_value[number_of]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from models.arrays import Floats, Ints, Labels
+from models.arrays import AnyArray, Floats, Ints, Labels, numbered_by_first_occurrence
 
 TRAINING = 0
 """The number of the training part in the result of :func:`stratified_split`."""
@@ -15,42 +17,49 @@ SPLIT_REVISION = 2
 """Incremented if :func:`stratified_split` draws other parts than before from the same seed."""
 
 
-def stratified_split(Y: Labels, fractions: Sequence[float], *, seed: int) -> Ints:
+def stratified_split(Y: Labels, fractions: Sequence[float], *, seed: int, groups: Ints | None = None) -> Ints:
     """Draw held-out parts in which every label is about as frequent as in the whole set.
 
     Iterative stratification as in :func:`stratified_folds`, with parts of different sizes, of the examples in
     a random order. It keeps the frequencies of labels, but not the sizes of the parts. So examples are then
-    moved between the parts, those with the most frequent labels first, until each part has its size. Every
-    label keeps an example in the training part, even if a held-out part is then too small, unless the part
-    would be empty.
+    moved between the parts, those with the most frequent labels first, until each part has its size, or as
+    nearly as groups allow. Every label keeps an example in the training part, even if a held-out part is then
+    too small, unless the part would be empty.
 
     Args:
         Y: (g, k) label sets, g at least the number of parts.
         fractions: fraction of the examples in each held-out part; their sum is below 1. A part whose fraction
-            is above 0 gets at least one example, and so does the training part.
+            is above 0 gets at least one example, and so does the training part. If there are fewer groups
+            than parts, held-out parts are empty.
         seed: seed of the random generator.
+        groups: (g,) a number for each example. Examples with equal numbers, such as those of one document,
+            stay in one part. None if every example is a group of its own.
 
     Returns:
         (g,) the part of each example: ``TRAINING``, or 1 + the index of its fraction.
+
+    Raises:
+        ValueError: ``groups`` does not have the shape (g,).
 
     >>> from scipy.sparse import csr_array
     >>> Y = csr_array([[1, 0]] * 8 + [[0, 1]] * 2)
     >>> parts = stratified_split(Y, [0.2], seed=0)
     >>> int((parts == 1).sum()), int((parts[:8] == 1).sum()), int((parts[8:] == 0).sum())
     (2, 2, 2)
+    >>> stratified_split(Y, [0.2], seed=0, groups=np.arange(10) // 2).reshape(5, 2).tolist()
+    [[0, 0], [1, 1], [0, 0], [0, 0], [0, 0]]
     """
     rng = np.random.default_rng(seed)
-    sizes = part_sizes(Y.shape[0], fractions)
     wanted = np.array([1.0 - sum(fractions), *fractions])
-    counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    order = rng.permutation(Y.shape[0])  # stratification alone uses the seed only for ties
-    Y = Y[order]
-    shuffled = _stratify(Y, Y.shape[0] * wanted, counts[:, np.newaxis] * wanted, rng)
-    _give_training_examples(Y, shuffled)
-    _move_to_sizes(Y, shuffled, sizes, rng)
+    units, group_of = _Groups.of(Y, groups)
+    order = rng.permutation(len(units.sizes))  # stratification alone uses the seed only for ties
+    units = _Groups(units.counts[order], units.sizes[order])
+    shuffled = _stratify(units, Y.shape[0] * wanted, _label_counts(Y)[:, np.newaxis] * wanted, rng)
+    _give_training_examples(units, shuffled)
+    _move_to_sizes(units, shuffled, part_sizes(Y.shape[0], fractions), rng)
     part_of = np.empty_like(shuffled)
     part_of[order] = shuffled
-    return part_of
+    return part_of[group_of]
 
 
 def part_sizes(n_examples: int, fractions: Sequence[float]) -> list[int]:
@@ -65,7 +74,7 @@ def part_sizes(n_examples: int, fractions: Sequence[float]) -> list[int]:
     return [n_examples - sum(held_out), *held_out]
 
 
-def stratified_folds(Y: Labels, n_folds: int, *, seed: int) -> Ints:
+def stratified_folds(Y: Labels, n_folds: int, *, seed: int, groups: Ints | None = None) -> Ints:
     """Assign examples to folds of equal size in which every label is as frequent as in the whole set.
 
     Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1). The label with the fewest
@@ -73,130 +82,193 @@ def stratified_folds(Y: Labels, n_folds: int, *, seed: int) -> Ints:
     their order, goes to the fold that lacks the most examples of this label. Ties go to the fold that lacks
     the most examples in total, then to a random one. Examples without labels are assigned last.
 
+    A group of several examples is assigned as a whole, and the largest groups of a label first, so that the
+    small ones make up for their differences.
+
     Args:
         Y: (g, k) label sets.
-        n_folds: number of folds.
+        n_folds: number of folds. If there are fewer groups, some folds are empty.
         seed: seed of the random generator.
+        groups: (g,) a number for each example. Examples with equal numbers, such as those of one document,
+            stay in one fold. None if every example is a group of its own.
 
     Returns:
         (g,) the fold of each example, 0 … n_folds − 1.
+
+    Raises:
+        ValueError: ``groups`` does not have the shape (g,).
 
     >>> from scipy.sparse import csr_array
     >>> folds = stratified_folds(csr_array([[1], [1], [1], [0], [0], [0]]), 3, seed=0)
     >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
     ([0, 1, 2], [0, 1, 2])
     """
-    n_examples, n_labels = Y.shape
-    counts = np.bincount(Y.indices, minlength=n_labels)
-    return _stratify(
-        Y,
-        np.full(n_folds, n_examples / n_folds),
-        np.repeat(counts[:, np.newaxis] / n_folds, n_folds, axis=1),
+    units, group_of = _Groups.of(Y, groups)
+    fold_of = _stratify(
+        units,
+        np.full(n_folds, Y.shape[0] / n_folds),
+        np.repeat(_label_counts(Y)[:, np.newaxis] / n_folds, n_folds, axis=1),
         np.random.default_rng(seed),
     )
+    return fold_of[group_of]
 
 
-def _stratify(Y: Labels, examples: Floats, labels: Floats, rng: np.random.Generator) -> Ints:
-    """Assign examples to parts by iterative stratification; see :func:`stratified_folds`.
+class _Groups(NamedTuple):
+    """The d groups of examples that stay together, in the order of their first examples.
 
-    The loop over examples works on lists of Python, which is several times faster than NumPy for a few
-    numbers.
+    Attributes:
+        counts: (d, k) the number of examples of each label in each group; no explicit zeros.
+        sizes: (d,) the number of examples of each group.
+    """
+
+    counts: Labels
+    sizes: Ints
+
+    @classmethod
+    def of(cls, Y: Labels, groups: Ints | None) -> tuple[_Groups, Ints]:
+        """Return the groups, and (g,) the group of each example."""
+        g = Y.shape[0]
+        counts = csr_array((np.ones(len(Y.indices), dtype=np.int32), Y.indices, Y.indptr), shape=Y.shape)
+        group_of = np.arange(g) if groups is None else numbered_by_first_occurrence(groups)
+        if group_of.shape != (g,):
+            raise ValueError(f"groups has shape {group_of.shape}; there are {g} examples")
+        sizes = np.bincount(group_of)
+        if len(sizes) < g:
+            members = csr_array((np.ones(g, dtype=np.int32), (group_of, np.arange(g))), shape=(len(sizes), g))
+            counts = csr_array(members @ counts)
+            counts.sort_indices()
+        return cls(counts, sizes), group_of
+
+    def labels(self, group: int) -> AnyArray:
+        """Return the labels that examples of a group have."""
+        return self.counts.indices[self.counts.indptr[group] : self.counts.indptr[group + 1]]
+
+
+def _label_counts(Y: Labels) -> Ints:
+    """Return the number of rows that have each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1])
+
+
+def _stratify(units: _Groups, examples: Floats, labels: Floats, rng: np.random.Generator) -> Ints:
+    """Assign groups to parts by iterative stratification; see :func:`stratified_folds`.
+
+    The loop over groups works on lists of Python, which is several times faster than NumPy for a few numbers.
 
     Args:
-        Y: (g, k) label sets.
+        units: the d groups.
         examples: (p,) the wanted number of examples of each part.
         labels: (k, p) the wanted number of examples of each label in each part.
         rng: breaks ties.
 
     Returns:
-        (g,) the part of each example.
+        (d,) the part of each group.
     """
-    columns = Y.tocsc()
-    remaining = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
+    counts = units.counts
+    columns = counts.tocsc()
+    remaining = _label_counts(counts)
     examples_lacking: list[float] = examples.tolist()
     labels_lacking: list[list[float]] = labels.tolist()
-    part_of = np.full(Y.shape[0], -1, dtype=np.int64)
+    part_of = np.full(len(units.sizes), -1, dtype=np.int64)
+    sizes: list[int] = units.sizes.tolist()
 
-    def assign(example: int, candidates: Sequence[int]) -> None:
+    def assign(group: int, candidates: Sequence[int]) -> None:
         most = max(examples_lacking[part] for part in candidates)
         candidates = [part for part in candidates if examples_lacking[part] == most]
         part = candidates[0 if len(candidates) == 1 else int(rng.integers(len(candidates)))]
-        part_of[example] = part
-        examples_lacking[part] -= 1
-        of_example = Y.indices[Y.indptr[example] : Y.indptr[example + 1]]
-        remaining[of_example] -= 1
-        for label in of_example.tolist():
-            labels_lacking[label][part] -= 1
+        part_of[group] = part
+        examples_lacking[part] -= sizes[group]
+        row = slice(counts.indptr[group], counts.indptr[group + 1])
+        for label, n_examples in zip(counts.indices[row].tolist(), counts.data[row].tolist(), strict=True):
+            remaining[label] -= 1
+            labels_lacking[label][part] -= n_examples
 
     while (remaining > 0).any():
-        label = int(np.argmin(np.where(remaining > 0, remaining, Y.shape[0] + 1)))
-        positives = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+        label = int(np.argmin(np.where(remaining > 0, remaining, len(sizes) + 1)))
+        column = slice(columns.indptr[label], columns.indptr[label + 1])
+        positives = columns.indices[column][np.argsort(-columns.data[column], kind="stable")]
         lacking = labels_lacking[label]
-        for example in positives[part_of[positives] < 0].tolist():
+        for group in positives[part_of[positives] < 0].tolist():
             most = max(lacking)
-            assign(example, [part for part, value in enumerate(lacking) if value == most])
-    for example in np.flatnonzero(part_of < 0).tolist():
-        assign(example, range(len(examples_lacking)))
+            assign(group, [part for part, value in enumerate(lacking) if value == most])
+    unlabelled = np.flatnonzero(part_of < 0)
+    for group in unlabelled[np.argsort(-units.sizes[unlabelled], kind="stable")].tolist():
+        assign(group, range(len(examples_lacking)))
     return part_of
 
 
-def _give_training_examples(Y: Labels, part_of: Ints) -> None:
-    """Move the first example of every label that has no training example to the training part, in place."""
-    counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    in_training = np.bincount(Y[part_of == TRAINING].indices, minlength=Y.shape[1])
-    missing = np.flatnonzero((counts > 0) & (in_training == 0))
-    columns = Y.tocsc()
-    for label in missing[np.argsort(counts[missing], kind="stable")].tolist():
+def _give_training_examples(units: _Groups, part_of: Ints) -> None:
+    """Move a smallest group of every label that has no training example to the training part, in place."""
+    counts, sizes = units
+    n_groups = _label_counts(counts)
+    in_training = _label_counts(counts[part_of == TRAINING])
+    missing = np.flatnonzero((n_groups > 0) & (in_training == 0))
+    columns = counts.tocsc()
+    for label in missing[np.argsort(n_groups[missing], kind="stable")].tolist():
         if not in_training[label]:
-            example = int(columns.indices[columns.indptr[label]])
-            part_of[example] = TRAINING
-            in_training[Y.indices[Y.indptr[example] : Y.indptr[example + 1]]] += 1
+            positives = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+            group = int(positives[np.argmin(sizes[positives])])
+            part_of[group] = TRAINING
+            in_training[units.labels(group)] += 1
 
 
-def _move_to_sizes(Y: Labels, part_of: Ints, sizes: Sequence[int], rng: np.random.Generator) -> None:
-    """Move examples from parts that are too large to parts that are too small, in place.
+def _move_to_sizes(
+    units: _Groups, part_of: Ints, wanted_sizes: Sequence[int], rng: np.random.Generator
+) -> None:
+    """Move groups from parts that are too large to parts that are too small, in place.
 
     Args:
-        Y: (g, k) label sets.
-        part_of: (g,) the part of each example.
-        sizes: the wanted number of examples of each part.
+        units: the d groups.
+        part_of: (d,) the part of each group.
+        wanted_sizes: the wanted number of examples of each part.
         rng: breaks ties.
     """
-    lacking = [
-        size - count
-        for size, count in zip(sizes, np.bincount(part_of, minlength=len(sizes)).tolist(), strict=True)
-    ]
+    n_parts = len(wanted_sizes)
+    sizes: list[int] = units.sizes.tolist()
+    n_examples = np.bincount(part_of, weights=units.sizes, minlength=n_parts).astype(np.int64)
+    lacking: list[int] = (np.array(wanted_sizes) - n_examples).tolist()
     if not any(lacking):
         return
-    in_training = np.bincount(Y[part_of == TRAINING].indices, minlength=Y.shape[1])
-    order = _by_rarest_label(Y, rng)
-    for example in order.tolist():
-        source = int(part_of[example])
-        if lacking[source] >= 0:
-            continue
-        labels = Y.indices[Y.indptr[example] : Y.indptr[example + 1]]
-        if source == TRAINING and (in_training[labels] == 1).any():
-            continue
-        _move(part_of, lacking, example)
-        if source == TRAINING:
-            in_training[labels] -= 1
-    for part, size in enumerate(sizes):
-        if size and lacking[part] == size:  # all other examples are the only ones of a label
-            example = next(example for example in order.tolist() if lacking[int(part_of[example])] < 0)
-            _move(part_of, lacking, example)
+    n_groups: list[int] = np.bincount(part_of, minlength=n_parts).tolist()
+    in_training = _label_counts(units.counts[part_of == TRAINING])
+    order: list[int] = _by_rarest_label(units.counts, rng).tolist()
+
+    def move(group: int, target: int) -> None:
+        source = int(part_of[group])
+        lacking[source] += sizes[group]
+        lacking[target] -= sizes[group]
+        n_groups[source] -= 1
+        n_groups[target] += 1
+        part_of[group] = target
+
+    def is_last(group: int) -> bool:
+        """Whether the training part would lose a label."""
+        return part_of[group] == TRAINING and bool((in_training[units.labels(group)] == 1).any())
+
+    # A group of several examples can be too large for every gap. Then a second pass moves one that makes a
+    # gap smaller, though it makes another one. With groups of one example, it finds nothing to do.
+    for makes_gaps in (False, True):
+        for group in order if any(lacking) else ():
+            source, size = int(part_of[group]), sizes[group]
+            too_many, too_few = -lacking[source], max(lacking)
+            fits = size < too_many + too_few if makes_gaps else size <= min(too_many, too_few)
+            if too_many <= 0 or not fits or is_last(group) or n_groups[source] == 1 <= wanted_sizes[source]:
+                continue
+            if source == TRAINING:
+                in_training[units.labels(group)] -= 1
+            move(group, lacking.index(too_few))
+    for part, size in enumerate(wanted_sizes):
+        if size and not n_groups[part]:  # all groups that would fit are the only ones of a label
+            # The training part comes first. A single group can only be trained on.
+            candidates = [group for group in order if part == TRAINING or n_groups[int(part_of[group])] > 1]
+            if candidates:
+                move(min(candidates, key=lambda g: (lacking[part_of[g]] >= 0, is_last(g), sizes[g])), part)
 
 
-def _move(part_of: Ints, lacking: list[int], example: int) -> None:
-    target = lacking.index(max(lacking))
-    lacking[int(part_of[example])] += 1
-    lacking[target] -= 1
-    part_of[example] = target
-
-
-def _by_rarest_label(Y: Labels, rng: np.random.Generator) -> Ints:
-    """Return the examples ordered by the frequency of their rarest label, the most frequent first."""
-    counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    rarest = np.full(Y.shape[0], Y.shape[0] + 1)
-    np.minimum.at(rarest, np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr)), counts[Y.indices])
-    shuffled = rng.permutation(Y.shape[0])
+def _by_rarest_label(counts: Labels, rng: np.random.Generator) -> Ints:
+    """Return the groups ordered by the frequency of their rarest label, the most frequent first."""
+    d = counts.shape[0]
+    n_groups = _label_counts(counts)
+    rarest = np.full(d, d + 1)
+    np.minimum.at(rarest, np.repeat(np.arange(d), np.diff(counts.indptr)), n_groups[counts.indices])
+    shuffled = rng.permutation(d)
     return np.asarray(shuffled[np.argsort(-rarest[shuffled], kind="stable")])

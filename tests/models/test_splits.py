@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -149,3 +151,71 @@ def test_each_part_of_a_split_has_examples(n: int, fractions: list[float], sizes
     assert part_sizes(n, fractions) == sizes
     parts = stratified_split(as_label_matrix(np.zeros((n, 1), dtype=int)), fractions, seed=0)
     assert np.bincount(parts, minlength=len(sizes)).tolist() == sizes
+
+
+def test_examples_without_groups_keep_their_parts() -> None:
+    """Otherwise an earlier training could not be divided again, see ``SPLIT_REVISION``."""
+    digest = 0
+    for seed in range(40):
+        Y = as_label_matrix(np.random.default_rng(seed).random((60, 6)) < [0.5, 0.3, 0.2, 0.1, 0.05, 0.02])
+        for parts in (
+            stratified_split(Y, [0.2], seed=seed),
+            stratified_split(Y, [0.25, 0.15], seed=seed),
+            stratified_folds(Y, 5, seed=seed),
+        ):
+            digest = crc32(parts.tobytes(), digest)
+    assert digest == 565785625
+
+
+@given(LABEL_MATRICES, FRACTIONS, st.integers(0, 99), st.integers(1, 40))
+@settings(max_examples=100, deadline=None)
+def test_no_group_is_split(Y: AnyArray, fractions: list[float], seed: int, n_groups: int) -> None:
+    labels, g = as_label_matrix(Y), len(Y)
+    groups = np.random.default_rng(seed).integers(0, n_groups, g)
+    wanted = part_sizes(g, fractions)
+    n_groups = len(np.unique(groups))
+
+    parts = stratified_split(labels, fractions, seed=seed, groups=groups)
+    folds = stratified_folds(labels, 3, seed=seed, groups=groups)
+    for part_of in (parts, folds):
+        assert len(np.unique(np.column_stack([groups, part_of]), axis=0)) == n_groups
+
+    sizes = np.bincount(parts, minlength=len(wanted))
+    in_part = [len(np.unique(groups[parts == part])) for part in range(len(wanted))]
+    if n_groups >= 1 + sum(fraction > 0 for fraction in fractions):
+        assert all(n > 0 for n, want in zip(in_part, wanted, strict=True) if want)
+    else:
+        assert sizes[TRAINING] > 0
+    if (Y.any(axis=0) & ~Y[parts == TRAINING].any(axis=0)).any():
+        assert 1 in in_part[1:], "only an otherwise empty part can take the last training group of a label"
+
+    alone = np.random.default_rng(seed).permutation(g) * 7 - g
+    np.testing.assert_array_equal(
+        stratified_split(labels, fractions, seed=seed, groups=alone),
+        stratified_split(labels, fractions, seed=seed),
+    )
+    np.testing.assert_array_equal(
+        stratified_folds(labels, 3, seed=seed, groups=alone), stratified_folds(labels, 3, seed=seed)
+    )
+
+
+def test_groups_of_many_sizes_are_spread_evenly() -> None:
+    rng = np.random.default_rng(4)
+    groups = rng.permutation(np.repeat(np.arange(300), rng.geometric(0.15, 300)))
+    label_of = rng.integers(0, 5, 300)
+    Y = np.eye(5, dtype=int)[label_of[groups]]
+    n, largest = len(Y), np.bincount(groups).max()
+    parts = stratified_split(as_label_matrix(Y), [0.25, 0.15], seed=0, groups=groups)
+    assert np.bincount(parts).tolist() == part_sizes(n, [0.25, 0.15])
+    folds = stratified_folds(as_label_matrix(Y), 5, seed=0, groups=groups)
+    for fold in range(5):
+        assert np.abs(Y[folds == fold].sum(axis=0) - Y.sum(axis=0) / 5).max() < largest
+    assert np.abs(np.bincount(folds) - n / 5).max() < largest
+
+
+def test_a_single_document_is_only_trained_on() -> None:
+    Y = as_label_matrix(np.zeros((10, 1), dtype=int))
+    assert not stratified_split(Y, [0.9], seed=0, groups=np.zeros(10, dtype=int)).any()
+    assert len(np.unique(stratified_folds(Y, 3, seed=0, groups=np.zeros(10, dtype=int)))) == 1
+    with pytest.raises(ValueError, match=r"groups has shape \(9,\); there are 10 examples"):
+        stratified_folds(Y, 3, seed=0, groups=np.zeros(9, dtype=int))
