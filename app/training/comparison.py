@@ -22,7 +22,6 @@ from app.training.schemas import RandomSplit, TrainingJobCreate
 from app.training.splitting import split_examples
 from models import artifact
 from models.arrays import Bools, Labels
-from models.data.digests import document_digests
 from models.data.store import StoredExamples
 from models.errors import ArtifactError, BadDataError, CoveyError
 from models.labels import LabelTree
@@ -209,13 +208,8 @@ def _without_training_examples(ctx: AppContext, live: _Live, test: StoredExample
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         parts = split_examples(stored, trained, tree)
-        digests = [digest for batch in test.batches() for digest in document_digests(batch)]
-        seen: set[bytes] = set()
-        held_out = {*digests}
-        for part in (parts.training, parts.validation):
-            for batch in part.batches() if part is not None else ():
-                seen |= held_out.intersection(document_digests(batch))
+        seen = [part.document_digests() for part in (parts.training, parts.validation) if part is not None]
+        keep = ~np.isin(test.document_digests(), np.concatenate(seen))
     except (MissingFileError, BadDataError):  # it was deleted in the meantime
         return unknown
-    keep = np.array([digest not in seen for digest in digests], dtype=np.bool_)
     return keep, "known" if root is live.version else "partly_known"

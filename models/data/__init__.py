@@ -4,6 +4,7 @@ Where to look:
 
 - ``examples``: examples in memory, and the interface of every source of examples.
 - ``record``: one example as a reader yields it, and the checks of names, numbers and splits.
+- ``digests``: which documents are the same. ``duplicates``: counts of equal documents.
 - ``limits``: the limits on the content of a file.
 - ``store``: the Parquet file of a data set.
 - ``export``: a data set as JSON Lines.

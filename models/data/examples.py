@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from models.arrays import Bools, Floats, Matrix
+from models.arrays import Bools, Floats, Ints, Matrix
+from models.data.digests import digest_of, digests_of_rows
 from models.mail.email import Email
 
 Kind: TypeAlias = Literal["text", "features", "email"]
@@ -84,6 +85,10 @@ class ExampleSource(Protocol):
         """
         ...
 
+    def document_digests(self) -> Ints:
+        """Return a digest of every document, (n_examples,); see :mod:`models.data.digests`."""
+        ...
+
     def where(self, keep: Bools) -> ExampleSource:
         """Return only the examples for which ``keep`` (n_examples booleans) is true."""
         ...
@@ -142,6 +147,17 @@ class Examples:
         """Return the weight of every example, (n_examples,); None if all weights are 1."""
         weights = np.array(self.weights, dtype=np.float64)
         return weights if (weights != 1.0).any() else None
+
+    def document_digests(self) -> Ints:
+        """Return a digest of every document, (n_examples,); see :mod:`models.data.digests`.
+
+        >>> first, second, third = Examples("text", ["a", "b", "a"], [("x",), (), ()]).document_digests()
+        >>> bool(first == third), bool(first == second)
+        (True, False)
+        """
+        if isinstance(self.documents, FeatureRows):
+            return digests_of_rows(self.documents.names, self.documents.matrix)
+        return np.fromiter(map(digest_of, self.documents), dtype=np.int64, count=self.n_examples)
 
     def folds(self) -> list[int | None]:
         """Return the fold of every example; None if it has none."""

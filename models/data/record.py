@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from models.data.digests import Document
 from models.data.examples import Kind, Split
 from models.data.limits import IngestLimits
 from models.errors import BadRecord
@@ -49,6 +50,12 @@ class Record:
     weight: float | None = None
     file: str = ""
     fold: int | None = None
+
+    @property
+    def document(self) -> Document:
+        """The document."""
+        document = self.email if self.text is None else self.text
+        return (self.features or {}) if document is None else document
 
     @property
     def kind(self) -> Kind:

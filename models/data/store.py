@@ -319,6 +319,7 @@ class StoredExamples:
         self._column_of_code[order] = np.arange(len(names))
         self._group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._keep: Bools | None = None
+        self._digests: list[Ints] = []  # of the whole data set, shared with its parts
 
     @property
     def kind(self) -> Kind:
@@ -371,6 +372,23 @@ class StoredExamples:
             return None
         weights = _weights_of(self._read_column("weight"))
         return weights if (weights != 1.0).any() else None
+
+    def document_digests(self) -> Ints:
+        """Return a digest of every document, (n_examples,).
+
+        Reads all documents. The result for a whole data set is kept, also for its parts.
+        """
+        if self._digests:
+            return self._digests[0][self.positions()]
+        columns = [field.name for field in _DOCUMENT_COLUMNS[self._kind]]
+        batches = [
+            Examples(self._kind, self._documents(table), [()] * len(table)).document_digests()
+            for table in self._tables(columns)
+        ]
+        digests = np.concatenate([np.zeros(0, dtype=np.int64), *batches])
+        if self._keep is None:
+            self._digests.append(digests)
+        return digests
 
     def ids(self) -> list[str]:
         """Return the id of every example without reading the documents."""

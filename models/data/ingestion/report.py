@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from models.data.duplicates import Duplicates
 from models.data.examples import Kind
-from models.data.ingestion.duplicates import DuplicateFinder, Duplicates
+from models.data.ingestion.duplicates import DuplicateFinder
 from models.data.ingestion.label_names import label_name_warnings
 from models.data.record import Record, quoted
 from models.errors import BadRecord
@@ -340,16 +341,7 @@ def _duplicate_warnings(duplicates: Duplicates) -> Iterable[str]:
     if duplicates.n_conflicting:
         pairs = ", ".join(f"lines {first} and {other}" for first, other in duplicates.conflicting_lines)
         yield f"equal documents with different labels: {duplicates.n_conflicting:,} ({pairs})"
-    if duplicates.n_validation_in_training:
-        yield (
-            f"documents of the validation split that are also in the training split: "
-            f"{duplicates.n_validation_in_training:,}; measures on the validation split will be too high"
-        )
-    if duplicates.n_in_both_splits:
-        yield (
-            f"documents of the test split that are also in the training split: "
-            f"{duplicates.n_in_both_splits:,}; measures on the test split will be too high"
-        )
+    yield from duplicates.leaks()
 
 
 def _label_count_warnings(counts: dict[str, int], n_examples: int) -> Iterable[str]:

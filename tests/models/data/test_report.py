@@ -59,51 +59,66 @@ def test_each_kind_of_empty_document_is_counted(empty: dict[str, Any], tmp_path:
     assert report_on(tmp_path, {**empty, "labels": ["a"]}).n_empty == 1
 
 
-def test_duplicates_conflicts_and_documents_in_both_splits(tmp_path: Path) -> None:
+def test_duplicates_conflicts_and_documents_in_several_parts(tmp_path: Path) -> None:
     report = report_on(
         tmp_path,
-        {"text": "same", "labels": ["a"], "split": "train"},
-        {"text": "other", "labels": ["a"], "split": "train"},
-        {"text": "same", "labels": ["a"], "split": "train"},
-        {"text": "same", "labels": ["a", "b"], "split": "test"},
+        {"text": "same", "labels": ["a"], "split": "train", "fold": 0},
+        {"text": "other", "labels": ["a"], "split": "train", "fold": 0},
+        {"text": "same", "labels": ["a"], "split": "train", "fold": 0},
+        {"text": "same", "labels": ["a", "b"], "split": "test", "fold": 1},
     )
     assert (report.n_duplicates, report.n_conflicting) == (2, 1)
-    assert report.warnings[:3] == [
+    assert report.warnings[:4] == [
         "documents that are equal to an earlier document: 2",
         "equal documents with different labels: 1 (lines 1 and 4)",
         (
             "documents of the test split that are also in the training split: 1; "
             "measures on the test split will be too high"
         ),
+        ("documents that are in several folds: 3; measures of experiments with these folds will be too high"),
     ]
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), st.sampled_from(["train", "test", None])),
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from("xy"),
+            st.sampled_from(["train", "validation", "test", None]),
+            st.sampled_from([0, 1, None]),
+        ),
         max_size=12,
     )
 )
-def test_duplicate_counts_equal_a_naive_comparison(examples: list[tuple[str, str, Any]]) -> None:
+def test_duplicate_counts_equal_a_naive_comparison(examples: list[tuple[str, str, Any, Any]]) -> None:
     finder = DuplicateFinder()
-    for i, (text, label, split) in enumerate(examples):
-        finder.add(Record(line=i + 1, labels=[label], text=text, split=split), [label])
+    for i, (text, label, split, fold) in enumerate(examples):
+        finder.add(Record(line=i + 1, labels=[label], text=text, split=split, fold=fold), [label])
     summary = finder.summary()
     first: dict[str, int] = {}
     n_duplicates, conflicts = 0, []
-    for i, (text, label, _) in enumerate(examples):
+    for i, (text, label, *_) in enumerate(examples):
         if text in first:
             n_duplicates += 1
             if examples[first[text]][1] != label:
                 conflicts.append((first[text] + 1, i + 1))
         first.setdefault(text, i)
-    in_train = {text for text, _, split in examples if split == "train"}
+    in_train = {text for text, _, split, _ in examples if split == "train"}
+    folds = {text: {fold for other, _, _, fold in examples if other == text} - {None} for text in "abc"}
+    texts = [text for text, *_ in examples]
     assert summary.n_duplicates == n_duplicates
+    assert summary.n_equal == sum(texts.count(text) > 1 for text in texts)
     assert summary.n_conflicting == len(conflicts)
     assert summary.conflicting_lines == sorted(conflicts)[:3]
-    assert summary.n_in_both_splits == sum(
-        split == "test" and text in in_train for text, _, split in examples
+    assert summary.n_test_in_training == sum(
+        split == "test" and text in in_train for text, _, split, _ in examples
+    )
+    assert summary.n_validation_in_training == sum(
+        split == "validation" and text in in_train for text, _, split, _ in examples
+    )
+    assert summary.n_in_several_folds == sum(
+        fold is not None and len(folds[text]) > 1 for text, _, _, fold in examples
     )
 
 
@@ -123,42 +138,15 @@ def test_features_and_mail_are_compared_as_a_whole(tmp_path: Path) -> None:
     assert numeric.n_duplicates == mail.n_duplicates == 1
 
 
-def message(trace: str, subject: str = "Invoice", sender: str = "a@example.org", end: str = "\n") -> bytes:
-    lines = [
-        f"Received: from {trace}",
-        f"SUBJECT: {subject},",
-        " second line",
-        f"From: {sender}",
-        "",
-        "Hello",
-        "",
-    ]
-    return end.join([*lines, "", "Hello", ""]).encode()
-
-
 def raw(content: bytes, label: str) -> dict[str, Any]:
     return {"raw_email": base64.b64encode(content).decode(), "labels": [label]}
 
 
 def test_copies_of_a_message_with_contradicting_labels_are_a_conflict(tmp_path: Path) -> None:
-    report = report_on(tmp_path, raw(message("one"), "a"), raw(message("two", end="\r\n") + b"\r\n", "b"))
+    content = b"Received: from one\nSubject: Invoice\n\nHello\n"
+    report = report_on(tmp_path, raw(content, "a"), raw(content.replace(b"one", b"two"), "b"))
     assert (report.n_duplicates, report.n_conflicting) == (1, 1)
     assert "equal documents with different labels: 1 (lines 1 and 2)" in report.warnings
-
-
-@pytest.mark.parametrize(
-    "other",
-    [message("one", subject="Offer"), message("one", sender="b@example.org"), message("one") + b"Bye", b""],
-)
-def test_messages_that_a_learner_tells_apart_are_no_duplicates(other: bytes, tmp_path: Path) -> None:
-    assert report_on(tmp_path, raw(message("one"), "a"), raw(other, "b")).n_duplicates == 0
-
-
-def test_a_message_without_a_body_is_compared_by_its_fields(tmp_path: Path) -> None:
-    report = report_on(
-        tmp_path, raw(b"Subject: x", "a"), raw(b"Subject: x\n\n", "b"), raw(b"Subject: y", "c")
-    )
-    assert report.n_duplicates == 1
 
 
 @pytest.mark.parametrize("text", ["GrÃ¼ÃŸe", "itâ€™s", "what \ufffd is", "a \x92 b"])

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from models import catalog
-from models.arrays import AnyArray, Bools, Floats, Labels, Matrix
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State
 from models.data.examples import Examples, FeatureRows, Kind, Split
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
@@ -77,6 +77,9 @@ class BatchesOfTwo:
 
     def splits(self) -> list[Split | None]:
         return self.whole.splits()
+
+    def document_digests(self) -> Ints:
+        return self.whole.document_digests()
 
     def where(self, keep: Bools) -> BatchesOfTwo:
         return BatchesOfTwo(self.whole.where(keep))
