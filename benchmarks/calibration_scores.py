@@ -19,6 +19,7 @@ from benchmarks.papers import recipes
 from benchmarks.papers.recipes import N_BINS, PIVOTED, ROUNDS, SELECTED, Json
 from models import catalog
 from models.arrays import AnyArray, Bools, Floats
+from models.data.digests import document_groups
 from models.data.examples import Examples
 from models.decisions import HeldOut
 from models.decisions.score_scale import ScoreScale
@@ -93,7 +94,8 @@ def split(examples: Examples, how: str, seed: int) -> tuple[Examples, Examples]:
     test = np.array([part == "test" for part in examples.splits()])
     if how == "stratified":
         Y = indicator_matrix(examples.labels, collect_labels(examples.labels))
-        test = stratified_split(Y, [float(test.mean())], seed=seed) != TRAINING
+        groups = document_groups(examples)
+        test = stratified_split(Y, [float(test.mean())], seed=seed, groups=groups) != TRAINING
     return examples.where(~test), examples.where(test)
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from app.experiments.schemas import AssignedSplit, ExperimentCreate, FoldsSplit
 from app.training.schemas import GivenSplit, RandomSplit
-from app.training.splitting import TEST, VALIDATION, draw_parts
+from app.training.splitting import TEST, VALIDATION, draw_parts, labels_and_documents
 from models.arrays import Bools, Ints
 from models.data.store import StoredExamples
 from models.labels import LabelTree
-from models.labels.indicator_matrix import collect_labels, indicator_matrix
 from models.splits import TRAINING, stratified_folds
 
 ALWAYS_TRAINING = -1
@@ -65,7 +64,7 @@ def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelT
         tree: the label tree, if the data set has one.
 
     Raises:
-        UnsuitableDataError: there are too few examples for the split.
+        UnsuitableDataError: there are too few documents for the split.
     """
     if isinstance(request.split, GivenSplit):
         codes = {"test": 0, "train": ALWAYS_TRAINING, "validation": ALWAYS_VALIDATION, None: UNUSED}
@@ -77,6 +76,6 @@ def assign_folds(request: ExperimentCreate, stored: StoredExamples, tree: LabelT
     if isinstance(request.split, AssignedSplit):
         return Folds(np.array([UNUSED if fold is None else fold for fold in stored.folds()], dtype=np.int64))
     assert isinstance(request.split, FoldsSplit), "defaults are filled in"  # noqa: S101
-    label_sets = stored.label_sets()
-    Y = indicator_matrix(label_sets, collect_labels(label_sets, tree), tree)
-    return Folds(stratified_folds(Y, request.split.folds, seed=request.seed))
+    n_folds = request.split.folds
+    Y, groups = labels_and_documents(stored, tree, n_folds, "folds")
+    return Folds(stratified_folds(Y, n_folds, seed=request.seed, groups=groups))

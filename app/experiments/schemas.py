@@ -34,7 +34,10 @@ DEFAULT_MEASURES = (
 
 
 class FoldsSplit(RequestModel):
-    """Cross-validation: every example is held out once, and each label is spread evenly over the folds."""
+    """Cross-validation: every example is held out once, and each label is spread evenly over the folds.
+
+    Equal documents stay in one fold.
+    """
 
     kind: Literal["folds"]
     folds: int = Field(default=5, ge=2, le=50)

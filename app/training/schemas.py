@@ -30,6 +30,7 @@ class RandomSplit(RequestModel):
     """Random examples are held out.
 
     Labels are spread evenly over the parts, rare labels first, and every label keeps an example for training.
+    Equal documents stay in one part.
     """
 
     kind: Literal["random"]

@@ -114,7 +114,8 @@ def _left_out(request: TrainingJobCreate, report: Mapping[str, Any]) -> int:
         return int(report["n_examples"] - report["splits"]["train"])
     if isinstance(request.split, RandomSplit):
         fractions = [request.split.test_fraction, request.split.validation_fraction]
-        return sum(part_sizes(int(report["n_examples"]), fractions)[1:])
+        # Equal documents stay together, and a part can exceed its size by all but one of those of a document.
+        return sum(part_sizes(int(report["n_examples"]), fractions)[1:]) + int(report["n_duplicates"])
     return 0
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.training.schemas import GivenSplit, RandomSplit, TrainingJobCreate
-from models.arrays import Ints
+from models.arrays import Ints, Labels
+from models.data.digests import document_groups
+from models.data.duplicates import SPLIT_CODES, Duplicates
 from models.data.store import StoredExamples
 from models.errors import UnsuitableDataError
 from models.labels import LabelTree
@@ -19,20 +21,42 @@ TEST, VALIDATION = 1, 2
 
 
 def draw_parts(stored: StoredExamples, tree: LabelTree | None, split: RandomSplit, seed: int) -> Ints:
-    """Return the part of each example, (g,).
+    """Return the part of each example, (g,). Equal documents are in one part.
 
     Raises:
-        UnsuitableDataError: there are fewer examples than parts.
+        UnsuitableDataError: there are fewer documents than parts.
     """
-    n_parts = 3 if split.validation_fraction else 2
-    if stored.n_examples < n_parts:
+    Y, groups = labels_and_documents(stored, tree, 3 if split.validation_fraction else 2, "parts")
+    return stratified_split(Y, [split.test_fraction, split.validation_fraction], seed=seed, groups=groups)
+
+
+def labels_and_documents(
+    stored: StoredExamples, tree: LabelTree | None, n_parts: int, name: str
+) -> tuple[Labels, Ints]:
+    """Return what parts are drawn by: the label sets of the examples, (g, k), and their documents, (g,).
+
+    Args:
+        stored: the examples.
+        tree: the label tree, if the data set has one.
+        n_parts: number of parts to draw.
+        name: what the parts are called in the error.
+
+    Raises:
+        UnsuitableDataError: there are fewer documents than parts.
+    """
+    groups = document_groups(stored)
+    n_documents = int(groups.max(initial=-1)) + 1
+    if n_documents < n_parts:
+        what, why, remedy = "examples", "", "add examples"
+        if n_documents < stored.n_examples:
+            what, why = "different documents", ", because equal documents stay together"
+            remedy = f"add documents, or assign the {name} in the data set"
         raise UnsuitableDataError(
-            f"the data set has too few examples ({stored.n_examples}) for the {n_parts} parts of the split; "
-            "add examples"
+            f"the data set has too few {what} ({n_documents}) for the {n_parts} {name} of the split{why}; "
+            f"{remedy}"
         )
     label_sets = stored.label_sets()
-    Y = indicator_matrix(label_sets, collect_labels(label_sets, tree), tree)
-    return stratified_split(Y, [split.test_fraction, split.validation_fraction], seed=seed)
+    return indicator_matrix(label_sets, collect_labels(label_sets, tree), tree), groups
 
 
 @dataclass(frozen=True)
@@ -76,3 +100,37 @@ def split_examples(stored: StoredExamples, request: TrainingJobCreate, tree: Lab
         stored.where(validation) if validation.any() else None,
         stored.where(test) if test.any() else None,
     )
+
+
+def duplicate_warnings(stored: StoredExamples, parts: Parts, *, drawn: bool) -> list[str]:
+    """Return warnings of equal documents in the parts of a data set.
+
+    Args:
+        stored: the data set.
+        parts: its parts.
+        drawn: whether the parts were drawn, so that equal documents are in one part.
+    """
+    splits = np.full(stored.n_examples, SPLIT_CODES[None], dtype=np.int8)
+    splits[parts.training.positions()] = SPLIT_CODES["train"]
+    if parts.validation is not None:
+        splits[parts.validation.positions()] = SPLIT_CODES["validation"]
+    if parts.test is not None:
+        splits[parts.test.positions()] = SPLIT_CODES["test"]
+    used = splits != SPLIT_CODES[None]
+    number_of: dict[tuple[str, ...], int] = {}
+    labels = np.array([number_of.setdefault(names, len(number_of)) for names in stored.label_sets()])
+    duplicates = Duplicates.of(stored.document_digests()[used], labels[used], splits[used])
+    warnings = [*duplicates.leaks()]
+    if drawn and duplicates.n_duplicates:
+        n_examples = int(used.sum())
+        warnings.append(
+            f"examples with a document that occurs more than once: {duplicates.n_equal:,} of {n_examples:,}; "
+            "those of one document stay together in one part, so that the parts consist of "
+            f"{n_examples - duplicates.n_duplicates:,} documents"
+        )
+    if duplicates.n_conflicting:
+        warnings.append(
+            f"equal documents with different labels: {duplicates.n_conflicting:,}; a version predicts the "
+            "same labels for all of them"
+        )
+    return warnings

@@ -23,8 +23,8 @@ from app.registry import publishing
 from app.registry.publishing import LiveChangedError, NewVersion, Verdict
 from app.registry.schemas import PromoteIfBetter, PromotionRule
 from app.training.comparison import compare_with_live
-from app.training.schemas import TrainingJobCreate
-from app.training.splitting import Parts, split_examples
+from app.training.schemas import RandomSplit, TrainingJobCreate
+from app.training.splitting import Parts, duplicate_warnings, split_examples
 from models import artifact
 from models.data.store import StoredExamples
 from models.errors import SnapshotError
@@ -50,6 +50,7 @@ class TrainModel:
         stored = StoredExamples(ctx.storage.local(dataset.storage_key))
         tree = LabelTree(dataset.label_tree) if dataset.label_tree else None
         parts = split_examples(stored, request, tree)
+        warnings = duplicate_warnings(stored, parts, drawn=isinstance(request.split, RandomSplit))
         checkpoints = Checkpoints(ctx, claim, report)
         checkpoint = checkpoints.load()
         limit, n_jobs = memory.available_to_training(ctx.settings), ctx.settings.job_threads
@@ -59,7 +60,7 @@ class TrainModel:
             checkpoints.ignore(str(error))
             pipeline, timings = fit(request, parts, tree, report, checkpoints, None, limit, n_jobs)
         fitted = time.perf_counter()
-        warnings = list(pipeline.summary_.warnings)
+        warnings += pipeline.summary_.warnings
         metrics: dict[str, dict[str, float]] = {}
         evaluations: dict[str, dict[str, Any]] = {}
         for completed, (name, part) in enumerate([("train", parts.training), ("test", parts.test)]):

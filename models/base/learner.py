@@ -142,7 +142,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 class per example, as for scikit-learn's classifiers: each class becomes a label (two classes
                 become one label, for the second class), and ``predict`` returns classes.
             context: label and feature names, the label tree, candidate features of each label, unknown
-                labels, weights of the examples, and validation examples.
+                labels, weights and documents of the examples, and validation examples.
             monitor: called after every step.
             resume: a snapshot of an interrupted call with the same X, y and parameters, to continue it.
 

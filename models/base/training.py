@@ -42,6 +42,8 @@ class Context:
             if there are none. Only learners that train each label separately accept them.
         weights: (g,) how much each example counts, positive; 2 as much as two equal examples. None if all
             are 1. Only some learners accept them.
+        groups: (g,) the document of each example. A learner that holds out training examples keeps those with
+            equal numbers together. None if every example is a document of its own.
         n_jobs: number of threads that a learner may use; they never change the result.
         validation: examples for early stopping; None lets the learner hold out training examples.
     """
@@ -53,6 +55,7 @@ class Context:
     numeric_features: bool = False
     unknown: Labels | None = None
     weights: Floats | None = None
+    groups: Ints | None = None
     n_jobs: int = 1
     validation: ValidationSet | None = None
 

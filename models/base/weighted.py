@@ -71,7 +71,8 @@ def weighted_examples(
         raise ValueError("the weights of all examples are zero; there is nothing to learn")
     Y = _with_rows(Y)
     unknown = None if context.unknown is None else as_label_matrix(context.unknown)[rows]
-    return X[rows], Y[rows], replace(context, weights=weights[rows], unknown=unknown)
+    groups = None if context.groups is None else context.groups[rows]
+    return X[rows], Y[rows], replace(context, weights=weights[rows], unknown=unknown, groups=groups)
 
 
 def _with_rows(X: Any) -> Any:

@@ -168,7 +168,9 @@ class Booster(WeightedLearner):
         if p.early_stopping is not None:
             validation = context.validation
             if validation is None:
-                held_out = draw_held_out(Y, p.early_stopping.validation_fraction, self.random_state)
+                held_out = draw_held_out(
+                    Y, p.early_stopping.validation_fraction, self.random_state, context.groups
+                )
                 validation = ValidationSet(X[held_out], Y[held_out])
                 X, Y = X[~held_out], Y[~held_out]
                 weights = None if weights is None else weights[~held_out]

@@ -9,41 +9,29 @@ from models.base import ValidationSet
 from models.boosting.hypothesis import WeakHypothesis
 from models.boosting.parameters import EarlyStopping
 from models.errors import UnsuitableDataError
+from models.splits import TRAINING, stratified_split
 
 _UNLIMITED = np.iinfo(np.int64).max
 
 
-def draw_held_out(Y: Labels, fraction: float, seed: int) -> Bools:
-    """Draws the examples to hold out.
-
-    If all positive examples of a label are drawn, its first positive example stays in the training part.
+def draw_held_out(Y: Labels, fraction: float, seed: int, groups: Ints | None) -> Bools:
+    """Return which examples are held out, (g,). Every label keeps a training example.
 
     Args:
         Y: (g, k) label sets.
         fraction: share of the examples.
         seed: seed of the draw.
-
-    Returns:
-        (g,) whether each example is held out.
+        groups: (g,) the document of each example; None if each is a document of its own.
 
     Raises:
-        UnsuitableDataError: there are too few examples.
+        UnsuitableDataError: there is only one document.
     """
-    g = Y.shape[0]
-    size = round(fraction * g)
-    if not 0 < size < g:
+    held_out: Bools = stratified_split(Y, [fraction], seed=seed, groups=groups) != TRAINING
+    if held_out.all() or not held_out.any():
         raise UnsuitableDataError(
-            f"{g} examples cannot be split for early stopping; give more or set early_stopping to null"
+            "a single document cannot be split for early stopping; give more documents, or set "
+            "early_stopping to null"
         )
-    held_out = np.zeros(g, dtype=np.bool_)
-    held_out[np.random.default_rng(seed).permutation(g)[:size]] = True
-    columns = Y.tocsc()
-    kept = []
-    for label in range(Y.shape[1]):
-        positives = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
-        if len(positives) and held_out[positives].all():
-            kept.append(positives[0])
-    held_out[kept] = False
     return held_out
 
 

@@ -21,8 +21,8 @@ class EarlyStopping(BaseModel):
     rounds up to the best one."""
 
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
-    """Share of the training examples to hold out; the seed draws them. Has no effect if there are validation
-    examples, which are then used instead."""
+    """Share of the training examples to hold out; the seed draws them as the parts of a random split. Has no
+    effect if there are validation examples, which are then used instead."""
 
     metric: Literal["f1_micro", "f1_macro", "hamming_loss"] = "f1_macro"
     """The metric on the held-out examples. `mp_boost` measures each label separately: by its F1 for

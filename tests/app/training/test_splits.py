@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import in_process
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -72,8 +73,9 @@ def test_an_evaluation_of_a_missing_validation_part_is_rejected(ctx: AppContext)
 
 
 def test_a_random_split_keeps_an_example_of_each_label_for_training(ctx: AppContext) -> None:
-    rare = [{"text": "parrot", "labels": ["parrot"]}, {"text": "parrot", "labels": ["parrot"]}]
-    dataset = in_process.dataset(ctx, rows([None] * 38) + rare)
+    examples = rows([None] * 38) + [{"text": "parrot", "labels": ["parrot"]}] * 2
+    different = [{**example, "text": f"{example['text']} m{i}"} for i, example in enumerate(examples)]
+    dataset = in_process.dataset(ctx, different)
     for seed in range(4):
         split = {"kind": "random", "test_fraction": 0.25, "validation_fraction": 0.25}
         job = train(ctx, dataset, split=split, seed=seed, **TUNED)
@@ -86,17 +88,56 @@ def test_a_random_split_keeps_an_example_of_each_label_for_training(ctx: AppCont
         ]
 
 
-def test_a_random_split_needs_an_example_for_each_part(ctx: AppContext) -> None:
+@pytest.mark.parametrize(
+    ("copies", "error"),
+    [
+        (1, "too few examples (2) for the 3 parts of the split; add examples"),
+        (5, "too few different documents (2) for the 3 parts of the split, because equal documents stay"),
+    ],
+)
+def test_a_random_split_needs_a_document_for_each_part(copies: int, error: str, ctx: AppContext) -> None:
     split = {"kind": "random", "test_fraction": 0.25, "validation_fraction": 0.25}
-    job = train(ctx, in_process.dataset(ctx, rows([None] * 2)), split=split)
+    job = train(ctx, in_process.dataset(ctx, rows([None] * 2) * copies), split=split)
     assert job.state == "failed"
     assert job.error is not None
-    assert "too few examples (2) for the 3 parts" in (job.error.detail or "")
+    assert error in (job.error.detail or "")
 
 
 def test_the_fractions_of_a_random_split_leave_training_examples() -> None:
     with pytest.raises(ValidationError, match="must add up to less than 1"):
         RandomSplit(kind="random", test_fraction=0.5, validation_fraction=0.5)
+
+
+def test_equal_documents_stay_in_one_part(ctx: AppContext) -> None:
+    """A version cannot know the labels of new texts, which are random; it knows those of copies by heart."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["a", "b", "c"], 12).tolist()
+    examples = [{"text": f"word{i} other{i}", "labels": [labels[i]]} for i in range(12)] * 10
+    dataset = in_process.dataset(ctx, examples)
+    values = []
+    for seed in range(4):
+        split = {"kind": "random", "test_fraction": 0.25}
+        job = train(ctx, dataset, split=split, seed=seed, decision={"kind": "single_label"})
+        assert job.result is not None
+        version = versions.get_version(ctx.db, "m", job.result.version)
+        assert sizes(version.metrics) == (90, 30)
+        assert version.metrics is not None
+        assert version.metrics.test is not None
+        values.append(version.metrics.test["f1_micro"])
+    assert np.mean(values) < 0.6
+    assert "that occurs more than once: 120 of 120; those of one document stay" in version.warnings[0]
+    assert version.warnings[0].endswith("the parts consist of 12 documents")
+
+
+def test_a_version_has_warnings_of_documents_in_both_parts_and_of_contradicting_labels(
+    ctx: AppContext,
+) -> None:
+    examples = rows(["train"] * 9 + ["test"] * 9)
+    examples[0]["labels"] = ["parcel"]
+    train(ctx, in_process.dataset(ctx, examples))
+    leak, conflict, *_ = versions.get_version(ctx.db, "m", 1).warnings
+    assert "documents of the test split that are also in the training split: 8;" in leak
+    assert "equal documents with different labels: 1;" in conflict
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,17 @@ from corpora import FOLDER, needs
 from scipy.sparse import csr_array, random_array
 
 from models.arrays import Floats, Ints, Labels, Matrix
-from models.base import Context, Step
+from models.base import Context, Step, ValidationSet
 from models.base.validation import as_training_matrices
 from models.boosting.adaboost_mh import AdaBoostMH
 from models.boosting.adaboost_mh_rounds import AdaBoostMHRounds
 from models.boosting.booster import Booster
+from models.boosting.early_stopping import draw_held_out
 from models.boosting.mp_boost import MPBoost
 from models.boosting.mp_boost_rounds import MPBoostRounds
 from models.boosting.negative_sums import PerLabelNegativeSums, SharedNegativeSums
 from models.boosting.stumps import presence_stumps
-from models.errors import ParameterError
+from models.errors import ParameterError, UnsuitableDataError
 
 TIE = 1e-12
 
@@ -254,6 +255,23 @@ def test_early_stopping_keeps_the_best_rounds(learner: type[Booster]) -> None:
         assert len(values) == best + 3
         prefix = learner(rounds=best, early_stopping={**stopping, "patience": 80}, random_state=1).fit(X, Y)
         np.testing.assert_array_equal(scores, prefix.decision_function(X))
+
+
+def test_early_stopping_keeps_equal_documents_together() -> None:
+    X, Y = sparse_problem(5)
+    copies = np.repeat(np.arange(X.shape[0]), 1 + np.arange(X.shape[0]) % 3)
+    X, Y, groups = X[copies], Y[copies], copies
+    stopping = {"patience": 3, "validation_fraction": 0.3}
+    held_out = draw_held_out(Y, 0.3, 1, groups)
+    assert held_out.sum() == round(0.3 * len(groups))
+    assert not {*groups[held_out]} & {*groups[~held_out]}
+    learner = MPBoost(rounds=20, early_stopping=stopping, random_state=1)
+    scores = learner.fit(X, Y, context=Context(groups=groups)).decision_function(X)
+    validation = ValidationSet(X[held_out], Y[held_out])
+    learner.fit(X[~held_out], Y[~held_out], context=Context(validation=validation))
+    np.testing.assert_array_equal(learner.decision_function(X), scores)
+    with pytest.raises(UnsuitableDataError, match="a single document cannot be split for early stopping"):
+        learner.fit(X, Y, context=Context(groups=np.zeros_like(groups)))
 
 
 @pytest.mark.parametrize("learner", [AdaBoostMH, MPBoost])
