@@ -205,7 +205,7 @@ def test_a_request_with_a_query_is_served(client: InProcessApi) -> None:
 def test_a_message_gets_the_same_response_from_both_routes(
     client: InProcessApi, by_fastapi: Callable[[], None], query: str
 ) -> None:
-    router = {"model": "m", "version": "live", "fallback": "desk@example.org"}
+    router = {"model": "m", "version": "live", "fallback": "desk@example.org", "review_sample": 0}
     client.send("PUT", "/v1/routers/r", json=router).raise_for_status()
 
     def send(n: int) -> httpx.Response:
