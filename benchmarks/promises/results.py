@@ -67,6 +67,11 @@ class Results:
         found = {result["corpus"] for result in self._found if promise in {None, result["promise"]}}
         return [corpus for corpus in ABOUT if corpus in found]
 
+    def seeds(self, promise: str) -> str:
+        """Return the number of seeds in words."""
+        n = max((result["seeds"] for result in self._found if result["promise"] == promise), default=0)
+        return "1 seed" if n == 1 else f"{n} seeds"
+
 
 def title(corpus: str) -> str:
     """Return the name of a corpus; ° marks one that chose no constant."""
@@ -235,7 +240,9 @@ def partial_fit(results: Results) -> str:
                 ]
             rows.append(row)
     head = ["before", "after", "new training"]
-    return tables.markdown(_by_size(results, ["learner", "mean"], head), rows)
+    return tables.markdown(
+        _by_size(results, [f"learner ({results.seeds('partial_fit')})", "mean"], head), rows
+    )
 
 
 def if_better(results: Results) -> str:
@@ -271,7 +278,7 @@ def self_training(results: Results) -> str:
             row += [error]
         rows.append(row)
     head = ["wrong sets", "wrong without review (share)", "set error"]
-    return tables.markdown(_by_size(results, ["added"], head), rows)
+    return tables.markdown(_by_size(results, [f"added ({results.seeds('self_training')})"], head), rows)
 
 
 def _by_corpus(
