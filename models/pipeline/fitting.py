@@ -245,8 +245,11 @@ class Fitting:
         """Return the held-out scores; None if the decision does not need them, or nothing can be held out."""
         if not needs_held_out(self._decision):
             return None
+        validation = self._training.validation
         if self._raw is None:
-            return validation_scores(self._learner, self._context, seed=self._seed)
+            assert validation is not None, "without raw values there are validation examples"  # noqa: S101
+            groups = document_groups(validation)
+            return validation_scores(self._learner, self._context, groups, seed=self._seed)
 
         def report(step: FoldStep) -> None:
             state = {**step.state, **fitted_learner_state(self._learner)}

@@ -41,10 +41,16 @@ class FoldStep:
     state: State
 
 
-def validation_scores(learner: Learner, context: Context, *, seed: int) -> HeldOut | None:
+def validation_scores(learner: Learner, context: Context, groups: Ints, *, seed: int) -> HeldOut | None:
     """Return the scores of the validation examples by the fitted learner itself, which no fold needs.
 
     Their folds are drawn so that a decision can be valued on examples on which it was not tuned.
+
+    Args:
+        learner: the learner, fitted on the training examples.
+        context: the context with which it was fitted.
+        groups: (n,) the document of each validation example.
+        seed: seed of the folds.
     """
     validation = context.validation
     assert validation is not None  # noqa: S101 - the caller checks it
@@ -53,7 +59,7 @@ def validation_scores(learner: Learner, context: Context, *, seed: int) -> HeldO
             scores=np.asarray(learner.decision_function(validation.X)),
             Y=validation.Y,
             unknown=validation.unknown,
-            folds=stratified_folds(validation.Y, N_FOLDS, seed=seed),
+            folds=stratified_folds(validation.Y, N_FOLDS, seed=seed, groups=groups),
             tunable=_counts(validation.Y) >= N_FOLDS,
             source="validation",
         ),
