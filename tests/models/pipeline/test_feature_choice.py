@@ -1,4 +1,4 @@
-"""The features ``auto``: richer ones are used if they rank the labels of held-out documents clearly better."""
+"""The features ``auto``: richer ones, if they rank the labels of held-out documents clearly better."""
 
 from __future__ import annotations
 
