@@ -208,8 +208,9 @@ def test_a_promotion_needs_a_measure_that_the_version_has(service: InProcessApi)
 
 
 def test_measures_of_probabilities_need_decisions_that_hold_examples_out(service: InProcessApi) -> None:
-    words = [{"text": word, "labels": [label]} for label, word in (("a", "red"), ("b", "blue"))]
-    dataset = dataset_of(service, [*words * 10])
+    words = (("a", "red"), ("b", "blue"))
+    rows = [{"text": f"{word} number{i}", "labels": [label]} for i in range(10) for label, word in words]
+    dataset = dataset_of(service, rows)
     svm = {"learner": {"algorithm": "svm"}}
     measures = ["expected_calibration_error", "coverage_at_precision_95"]
     body = {"dataset_id": dataset, "split": {"kind": "folds", "folds": 2}, "measures": measures}
