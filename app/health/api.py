@@ -68,7 +68,6 @@ def ready(ctx: Context, request: Request) -> Ready:
         200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
     },
 )
-def metrics(ctx: Context, request: Request) -> Response:
+def metrics(ctx: Context) -> Response:
     """Get counters and gauges in the Prometheus text format."""
-    request.app.state.routed_versions.problems()  # starts the check that sets their gauge
     return Response(generate_latest(metrics_registry(ctx)), media_type=CONTENT_TYPE_LATEST)
