@@ -150,6 +150,7 @@ def test_nothing_imports_tests_or_benchmarks() -> None:
     assert found == {
         "tests/test_calibration_results.py",
         "tests/test_dual_perceptrons.py",
+        "tests/test_promises.py",
         "tests/test_measured_tables.py",
         "tests/test_recipes.py",
         "tests/test_results_page.py",

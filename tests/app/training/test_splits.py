@@ -174,7 +174,11 @@ def test_an_experiment_uses_validation_examples(
 
 def test_what_a_version_doubted_is_never_held_out(ctx: AppContext) -> None:
     examples = [
-        {**row, "selected_by": ("doubt", "volunteered", "sample", None)[i // 10]}
+        {
+            **row,
+            "text": f"{row['text']} n{i}",
+            "selected_by": ("doubt", "volunteered", "sample", None)[i // 10],
+        }
         for i, row in enumerate(rows([None] * 40))
     ]
     dataset = in_process.dataset(ctx, examples)
