@@ -135,6 +135,13 @@ def test_the_random_sample_tests_and_what_a_version_doubted_trains(tmp_path: Pat
     assert all((item.split == "test") == (item.selected_by == "sample") for item in added)
 
 
+def test_a_selection_that_does_not_exist_is_rejected_at_its_place(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadDataError, match=r"line 1, /selected_by: selected_by must be one of sample, doubt, "
+    ):
+        stored(tmp_path, example(raw(1), selected_by="luck"))
+
+
 def test_a_large_sample_is_for_training_too() -> None:
     messages = {f"dec_{number:03}": raw(number) for number in range(100)}
     of = [(id_, message, ["a"]) for id_, message in messages.items()]
