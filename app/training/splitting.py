@@ -62,11 +62,11 @@ def fair_examples(
     label_sets, documents = stored.where(is_fair).label_sets(), groups[is_fair]
     n_documents = len(np.unique(documents))
     if n_documents < n_parts:
-        what, why, remedy = "examples", "", "add examples"
+        what, why, hint = "examples", "", "add examples"
         if n_documents < len(documents):
             what, why = "different documents", ", because equal documents stay together"
-            remedy = "add documents, or assign the parts in the data set"
-        message = f"the data set has too few {what} ({n_documents}) for the {n_parts} {parts}{why}; {remedy}"
+            hint = "add documents, or assign the parts in the data set"
+        message = f"the data set has too few {what} ({n_documents}) for the {n_parts} {parts}{why}; {hint}"
         if n_others := int((~is_fair).sum()):
             message += (
                 f". The other {n_others} are for training only, because the doubt or a mistake of a version "
