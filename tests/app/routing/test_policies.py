@@ -119,8 +119,10 @@ def test_a_department_without_enough_precision_gets_no_mail_also_if_it_is_the_be
     service: InProcessApi,
 ) -> None:
     # Nobody can tell from these words whether a message is for one or the other department.
-    doubtful = [{"text": "please call me back", "labels": [("north", "south")[i % 2]]} for i in range(40)]
-    clear = [{"text": "my invoice is wrong", "labels": ["billing"]} for _ in range(20)]
+    doubtful = [
+        {"text": f"please call me back, case {1000 + i}", "labels": [("north", "south")[i % 2]]} for i in range(40)
+    ]
+    clear = [{"text": f"my invoice is wrong, case {2000 + i}", "labels": ["billing"]} for i in range(20)]
     train(service, service.dataset([*doubtful, *clear]), "auto")
     messages = {"please call me back": ["north", "south"], "my invoice is wrong": ["billing"]}
 
