@@ -25,6 +25,7 @@ from models.data.examples import Examples
 from models.decisions import LabelSetRule
 from models.decisions.cuts import NEVER
 from models.labels.indicator_matrix import indicator_matrix
+from models.measures.attempts import level_of_attempt
 from models.measures.directions import is_better
 from models.measures.paired import compare
 from models.measures.paired_measures import Outcomes, paired_sums
@@ -204,15 +205,16 @@ class Version:
         return Version(self.predicted[:n], self.scores[:n], self.labels)
 
 
-def is_promoted(new: Version, live: Version, relevant: Bools) -> bool:
-    """Return whether ``if_better`` with its defaults promotes a version."""
+def is_promoted(new: Version, live: Version, relevant: Bools, *, attempt: int) -> bool:
+    """Return whether ``if_better`` with its defaults promotes a version in a comparison on these documents."""
     rule, Y = IfBetter(metric="f1_micro"), csr_array(relevant.astype(np.int8))
+    level = level_of_attempt(rule.alpha, attempt)
     (first, statistic), (second, _) = (
         paired_sums(rule.metric, Y, Outcomes(each.predicted, each.scores), each.labels)
         for each in (new, live)
     )
-    result = compare(first, second, statistic, confidence=1 - rule.alpha)
-    return is_better(rule.metric, result.first, result.second) and result.p_value <= rule.alpha
+    result = compare(first, second, statistic, confidence=1 - level)
+    return is_better(rule.metric, result.first, result.second) and result.p_value <= level
 
 
 class Incremental:

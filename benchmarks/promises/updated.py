@@ -67,8 +67,10 @@ def if_better(cell: Cell) -> Result:
     ]
     relevant = trained.relevant()
     live, promoted, no_better = versions[0], 0, 0
-    for version in versions[1:]:
-        if library.is_promoted(version.first(N_COMPARED), live.first(N_COMPARED), relevant[:N_COMPARED]):
+    compared = relevant[:N_COMPARED]
+    for attempt, version in enumerate(versions[1:], start=1):
+        pair = version.first(N_COMPARED), live.first(N_COMPARED)
+        if library.is_promoted(*pair, compared, attempt=attempt):
             f1 = [
                 micro_f1(relevant[N_COMPARED:], each.predicted[N_COMPARED:].toarray() != 0)
                 for each in (version, live)
