@@ -206,7 +206,7 @@ class Version:
 
 
 def is_promoted(new: Version, live: Version, relevant: Bools, *, attempt: int) -> bool:
-    """Return whether ``if_better`` with its defaults promotes a version in a comparison on these documents."""
+    """Return whether ``if_better`` with its defaults promotes a version, compared on these documents."""
     rule, Y = IfBetter(metric="f1_micro"), csr_array(relevant.astype(np.int8))
     level = level_of_attempt(rule.alpha, attempt)
     (first, statistic), (second, _) = (
