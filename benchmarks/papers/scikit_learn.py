@@ -1,0 +1,80 @@
+"""scikit-learn's usual pipelines for texts and numbers, which the defaults are compared with."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer
+from sklearn.svm import LinearSVC
+
+from benchmarks.papers.recipes import Predictions, Task
+from models.features import NumericFeatures, NumericFeaturesParameters
+from models.labels.indicator_matrix import indicator_matrix
+from models.pipeline import read_documents
+
+WORDS = {"LinearSVC": "words", "LogisticRegression": "words"}
+N_GRAMS = {"LinearSVC, pairs": "pairs", "LinearSVC, characters": "characters"}
+"""Pipelines by name, and their terms of texts."""
+
+_TERMS: dict[str, dict[str, Any]] = {
+    "words": {},
+    "pairs": {"ngram_range": (1, 2)},
+    "characters": {"analyzer": "char_wb", "ngram_range": (3, 5), "min_df": 2},
+}
+
+
+def names(task: Task) -> list[str]:
+    """Return the names of the pipelines that suit the documents of a task."""
+    return [*WORDS, *N_GRAMS] if task.is_text else [*WORDS]
+
+
+def predict(task: Task, name: str) -> Predictions:
+    """Train a pipeline, one classifier for each label, and predict the label sets of the test part.
+
+    If every training example has one label, the one with the best score is predicted, as ``fit`` with
+    classes does. Otherwise these are the labels with a positive score.
+    """
+    started = time.process_time()
+    # scikit-learn numbers labels in the type of Y, and mixes up more than 128 labels of 8 bits.
+    Y = indicator_matrix(task.training.labels, task.labels).astype(np.int64)
+    documents: Any = task.training.documents
+    test: Any = task.test.documents
+    if task.is_text:
+        transformer: Any = TfidfVectorizer(sublinear_tf=True, **_TERMS[{**WORDS, **N_GRAMS}[name]])
+    else:
+        numbers = NumericFeatures(NumericFeaturesParameters(kind="numeric"))
+        transformer = MaxAbsScaler() if task.units else Normalizer()
+        documents = _narrow(numbers.fit_transform([read_documents(documents)], Y))
+        test = _narrow(numbers.transform(read_documents(test)))
+    classifier = (
+        LogisticRegression(max_iter=1000, random_state=task.seed)
+        if name == "LogisticRegression"
+        else LinearSVC(random_state=task.seed)
+    )
+    model = make_pipeline(transformer, FunctionTransformer(_narrow), OneVsRestClassifier(classifier))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(documents, Y)
+    seconds = time.process_time() - started
+    scores = np.asarray(model.decision_function(test))
+    if (Y.sum(axis=1) == 1).all():
+        predicted = np.zeros(scores.shape, dtype=np.bool_)
+        predicted[np.arange(len(scores)), scores.argmax(axis=1)] = True
+    else:
+        predicted = scores > 0
+    return Predictions(predicted, scores, seconds)
+
+
+def _narrow(X: Any) -> csr_array:
+    """Return a matrix with the 32-bit indices that scikit-learn requires."""
+    X = csr_array(X)
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
