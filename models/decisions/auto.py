@@ -19,7 +19,7 @@ from models.decisions.thresholds import Select, thresholds_of_labels, with_best_
 from models.decisions.values import Costs, Objective, SetCounts
 from models.labels.ranking import ranking
 
-ThresholdKind: TypeAlias = Literal["none", "zero", "global", "shrunk", "per_label"]
+ThresholdKind: TypeAlias = Literal["none", "zero", "global", "shrunk"]
 """How the thresholds of a candidate are chosen; ``none`` predicts the best label only."""
 
 SHRINKAGE = 20
@@ -30,6 +30,9 @@ FBR = 0.1
 
 MAX_AT_MOST = 3
 """Largest number of labels of all training examples that limits label sets."""
+
+_ROUNDING = 1e-9
+"""Differences of values that come from rounding."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,8 @@ def tune_auto(
     Otherwise each candidate is tuned on the held-out scores of all folds but one and valued on this fold, for
     each fold. Candidates count as equal to the best one if their value is not worse by more than the standard
     error of the difference (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3), so that the choice
-    depends little on the folds. Of these, the one with the most right label sets is chosen, or the best F1 if
-    right label sets are the objective; then the simplest.
+    depends little on the folds. Of these, those remain that are equal to the best one by right label sets,
+    too, or by F1 if right label sets are the objective. The simplest one is chosen.
 
     Args:
         decision: the decision.
@@ -112,18 +115,33 @@ def tune_auto(
     candidates = _candidates(decision, sizes, len(labels), default, parents)
     counts = {candidate: tuner.counts(candidate) for candidate in candidates}
     values = {candidate: found.values() for candidate, found in counts.items()}
+    second: Objective = "f1_micro" if objective == "subset_accuracy" else "subset_accuracy"
+    equals = _equal_to_best(candidates, counts, values, objective)
+    chosen = _equal_to_best(equals, counts, values, second)[0]
+    return AutoChoice(chosen, tuner.rule(chosen, N_FOLDS), values)
+
+
+def _equal_to_best(
+    candidates: Sequence[Candidate],
+    counts: dict[Candidate, SetCounts],
+    values: dict[Candidate, dict[str, float]],
+    objective: Objective,
+) -> list[Candidate]:
+    """Return the candidates that are not worse than the best one by more than a standard error.
+
+    Of n examples, one more or less that is right is such a difference.
+    """
     sign = -1 if objective == "cost" else 1
     best = max(candidates, key=lambda candidate: sign * values[candidate][objective])
     of_best = counts[best].influence(objective)
 
-    def equals_best(candidate: Candidate) -> bool:
+    def is_equal(candidate: Candidate) -> bool:
         loss = sign * (values[best][objective] - values[candidate][objective])
         difference = of_best - counts[candidate].influence(objective)
-        return bool(loss <= np.sqrt((difference**2).sum()))
+        n = len(difference)
+        return bool(loss <= np.sqrt((difference**2).sum() * n / max(1, n - 1)) + _ROUNDING)
 
-    second: Objective = "f1_micro" if objective == "subset_accuracy" else "subset_accuracy"
-    chosen = max(filter(equals_best, candidates), key=lambda candidate: values[candidate][second])
-    return AutoChoice(chosen, tuner.rule(chosen, N_FOLDS), values)
+    return [*filter(is_equal, candidates)]
 
 
 def _candidates(
@@ -138,7 +156,7 @@ def _candidates(
             return candidates
         if max(sizes.most, 1) < min(k, decision.at_most or k, MAX_AT_MOST + 1):
             limits.insert(0, max(sizes.most, 1))
-    kinds: tuple[ThresholdKind, ...] = ("zero", "global", "shrunk", "per_label")
+    kinds: tuple[ThresholdKind, ...] = ("zero", "global", "shrunk")
     candidates += [
         Candidate(thresholds, at_least_one, at_most)
         for thresholds in kinds
@@ -242,9 +260,6 @@ class _CandidateTuner:
                 return np.zeros(k)
             case "zero":
                 return np.full(k, self._default)
-            case "per_label":
-                of_labels: Floats = self._of_labels()[part]
-                return of_labels
         of_all = np.full(k, self._of_all(candidate.at_least_one, candidate.at_most)[part])
         if candidate.thresholds == "global":
             return of_all

@@ -34,10 +34,10 @@ class DecisionValues(_Part):
 class DecisionCandidate(_Part):
     """A way to choose thresholds, with its held-out values."""
 
-    thresholds: Literal["none", "zero", "global", "shrunk", "per_label", "target"]
+    thresholds: Literal["none", "zero", "global", "shrunk", "target"]
     """How the thresholds are chosen: none, only the label with the highest score is predicted; zero; one for
-    all labels; one for each label, moved towards that of all labels the more, the fewer examples it has; one
-    for each label; or to reach a target."""
+    all labels; one for each label, moved towards that of all labels the more, the fewer examples it has; or
+    to reach a target."""
     at_least_one: bool
     """Whether the label with the highest score is predicted if there is no other."""
     at_most: int | None = None

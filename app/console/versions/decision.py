@@ -9,7 +9,6 @@ THRESHOLDS = {
     "zero": "zero",
     "global": "one for all labels",
     "shrunk": "one for each label, nearer to that of all the rarer it is",
-    "per_label": "one for each label",
     "target": "those of the target",
 }
 

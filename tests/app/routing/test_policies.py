@@ -119,10 +119,11 @@ def test_a_department_without_enough_precision_gets_no_mail_also_if_it_is_the_be
     service: InProcessApi,
 ) -> None:
     # Nobody can tell from these words whether a message is for one or the other department.
+    either = ("north", "south")
     doubtful = [
-        {"text": f"please call me back, case {1000 + i}", "labels": [("north", "south")[i % 2]]} for i in range(40)
+        {"text": f"please call me back, case {i}", "labels": [either[i % 2]]} for i in range(100, 140)
     ]
-    clear = [{"text": f"my invoice is wrong, case {2000 + i}", "labels": ["billing"]} for i in range(20)]
+    clear = [{"text": f"my invoice is wrong, {i}", "labels": ["billing"]} for i in range(200, 220)]
     train(service, service.dataset([*doubtful, *clear]), "auto")
     messages = {"please call me back": ["north", "south"], "my invoice is wrong": ["billing"]}
 

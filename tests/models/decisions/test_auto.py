@@ -55,7 +55,7 @@ class Slow:
         self.decision, self.sizes, self.default, self.parents = decision, sizes, default, parents
 
     def candidates(self) -> list[Candidate]:
-        kinds: list[Any] = ["global", "shrunk", "per_label"]
+        kinds: list[Any] = ["global", "shrunk"]
         kinds = kinds if self.default is None else ["zero", *kinds]
         limits = [self.decision.at_most]
         if self.parents is None and self.sizes.most < min(4, self.decision.at_most or 4):
@@ -179,13 +179,10 @@ class Slow:
     def thresholds(self, candidate: Candidate, rows: list[int], measure: str) -> list[float]:
         if candidate.thresholds in ("none", "zero"):
             return [0.0] * 4
-        if candidate.thresholds != "per_label":
-            of_all = self.of_all(rows, candidate.at_least_one, candidate.at_most, measure)
-            if candidate.thresholds == "global":
-                return [of_all] * 4
+        of_all = self.of_all(rows, candidate.at_least_one, candidate.at_most, measure)
+        if candidate.thresholds == "global":
+            return [of_all] * 4
         own = [self.of_label(label, rows) for label in range(4)]
-        if candidate.thresholds == "per_label":
-            return own
         counts = [self.relevant[rows, j].sum() if self.tunable[j] else 0 for j in range(4)]
         return [n / (n + 20) * t + 20 / (n + 20) * of_all for n, t in zip(counts, own, strict=True)]
 
@@ -207,16 +204,23 @@ class Slow:
         sets = {candidate: self.nested_sets(candidate, measure) for candidate in self.candidates()}
         parts = {candidate: self.parts(rows, found, measure) for candidate, found in sets.items()}
         values = {candidate: ratio(found) for candidate, found in parts.items()}
-        best = max(parts, key=lambda candidate: round(values[candidate], 12))
-        influence = {candidate: influences(found) for candidate, found in parts.items()}
-        equal = [
-            candidate
-            for candidate in parts
-            if values[best] - values[candidate]
-            <= np.sqrt(((influence[best] - influence[candidate]) ** 2).sum()) + 1e-9
-        ]
-        chosen = max(equal, key=lambda candidate: round(self.value(rows, sets[candidate], second), 12))
+        of_second = {candidate: self.parts(rows, found, second) for candidate, found in sets.items()}
+        chosen = equal_to_best(equal_to_best(list(sets), parts), of_second)[0]
         return chosen, values
+
+
+def equal_to_best(candidates: list[Candidate], parts: dict[Candidate, Floats]) -> list[Candidate]:
+    """Return the candidates that are not worse than the best by more than a standard error."""
+    values = {candidate: ratio(parts[candidate]) for candidate in candidates}
+    influence = {candidate: influences(parts[candidate]) for candidate in candidates}
+    best = max(candidates, key=lambda candidate: round(values[candidate], 12))
+    n = len(influence[best])
+    return [
+        candidate
+        for candidate in candidates
+        if values[best] - values[candidate]
+        <= np.sqrt(((influence[best] - influence[candidate]) ** 2).sum() * n / (n - 1)) + 1e-7
+    ]
 
 
 def ratio(parts: Floats) -> float:
@@ -315,7 +319,7 @@ def test_if_every_example_has_exactly_one_label_so_has_every_label_set_unless_mi
     choice = choose(relevant, scores)
     assert [*choice.values] == [Candidate("none", at_least_one=True, at_most=1)]
     assert (choice.rule.predicted(scores - 100).sum(axis=1) == 1).all()
-    assert len(choose(relevant, scores, decision={"optimize": {"kind": "cost"}}).values) == 17
+    assert len(choose(relevant, scores, decision={"optimize": {"kind": "cost"}}).values) == 13
     unknown = as_label_matrix(1 - relevant)
     assert not LabelSetSizes.of(as_label_matrix(relevant), unknown).exactly_one
 
