@@ -130,8 +130,8 @@ def _name_of(parameters: FeaturesConfig) -> str:
     if parameters.analyzer.unit == "character":
         return "characters"
     if parameters.analyzer.character_ngrams is not None:
-        return "words and parts"
-    return "words and pairs" if parameters.analyzer.ngrams[1] > 1 else "words"
+        return "words, pairs and parts"
+    return "words"
 
 
 def _values(task: Task, predictions: Predictions, counts: Floats) -> Values:

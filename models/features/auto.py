@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -13,17 +13,26 @@ from models.features.text import TextFeaturesParameters
 from models.text.parameters import AnalyzerParameters
 from models.text.unsegmented import begins_unsegmented
 
-MAX_CANDIDATES = 3
+_Features: TypeAlias = TextFeaturesParameters | NumericFeaturesParameters
+
+N_CANDIDATES = 2
 """Largest number of candidates."""
+
+_MANY = 4000
+"""Number of documents from which on terms of one document are left out.
+
+Among pairs and parts of words they are most, and take most of the memory. With few documents they help.
+"""
 
 
 class AutoFeaturesParameters(BaseModel):
     """The features that rank the labels of held-out training documents best.
 
-    The candidates are the features that suit the learner; for text and e-mail also these with pairs of words,
-    or with parts of words (with characters if the script has no spaces); for numbers also these with
-    documents of unit length. They are compared on a third of the training documents, or of 4,000 of them if
-    there are more. If candidates are about equally good, the first one is used. The version states which.
+    The candidates are the features that suit the learner, and richer ones: for text and e-mail, also pairs
+    and parts of words (characters and pairs of them if the script has no spaces); for numbers, documents of
+    unit length. They are compared on a third of the training documents, or of 4,000 of them if there are
+    more. If the richer ones are not better by more than a standard error, the others are used. The version
+    states which.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -31,40 +40,33 @@ class AutoFeaturesParameters(BaseModel):
     kind: Literal["auto"]
 
 
-def richer_text_features(words: TextFeaturesParameters, raw: RawValues) -> dict[str, TextFeaturesParameters]:
-    """Return the candidates for text or e-mail besides words, by name, the cheapest first.
-
-    Terms of one document only are left out: among pairs and parts of words, they are most.
+def richer_features(recipe: _Features, raw: RawValues, n_documents: int) -> dict[str, _Features]:
+    """Return the candidates by name: the features that suit the learner, and richer ones.
 
     Args:
-        words: the features that suit the learner.
-        raw: the occurrences of words in documents.
+        recipe: the features that suit the learner.
+        raw: the raw values of documents.
+        n_documents: number of training documents.
 
     >>> from models.features import TextFeatures
     >>> features = TextFeatures()
-    >>> list(richer_text_features(features.parameters, features.read([["an invoice"]])))
-    ['words and pairs', 'words and parts']
+    >>> list(richer_features(features.parameters, features.read([["an invoice"]]), 1))
+    ['words', 'words, pairs and parts']
     """
-    changes: dict[str, dict[str, Any]] = {
-        "words and pairs": {"ngrams": (1, 2)},
-        "words and parts": {"character_ngrams": (3, 5)},
-    }
+    if isinstance(recipe, NumericFeaturesParameters):
+        if recipe.scaling == "unit":
+            return {"columns": recipe}
+        return {"columns": recipe, "unit length": recipe.model_copy(update={"scaling": "unit"})}
+    name = "words, pairs and parts"
+    analyzer: dict[str, Any] = {"ngrams": (1, 2), "character_ngrams": (3, 5)}
     if _without_spaces(raw):
         # Pairs of characters are words already; longer parts of them do not exist.
-        changes = {"characters": {"unit": "character", "ngrams": (1, 2)}}
-    return {
-        name: words.model_copy(
-            update={"min_df": 2, "analyzer": AnalyzerParameters(**{**dict(words.analyzer), **change})}
-        )
-        for name, change in changes.items()
+        name, analyzer = "characters", {"unit": "character", "ngrams": (1, 2)}
+    update = {
+        "min_df": 2 if n_documents > _MANY else recipe.min_df,
+        "analyzer": AnalyzerParameters(**{**dict(recipe.analyzer), **analyzer}),
     }
-
-
-def unit_length(numbers: NumericFeaturesParameters) -> dict[str, NumericFeaturesParameters]:
-    """Return the candidates for numbers besides the features that suit the learner, by name."""
-    return (
-        {"unit length": numbers.model_copy(update={"scaling": "unit"})} if numbers.scaling != "unit" else {}
-    )
+    return {"words": recipe, name: recipe.model_copy(update=update)}
 
 
 def _without_spaces(raw: RawValues) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +15,7 @@ from models.catalog import FeaturesConfig
 from models.data.digests import document_groups
 from models.data.examples import ExampleSource
 from models.errors import UnsuitableDataError
-from models.features import TextFeaturesParameters
-from models.features.auto import richer_text_features, unit_length
+from models.features.auto import richer_features
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
@@ -51,7 +50,7 @@ class FeatureChooser:
 
     A third of the sample is held out. Features and learner are fitted on the rest, and rank the labels of the
     held-out documents. Of the candidates whose mean average precision is not worse than the best one by more
-    than two standard errors of the difference, the first is chosen: it is the cheapest.
+    than the standard error of the difference, the first is chosen: it is the cheapest.
 
     Args:
         learner: the learner, which is not changed.
@@ -74,6 +73,7 @@ class FeatureChooser:
         self._learner = learner
         self._on_step = on_step
         self._completed = 0
+        self._n_documents = source.n_examples
         sample = _sample(source, seed)
         self._documents = [read_documents(batch.documents) for batch in sample.batches()]
         labels = collect_labels(sample.label_sets(), tree)
@@ -95,12 +95,8 @@ class FeatureChooser:
             UnsuitableDataError: the learner cannot learn from this data.
         """
         raw = catalog.create_features(recipe).read(self._documents)
-        others: Mapping[str, FeaturesConfig]
-        if isinstance(recipe, TextFeaturesParameters):
-            first, others = "words", richer_text_features(recipe, raw)
-        else:
-            first, others = "columns", unit_length(recipe)
-        candidates: dict[str, FeaturesConfig] = {first: recipe, **others}
+        candidates = richer_features(recipe, raw, self._n_documents)
+        first = next(iter(candidates))
         precision: dict[str, Floats] = {}
         for name, parameters in candidates.items():
             features = catalog.create_features(parameters)
@@ -151,9 +147,9 @@ class FeatureChooser:
 
 
 def _equally_good(candidate: Floats, best: Floats) -> bool:
-    """Whether the mean of paired values is not below that of the best by more than two standard errors."""
+    """Whether the mean of paired values is not below that of the best by more than the standard error."""
     difference = best - candidate
-    return bool(difference.mean() <= 2 * difference.std() / np.sqrt(len(difference)))
+    return bool(difference.mean() <= difference.std() / np.sqrt(len(difference)))
 
 
 def _sample(source: ExampleSource, seed: int) -> ExampleSource:

@@ -29,7 +29,7 @@ from models.decisions.held_out_sample import HeldOutSample
 from models.decisions.report import DecisionReport
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import NumericFeatures, TextFeatures
-from models.features.auto import MAX_CANDIDATES, AutoFeaturesParameters
+from models.features.auto import N_CANDIDATES, AutoFeaturesParameters
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
 from models.labels.ranking import ranking
@@ -282,7 +282,7 @@ class Pipeline(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
         def report(n_compared: int) -> None:
             if monitor is not None:
-                monitor(Progress("features", n_compared, MAX_CANDIDATES, "candidates", {}, dict))
+                monitor(Progress("features", n_compared, N_CANDIDATES, "candidates", {}, dict))
 
         chooser = FeatureChooser(self.learner_, source, tree=tree, seed=self.seed, on_step=report)
         choice = chooser.choose(recipe)
