@@ -39,6 +39,7 @@ from models.mail.fields import MailFields, MailFieldsParameters, Part
 from models.serialization.state import read_array, require
 from models.serialization.strings import pack_strings, unpack_strings
 from models.text.analyzer import Analyzer
+from models.text.counting import parts_of_words
 from models.text.documents import TextDocument, parts_of
 from models.text.hashing import (
     HashedVocabulary,
@@ -264,13 +265,34 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         return Vector(terms, weights, counts.unknown / counts.total if counts.total else None)
 
     def empty_documents(self, documents: Sequence[TextDocument], X: Matrix | Vector) -> Bools:  # noqa: ARG002
-        """Return which of n documents have no feature, (n,).
+        """Return which of n documents have no known word, (n,).
 
         Args:
             documents: the documents.
             X: their vectors.
         """
-        return empty_rows(X)
+        return self.without_word(X)
+
+    def without_word(self, X: Matrix | Vector) -> Bools:
+        """Return which of n vectors have no known word, (n,).
+
+        Parts of unknown words do not count: any string of letters has some that are known.
+
+        >>> features = TextFeatures(analyzer={"character_ngrams": [2, 3]})
+        >>> _ = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
+        >>> features.without_word(features.transform(["a rose", "a nose"])).tolist()
+        [False, True]
+        """
+        if self.parameters.analyzer.character_ngrams is None or self.parameters.hashing is not None:
+            return empty_rows(X)
+        is_word: Bools = np.ones(len(self.names_), dtype=np.bool_)
+        for columns in parts_of_words(self.names_):
+            is_word[columns] = False
+        if isinstance(X, Vector):
+            return np.array([not is_word[X.indices].any()])
+        n_words = np.concatenate([[0], np.cumsum(is_word[X.indices])])[X.indptr]
+        without: Bools = np.diff(n_words) == 0
+        return without
 
     def parts(self, document: TextDocument) -> Sequence[Part]:
         """Return the texts of a document that are read."""

@@ -249,7 +249,7 @@ class Fitting:
         if self._raw is None:
             assert validation is not None, "without raw values there are validation examples"  # noqa: S101
             groups = document_groups(validation)
-            return validation_scores(self._learner, self._context, groups, seed=self._seed)
+            return validation_scores(self._features, self._learner, self._context, groups, seed=self._seed)
 
         def report(step: FoldStep) -> None:
             state = {**step.state, **fitted_learner_state(self._learner)}

@@ -41,13 +41,16 @@ class FoldStep:
     state: State
 
 
-def validation_scores(learner: Learner, context: Context, groups: Ints, *, seed: int) -> HeldOut | None:
+def validation_scores(
+    features: Features, learner: Learner, context: Context, groups: Ints, *, seed: int
+) -> HeldOut | None:
     """Return the scores of the validation examples by the fitted learner itself, which no fold needs.
 
     Their folds are drawn so that a decision can be valued on examples on which it was not tuned.
 
     Args:
-        learner: the learner, fitted on the training examples.
+        features: the features, fitted on the training examples.
+        learner: the learner, fitted on them.
         context: the context with which it was fitted.
         groups: (n,) the document of each validation example.
         seed: seed of the folds.
@@ -63,7 +66,7 @@ def validation_scores(learner: Learner, context: Context, groups: Ints, *, seed:
             tunable=_counts(validation.Y) >= N_FOLDS,
             source="validation",
         ),
-        None if context.numeric_features else np.diff(validation.X.indptr) > 0,
+        ~features.without_word(validation.X) if isinstance(features, TextFeatures) else None,
     )
 
 
@@ -142,7 +145,7 @@ class FoldScores:
             ScoreScale.of(np.asarray(self._learner.decision_function(self._X)), known),
             tuple(ScoreScale(*scale) for scale in state.scales) if fixed else None,
         )
-        return _decidable(aligned, None if self._context.numeric_features else state.has_terms)
+        return _decidable(aligned, state.has_words)
 
     def _score(self, fold: int, rows: Bools, state: _FoldState) -> bool:
         """Score the examples of a fold by features and a learner that are fitted on the others.
@@ -170,7 +173,8 @@ class FoldScores:
         learner = self._train(fold, X, Y, context, state)
         held_out = features.values(self._raw.where(rows))
         state.scores[rows] = learner.decision_function(held_out)
-        state.has_terms[rows] = np.diff(held_out.indptr) > 0
+        if isinstance(features, TextFeatures):
+            state.has_words[rows] = ~features.without_word(held_out)
         if self._learner.has_fixed_scale:
             known = None if of_training is None else of_training.toarray() == 0
             scale = ScoreScale.of(np.asarray(learner.decision_function(X)), known)
@@ -208,12 +212,12 @@ class _FoldState:
 
     Attributes:
         scores: (g, k) the held-out scores.
-        has_terms: (g,) whether the features of each example, fitted without its fold, are not all zero.
+        has_words: (g,) whether the features, fitted without its fold, know a word of each example.
         scales: (``N_FOLDS``, 2, k) mean and spread of the training scores of each fold's learner.
     """
 
     scores: Floats
-    has_terms: Bools
+    has_words: Bools
     scales: Floats
 
     @classmethod
@@ -221,22 +225,22 @@ class _FoldState:
         g, k = shape
         return cls(
             resume.get("held_out", np.zeros((g, k))).copy(),
-            resume.get("has_terms", np.ones(g, dtype=np.bool_)).copy(),
+            resume.get("has_words", np.ones(g, dtype=np.bool_)).copy(),
             resume.get("fold_scales", np.ones((N_FOLDS, 2, k))).copy(),
         )
 
     def arrays(self) -> State:
         return {
             "held_out": self.scores.copy(),
-            "has_terms": self.has_terms.copy(),
+            "has_words": self.has_words.copy(),
             "fold_scales": self.scales.copy(),
         }
 
 
-def _decidable(held_out: HeldOut, has_terms: Bools | None) -> HeldOut | None:
+def _decidable(held_out: HeldOut, has_words: Bools | None) -> HeldOut | None:
     """Return the examples for which scores decide; None if a fold has none of them."""
-    if has_terms is not None and not has_terms.all():
-        held_out = held_out.where(has_terms)
+    if has_words is not None and not has_words.all():
+        held_out = held_out.where(has_words)
         held_out = replace(held_out, tunable=held_out.tunable & (_counts(held_out.Y) >= N_FOLDS))
     return held_out if len(np.unique(held_out.folds)) == N_FOLDS else None
 

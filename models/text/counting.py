@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
@@ -16,6 +17,8 @@ from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
 from models.text.parameters import CHARACTER_MARK, AnalyzerParameters
 from models.text.tokens import split
+
+_AFTER_MARK: Final = chr(ord(CHARACTER_MARK) + 1)
 
 MAX_NGRAMS: Final = 2**20
 """N-grams of one document that are counted, which limits the memory. Words after this limit are ignored:
@@ -148,6 +151,17 @@ def parts_of_word(word: str, parameters: AnalyzerParameters) -> list[str]:
         return [prefix + gram for gram in padded_ngrams(word, parameters.ngrams)]
     prefix += CHARACTER_MARK
     return [prefix + gram for gram in padded_ngrams(word, parameters.character_ngrams)]
+
+
+def parts_of_words(terms: Sequence[str]) -> list[slice]:
+    """Return where parts of words are among terms that are sorted by code point.
+
+    >>> terms = ["ab", "subject:ab", "subject:~ ab", "subject:~ab ", "~ ab", "~ab "]
+    >>> [terms[columns] for columns in parts_of_words(terms) if terms[columns]]
+    [['~ ab', '~ab '], ['subject:~ ab', 'subject:~ab ']]
+    """
+    marks = [prefix + CHARACTER_MARK for prefix in ("", *PREFIXES)]
+    return [slice(bisect_left(terms, mark), bisect_left(terms, mark[:-1] + _AFTER_MARK)) for mark in marks]
 
 
 def padded_ngrams(word: str, ngrams: tuple[int, int]) -> list[str]:

@@ -20,7 +20,7 @@ from models.base import State, TrainingSummary
 from models.catalog import FEATURES_PARAMETERS, FeaturesConfig
 from models.data.examples import ExampleSource
 from models.features import TextFeatures
-from models.features.columns import empty_rows, stack_rows
+from models.features.columns import stack_rows
 from models.features.raw_values import RawValues
 from models.labels import LabelTree
 from models.labels.indicator_matrix import collect_labels, indicator_matrix, unknown_matrix
@@ -134,7 +134,10 @@ class PrecomputedFeatures:
     @property
     def train_empty(self) -> Bools:
         """(g,) whether the features know nothing of a training example. They know all its numbers."""
-        return empty_rows(self.train) & (self.parameters.kind == "text")
+        features = self.features()
+        if isinstance(features, TextFeatures):
+            return features.without_word(self.train)
+        return np.zeros(self.train.shape[0], dtype=np.bool_)
 
     def features(self) -> Features:
         """Return a new copy of the fitted features, for one pipeline."""

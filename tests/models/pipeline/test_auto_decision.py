@@ -56,7 +56,7 @@ def test_auto_chooses_on_the_scores_of_the_folds(learner: str) -> None:
     assert report.chosen is not None
     assert report.chosen.thresholds == choice.candidate.thresholds
     assert report.chosen.values.model_dump(exclude_none=True) == choice.values[choice.candidate]
-    assert len(report.alternatives) == (9 if learner == "svm" else 7)  # votes have no zero
+    assert len(report.alternatives) == (7 if learner == "svm" else 5)  # votes have no zero
 
 
 def test_the_thresholds_of_a_target_are_those_of_the_scores_of_the_folds() -> None:
