@@ -22,7 +22,7 @@ from models.labels.ranking import ranking
 ThresholdKind: TypeAlias = Literal["none", "zero", "global", "shrunk"]
 """How the thresholds of a candidate are chosen; ``none`` predicts the best label only."""
 
-SHRINKAGE = 20
+SHRINKAGE = 10
 """Examples with which a label's own threshold and that of all labels have the same weight in ``shrunk``."""
 
 FBR = 0.1

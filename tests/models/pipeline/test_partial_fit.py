@@ -72,7 +72,7 @@ def test_label_sets_and_probabilities_suit_the_updated_learner(algorithm: str) -
     before, after = parent.scores(texts), child.scores(texts)
     assert rankings.average_precision(Y, after) > rankings.average_precision(Y, before)
     assert f1(child, after, relevant) > f1(parent, before, relevant) + 0.01
-    # The margins of the other learners hardly grow in one pass, so that the old rule suits them nearly as well.
+    # The margins of the other learners hardly grow in one pass, so the old rule suits them nearly as well.
     gain = 0.03 if algorithm in ("naive_bayes", "mlpp") else -0.01
     assert f1(child, after, relevant) > f1(parent, after, relevant) + gain
     assert bias(child, after, relevant) < 0.7 * bias(parent, after, relevant)
