@@ -33,7 +33,7 @@ class Calibration:
         set_weights: (``N_FEATURES``,) the weights of the features of a label set in the logit of the
             probability that it is right; see ``set_features``.
         without_label: the share of examples without a label: the probability that the empty label set of a
-            document without a known term is right.
+            document without a known word is right.
     """
 
     labels: LabelCalibration
@@ -52,7 +52,7 @@ class Calibration:
         Args:
             scores: (n, k) scores.
             predicted: (n, k) whether each label is in the label set, whatever chose it.
-            empty: (n,) whether the document has no known term; None if all have one.
+            empty: (n,) whether the document has no known word; None if all have one.
 
         Returns:
             (n, k) and (n,) probabilities, strictly between 0 and 1. Those of a document have the same bits,

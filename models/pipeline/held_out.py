@@ -78,7 +78,7 @@ class FoldScores:
     scores that new documents get.
 
     A label can be tuned if it has as many positive examples as there are folds, and one in the training part
-    of every fold. A document without a known term has no scores, because nothing is predicted for it.
+    of every fold. A document without a known word has no scores, because nothing is predicted for it.
 
     Args:
         features: the features, fitted on all examples.

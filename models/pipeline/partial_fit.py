@@ -97,7 +97,7 @@ def _learn_and_decide(
     check_finite(scores)
     labels, tree = pipeline.labels_, pipeline.tree_
     sample = pipeline.held_out_ or HeldOutSample.empty(len(labels))
-    # Nothing is predicted for a document without a known term, so its scores do not decide.
+    # Nothing is predicted for a document without a known word, so its scores do not decide.
     decidable = np.full(X.shape[0], True) if pipeline.kind_ == "features" else np.diff(X.indptr) > 0
     if decidable.any():
         sample = sample.extended(before[decidable], scores[decidable], Y[decidable])
