@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from scipy.sparse import csr_array
 
-from models.arrays import Floats, Ints, Labels, Matrix
+from models.arrays import AnyArray, Floats, Ints, Labels, Matrix
+from models.base.validation import as_label_matrix
 from models.serialization.state import State
 
 
@@ -58,6 +59,15 @@ class Context:
     groups: Ints | None = None
     n_jobs: int = 1
     validation: ValidationSet | None = None
+
+    def where(self, rows: AnyArray) -> Context:
+        """Return the context of some of the examples: a mask, (g,), or their indices."""
+        return replace(
+            self,
+            unknown=None if self.unknown is None else as_label_matrix(self.unknown)[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
 
 
 @dataclass(frozen=True)

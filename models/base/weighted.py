@@ -10,7 +10,6 @@ from scipy import sparse
 
 from models.base.learner import Learner
 from models.base.training import Context, Monitor
-from models.base.validation import as_label_matrix
 from models.base.weights import as_weights
 from models.serialization.state import State
 
@@ -70,9 +69,7 @@ def weighted_examples(
     if not len(rows):
         raise ValueError("the weights of all examples are zero; there is nothing to learn")
     Y = _with_rows(Y)
-    unknown = None if context.unknown is None else as_label_matrix(context.unknown)[rows]
-    groups = None if context.groups is None else context.groups[rows]
-    return X[rows], Y[rows], replace(context, weights=weights[rows], unknown=unknown, groups=groups)
+    return X[rows], Y[rows], replace(context, weights=weights).where(rows)
 
 
 def _with_rows(X: Any) -> Any:

@@ -78,15 +78,16 @@ class FeatureChooser:
         self._documents = [read_documents(batch.documents) for batch in sample.batches()]
         labels = collect_labels(sample.label_sets(), tree)
         self._Y = indicator_matrix(sample.label_sets(), labels, tree)
-        self._unknown = unknown_matrix(sample.unknown_sets(), self._Y, labels, tree)
         self._context = Context(
             labels=labels,
             parents=None if tree is None else tree.parent_indices(labels),
             numeric_features=source.kind == "features",
+            unknown=unknown_matrix(sample.unknown_sets(), self._Y, labels, tree),
             weights=sample.example_weights(),
+            groups=document_groups(sample),
         )
-        groups = document_groups(sample)
-        self._held_out: Bools = stratified_folds(self._Y, _N_PARTS, seed=seed, groups=groups) == 0
+        folds = stratified_folds(self._Y, _N_PARTS, seed=seed, groups=self._context.groups)
+        self._held_out: Bools = folds == 0
 
     def choose(self, recipe: FeaturesConfig) -> FeatureChoice:
         """Compare the features that suit the learner with others.
@@ -119,24 +120,18 @@ class FeatureChooser:
         Returns:
             None if there are fewer than two such documents, or the features cannot be fitted on the others.
         """
-        training, unknown, weights = ~self._held_out, self._unknown, self._context.weights
-        Y, of_training = self._Y[training], None if unknown is None else unknown[training]
+        training = ~self._held_out
+        Y, context = self._Y[training], self._context.where(training)
         trained = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
         relevant = self._Y[self._held_out][:, trained]
         labelled = np.diff(relevant.indptr) > 0
         if labelled.sum() < 2:
             return None
         try:
-            X = features.fit(raw.where(training), Y, of_training)
+            X = features.fit(raw.where(training), Y, context.unknown)
         except UnsuitableDataError:
             return None
-        context = replace(
-            self._context,
-            features=features.names_,
-            candidates=features.candidates_,
-            unknown=of_training,
-            weights=None if weights is None else weights[training],
-        )
+        context = replace(context, features=features.names_, candidates=features.candidates_)
         learner: Learner = clone(self._learner)
         learner.fit(X, Y, context=context, monitor=self._report)
         scores = np.asarray(learner.decision_function(features.values(raw.where(self._held_out))))

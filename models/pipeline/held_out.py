@@ -154,29 +154,21 @@ class FoldScores:
             whether the features can be fitted: the other folds may have no term within their limits.
         """
         training = ~rows
-        unknown, weights, groups = self._context.unknown, self._context.weights, self._context.groups
-        of_training = None if unknown is None else unknown[training]
+        context = self._context.where(training)
         features: Features = clone(self._features)
         Y = self._Y[training]
         try:
-            X = features.fit(self._raw.where(training), Y, of_training)
+            X = features.fit(self._raw.where(training), Y, context.unknown)
         except UnsuitableDataError:
             return False
-        context = replace(
-            self._context,
-            features=features.names_,
-            candidates=features.candidates_,
-            unknown=of_training,
-            weights=None if weights is None else weights[training],
-            groups=None if groups is None else groups[training],
-        )
+        context = replace(context, features=features.names_, candidates=features.candidates_)
         learner = self._train(fold, X, Y, context, state)
         held_out = features.values(self._raw.where(rows))
         state.scores[rows] = learner.decision_function(held_out)
         if isinstance(features, TextFeatures):
             state.has_words[rows] = ~features.without_word(held_out)
         if self._learner.has_fixed_scale:
-            known = None if of_training is None else of_training.toarray() == 0
+            known = None if context.unknown is None else context.unknown.toarray() == 0
             scale = ScoreScale.of(np.asarray(learner.decision_function(X)), known)
             state.scales[fold] = scale.center, scale.spread
         return True
