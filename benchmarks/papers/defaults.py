@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -68,10 +68,15 @@ def _measure(corpus: str, bench: Bench) -> Json:
     chosen: list[str] = []
     for seed in SEEDS[:1] if bench.quick else SEEDS:
         task = Task.of(training, test, units=corpus in MEASUREMENTS, seed=seed)
-        for name, predictions in _predict(task, chosen, all_recipes=seed == SEEDS[0], quick=bench.quick):
+        pipeline = Pipeline(seed=seed)
+        predicted = {DEFAULT: _covey(pipeline, task)}
+        chosen.append(_name_of(pipeline.features_.parameters))
+        if seed == SEEDS[0]:
+            predicted |= _others(task, pipeline, quick=bench.quick)
+        for name, predictions in predicted.items():
             found.setdefault(name, []).append(_values(task, predictions, counts))
             seconds.setdefault(name, []).append(predictions.seconds)
-    means = {name: _mean(values) for name, values in found.items()}
+    means = {name: intervals.mean(values) for name, values in found.items()}
     return {
         "training": training.n_examples,
         "test": test.n_examples,
@@ -83,8 +88,8 @@ def _measure(corpus: str, bench: Bench) -> Json:
                 "time": round(float(np.mean(seconds[name]) / np.mean(seconds[DEFAULT])), 2),
                 **{measure: intervals.summary(values[measure]) for measure in MEASURES},
                 "difference": {
-                    measure: intervals.summary(values[measure] - means[DEFAULT][measure])
-                    for measure in MEASURES
+                    measure: intervals.summary(of_measure)
+                    for measure, of_measure in intervals.difference(values, means[DEFAULT]).items()
                 },
             }
             for name, values in means.items()
@@ -92,25 +97,26 @@ def _measure(corpus: str, bench: Bench) -> Json:
     }
 
 
-def _predict(
-    task: Task, chosen: list[str], *, all_recipes: bool, quick: bool
-) -> Iterator[tuple[str, Predictions]]:
-    """Yield what the defaults predict, and the other recipes too if wanted; add the chosen features."""
-    pipeline = Pipeline(seed=task.seed)
-    yield DEFAULT, _covey(pipeline, task)
-    chosen.append(_name_of(pipeline.features_.parameters))
-    if not all_recipes:
-        return
+def _others(task: Task, default: Pipeline, *, quick: bool) -> dict[str, Predictions]:
+    """Return what the other recipes predict, by name.
+
+    Args:
+        task: the task.
+        default: the fitted default, whose features one of the recipes shares.
+        quick: whether to leave out n-grams.
+    """
     decision = {"kind": "auto", "optimize": "subset_accuracy"}
-    yield RIGHT_SETS, _covey(Pipeline(clone(pipeline.features_), decision=decision, seed=task.seed), task)
-    if task.is_text:
-        words = catalog.resolve_features(pipeline.learner_, None, task.training.kind)
-        yield WORDS, _covey(Pipeline(catalog.create_features(words), seed=task.seed), task)
     boosting = MPBoost(rounds=ROUNDS, bins=None if task.is_text else N_BINS, random_state=task.seed)
-    yield BOOSTING, _covey(Pipeline(learner=boosting, seed=task.seed), task)
-    for name in scikit_learn.names(task):
-        if not (quick and name in scikit_learn.N_GRAMS):
-            yield name, scikit_learn.predict(task, name)
+    pipelines = {RIGHT_SETS: Pipeline(clone(default.features_), decision=decision, seed=task.seed)}
+    if task.is_text:
+        words = catalog.resolve_features(default.learner_, None, task.training.kind)
+        pipelines[WORDS] = Pipeline(catalog.create_features(words), seed=task.seed)
+    pipelines[BOOSTING] = Pipeline(learner=boosting, seed=task.seed)
+    names = [name for name in scikit_learn.names(task) if not (quick and name in scikit_learn.N_GRAMS)]
+    return {
+        **{name: _covey(pipeline, task) for name, pipeline in pipelines.items()},
+        **{name: scikit_learn.predict(task, name) for name in names},
+    }
 
 
 def _covey(pipeline: Pipeline, task: Task) -> Predictions:
@@ -150,10 +156,6 @@ def _values(task: Task, predictions: Predictions, counts: Floats) -> Values:
     ):
         values[measure] = counted @ of_each[labelled] / counted.sum(axis=1)
     return values
-
-
-def _mean(found: Sequence[Values]) -> Values:
-    return {measure: np.mean([each[measure] for each in found], axis=0) for measure in MEASURES}
 
 
 RESULTS = {corpus: partial(_measure, corpus) for corpus in CORPORA}

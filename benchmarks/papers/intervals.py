@@ -56,12 +56,12 @@ def values(relevant: Bools, predicted: Bools, counts: Floats) -> Values:
 
 def mean(found: Sequence[Values]) -> Values:
     """Return the mean over seeds."""
-    return {measure: np.mean([each[measure] for each in found], axis=0) for measure in MEASURES}
+    return {measure: np.mean([each[measure] for each in found], axis=0) for measure in found[0]}
 
 
 def difference(found: Mapping[str, Floats], other: Mapping[str, Floats]) -> Values:
     """Return the paired differences."""
-    return {measure: found[measure] - other[measure] for measure in MEASURES}
+    return {measure: values - other[measure] for measure, values in found.items()}
 
 
 def summary(found: AnyArray) -> dict[str, float]:

@@ -188,7 +188,7 @@ def agreement(results: Results) -> str:
 
     def cells(found: Sequence[Result]) -> list[str]:
         share = _ratio(_total(found, "above"), _total(found, "documents"))
-        return [f"{share} ({_largest(_values(found, 'largest'))})"]
+        return [f"{share} ({_largest([max(value, 0.0) for value in _values(found, 'largest')])})"]
 
     return _by_corpus(results, "agreement", ["more probable (by at most)"], cells)
 

@@ -168,6 +168,10 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
             features, values = features[values != 0], values[values != 0]
         return Vector(features, values)
 
+    def says_nothing(self, X: Matrix) -> Bools:
+        """Return that none of n vectors says nothing, (n,): a row of zeros is a point like any other."""
+        return np.zeros(X.shape[0], dtype=np.bool_)
+
     def empty_documents(self, rows: FeatureRows, X: Matrix | Vector) -> Bools:
         """Return which of n rows have values, but none that training saw, (n,).
 

@@ -271,16 +271,16 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
             documents: the documents.
             X: their vectors.
         """
-        return self.without_word(X)
+        return self.says_nothing(X)
 
-    def without_word(self, X: Matrix | Vector) -> Bools:
-        """Return which of n vectors have no known word, (n,).
+    def says_nothing(self, X: Matrix | Vector) -> Bools:
+        """Return which of n vectors have no known word, (n,): nothing is predicted for their documents.
 
         Parts of unknown words do not count: any string of letters has some that are known.
 
         >>> features = TextFeatures(analyzer={"character_ngrams": [2, 3]})
         >>> _ = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
-        >>> features.without_word(features.transform(["a rose", "a nose"])).tolist()
+        >>> features.says_nothing(features.transform(["a rose", "a nose"])).tolist()
         [False, True]
         """
         if self.parameters.analyzer.character_ngrams is None or self.parameters.hashing is not None:

@@ -66,7 +66,7 @@ def validation_scores(
             tunable=_counts(validation.Y) >= N_FOLDS,
             source="validation",
         ),
-        ~features.without_word(validation.X) if isinstance(features, TextFeatures) else None,
+        ~features.says_nothing(validation.X),
     )
 
 
@@ -145,7 +145,7 @@ class FoldScores:
             ScoreScale.of(np.asarray(self._learner.decision_function(self._X)), known),
             tuple(ScoreScale(*scale) for scale in state.scales) if fixed else None,
         )
-        return _decidable(aligned, state.has_words)
+        return _decidable(aligned, state.says_something)
 
     def _score(self, fold: int, rows: Bools, state: _FoldState) -> bool:
         """Score the examples of a fold by features and a learner that are fitted on the others.
@@ -165,8 +165,7 @@ class FoldScores:
         learner = self._train(fold, X, Y, context, state)
         held_out = features.values(self._raw.where(rows))
         state.scores[rows] = learner.decision_function(held_out)
-        if isinstance(features, TextFeatures):
-            state.has_words[rows] = ~features.without_word(held_out)
+        state.says_something[rows] = ~features.says_nothing(held_out)
         if self._learner.has_fixed_scale:
             known = None if context.unknown is None else context.unknown.toarray() == 0
             scale = ScoreScale.of(np.asarray(learner.decision_function(X)), known)
@@ -204,12 +203,12 @@ class _FoldState:
 
     Attributes:
         scores: (g, k) the held-out scores.
-        has_words: (g,) whether the features, fitted without its fold, know a word of each example.
+        says_something: (g,) whether the features, fitted without its fold, know something of each example.
         scales: (``N_FOLDS``, 2, k) mean and spread of the training scores of each fold's learner.
     """
 
     scores: Floats
-    has_words: Bools
+    says_something: Bools
     scales: Floats
 
     @classmethod
@@ -217,22 +216,22 @@ class _FoldState:
         g, k = shape
         return cls(
             resume.get("held_out", np.zeros((g, k))).copy(),
-            resume.get("has_words", np.ones(g, dtype=np.bool_)).copy(),
+            resume.get("says_something", np.ones(g, dtype=np.bool_)).copy(),
             resume.get("fold_scales", np.ones((N_FOLDS, 2, k))).copy(),
         )
 
     def arrays(self) -> State:
         return {
             "held_out": self.scores.copy(),
-            "has_words": self.has_words.copy(),
+            "says_something": self.says_something.copy(),
             "fold_scales": self.scales.copy(),
         }
 
 
-def _decidable(held_out: HeldOut, has_words: Bools | None) -> HeldOut | None:
+def _decidable(held_out: HeldOut, says_something: Bools) -> HeldOut | None:
     """Return the examples for which scores decide; None if a fold has none of them."""
-    if has_words is not None and not has_words.all():
-        held_out = held_out.where(has_words)
+    if not says_something.all():
+        held_out = held_out.where(says_something)
         held_out = replace(held_out, tunable=held_out.tunable & (_counts(held_out.Y) >= N_FOLDS))
     return held_out if len(np.unique(held_out.folds)) == N_FOLDS else None
 

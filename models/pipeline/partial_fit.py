@@ -98,7 +98,7 @@ def _learn_and_decide(
     labels, tree = pipeline.labels_, pipeline.tree_
     sample = pipeline.held_out_ or HeldOutSample.empty(len(labels))
     # Nothing is predicted for a document without a known word, so its scores do not decide.
-    decidable = np.full(X.shape[0], True) if pipeline.kind_ == "features" else np.diff(X.indptr) > 0
+    decidable = ~pipeline.features_.says_nothing(X)
     if decidable.any():
         sample = sample.extended(before[decidable], scores[decidable], Y[decidable])
     if sample.is_due(learner.n_examples_):

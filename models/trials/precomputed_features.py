@@ -134,10 +134,7 @@ class PrecomputedFeatures:
     @property
     def train_empty(self) -> Bools:
         """(g,) whether the features know nothing of a training example. They know all its numbers."""
-        features = self.features()
-        if isinstance(features, TextFeatures):
-            return features.without_word(self.train)
-        return np.zeros(self.train.shape[0], dtype=np.bool_)
+        return self.features().says_nothing(self.train)
 
     def features(self) -> Features:
         """Return a new copy of the fitted features, for one pipeline."""
