@@ -15,6 +15,7 @@ from models.base import Context
 from models.decisions.held_out import HeldOut
 from models.decisions.held_out_sample import REFIT_SHARE, HeldOutSample
 from models.errors import ArtifactError
+from models.features import TextFeatures
 from models.labels.indicator_matrix import indicator_matrix
 from models.measures import rankings
 from models.pipeline import Pipeline
@@ -188,6 +189,7 @@ def test_documents_of_which_only_parts_of_words_are_known_do_not_decide() -> Non
     ).fit(*documents(60, 0))
     texts, label_sets = documents(40, 1)
     unknown = [" ".join(f"{word}q" for word in text.split()) for text in texts[:30]]
+    assert isinstance(parent.features_, TextFeatures)
     assert parent.features_.transform(unknown).nnz > 0
     assert parent.predict(unknown) == [()] * 30
     report = partial_fit(parent, [*unknown, *texts[30:]], label_sets).decision_report_
