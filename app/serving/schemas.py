@@ -104,7 +104,8 @@ class Term(ResponseModel):
     term: str
     """Name of the feature: the term as the analyzer returns it, for example stemmed. Terms of their own begin
     with their field, such as `subject:` or, for quoted text, `>`. The words of an n-gram are separated by
-    spaces."""
+    spaces. Parts of words (`character_ngrams` of the analyzer) count for the words of the document that
+    contain them."""
     weight: float
     """Contribution to the score. It is negative if the term is evidence against the label."""
     words: list[str] | None = None

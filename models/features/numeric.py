@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,7 @@ from models.base import State, TrainingSummary
 from models.data.examples import FeatureRows
 from models.errors import NotFittedError, UnsuitableDataError
 from models.features.columns import empty_rows, move_columns, normalize_row, normalize_rows, stack_rows
+from models.features.explained_terms import ExplainedTerms
 from models.features.parameterized import ParameterizedFeatures
 from models.features.raw_values import RawValues
 from models.features.sources import FeatureSource
@@ -212,15 +214,19 @@ class NumericFeatures(ParameterizedFeatures[NumericFeaturesParameters]):
         sizes = np.diff(ends).astype(np.int64)
         return int((sizes * (sizes + 1) // 2).sum())
 
-    def sources(self, document: None, features: Sequence[int]) -> dict[int, FeatureSource]:  # noqa: ARG002
+    def explained_terms(self, document: None, features: Ints) -> ExplainedTerms:  # noqa: ARG002
+        """Return the features themselves; no document is needed."""
+        return ExplainedTerms.of(features, [self.names_[feature] for feature in features.tolist()], {})
+
+    def sources(self, document: None, terms: Sequence[str]) -> dict[str, FeatureSource]:  # noqa: ARG002
         """Return the factors of those of some features that are products; no document is needed."""
         n = len(self._base)
-        sources: dict[int, FeatureSource] = {}
-        for feature in features:
-            product = int(self._order[feature]) - n
+        sources: dict[str, FeatureSource] = {}
+        for name in terms:
+            product = int(self._order[bisect_left(self.names_, name)]) - n
             if product >= 0:
                 one, other = divmod(int(self._products[product]), n)
-                sources[feature] = FeatureSource(factors=(self._base[one], self._base[other]))
+                sources[name] = FeatureSource(factors=(self._base[one], self._base[other]))
         return sources
 
     def get_state(self) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from scipy.sparse import csr_array
 
-from models.arrays import AnyArray, Bools, Floats, Labels, Matrix, Vector
+from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix, Vector
 from models.base import State, TrainingSummary
 from models.errors import ArtifactError, NotFittedError, UnsuitableDataError
 from models.features.columns import (
@@ -22,6 +23,7 @@ from models.features.columns import (
     normalize_rows,
     stack_rows,
 )
+from models.features.explained_terms import ExplainedTerms
 from models.features.limits import Frequency, terms_within
 from models.features.parameterized import ParameterizedFeatures
 from models.features.raw_values import RawValues
@@ -48,7 +50,7 @@ from models.text.hashing import (
     column_of_name,
     count_hashed,
 )
-from models.text.occurrences import find_occurrences
+from models.text.occurrences import find_occurrences, words_of_parts
 from models.text.parameters import AnalyzerParameters
 from models.text.vocabulary import Vocabulary
 
@@ -151,6 +153,7 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         # A binary weight cannot express that a term is less relevant. As terms of their own, quoted terms get
         # weights from the learner.
         self._fields = MailFields(parameters.fields, binary=parameters.weighting == "binary")
+        self._without_parts = parameters.analyzer.model_copy(update={"character_ngrams": None})
 
     def read(self, batches: Iterable[Sequence[TextDocument]]) -> RawValues:
         """Count all terms of documents, which are read once. Only their counts are kept in memory."""
@@ -298,24 +301,41 @@ class TextFeatures(ParameterizedFeatures[TextFeaturesParameters]):
         """Return the texts of a document that are read."""
         return parts_of(document, self._fields)
 
-    def sources(self, document: TextDocument, features: Sequence[int]) -> dict[int, FeatureSource]:
-        """Return the words and places of some features in a document, for those that occur in it.
+    def explained_terms(self, document: TextDocument, features: Ints) -> ExplainedTerms:
+        """Return the terms that explain scores: some features, but words instead of their parts.
+
+        Args:
+            document: the document.
+            features: (f,) features, ascending.
+        """
+        names = [self.names_[feature] for feature in features.tolist()]
+        analyzer = self.parameters.analyzer
+        if analyzer.character_ngrams is None or self.parameters.hashing is not None:
+            return ExplainedTerms.of(features, names, {})
+        parts = {name for columns in parts_of_words(names) for name in names[columns]}
+        return ExplainedTerms.of(features, names, words_of_parts(document, parts, analyzer, self._fields))
+
+    def sources(self, document: TextDocument, terms: Sequence[str]) -> dict[str, FeatureSource]:
+        """Return the words and places of some terms in a document, for those that occur in it.
 
         >>> features = TextFeatures(TextFeaturesParameters(kind="text"))
         >>> _ = features.fit_transform([["red rose", "blue"]], csr_array(np.ones((2, 1), dtype=np.int8)))
-        >>> features.sources("A Rose is a rose", [2])[2].words
+        >>> features.sources("A Rose is a rose", ["rose"])["rose"].words
         ['Rose', 'rose']
         """
         vocabulary = self._vocabulary
-        feature_of = (
-            vocabulary.features_among(features)
-            if isinstance(vocabulary, HashedVocabulary)
-            else {self.names_[feature]: feature for feature in features}.get
-        )
-        found = find_occurrences(document, feature_of, self.parameters.analyzer, self._fields)
+        if isinstance(vocabulary, HashedVocabulary):
+            analyzer = self.parameters.analyzer
+            numbers = {bisect_left(self.names_, term): term for term in terms}
+            feature_of = vocabulary.features_among([*numbers])
+        else:
+            analyzer = self._without_parts  # words stand for the parts that occur
+            numbers = dict(enumerate(terms))
+            feature_of = {term: number for number, term in numbers.items()}.get
+        found = find_occurrences(document, feature_of, analyzer, self._fields)
         return {
-            feature: FeatureSource(place.words, place.fields, place.occurrences)
-            for feature, place in found.items()
+            numbers[number]: FeatureSource(place.words, place.fields, place.occurrences)
+            for number, place in found.items()
         }
 
     def get_state(self) -> State:

@@ -1,4 +1,4 @@
-"""Explains the scores of labels by the features of a document, in the words of the document."""
+"""Explains the scores of labels by the terms of a document, in its words."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NO_SOURCE = FeatureSource()
 
 @dataclass(frozen=True, slots=True)
 class ExplainedTerm:
-    """A feature of a document that contributes to the score of a label.
+    """A term of a document that contributes to the score of a label.
 
     Attributes:
-        term: name of the feature.
-        weight: its contribution to the score.
+        term: name of the feature; or a word, whose parts are features.
+        weight: its contribution to the score, with the shares of its parts.
         source: what it stands for in the document.
     """
 
@@ -34,11 +34,11 @@ class ExplainedTerm:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The features that contribute to the score of a label.
+    """The terms that contribute to the score of a label.
 
     Attributes:
         label: the label.
-        terms: features of the document that contribute to the label's score, by descending absolute value.
+        terms: terms of the document that contribute to the label's score, by descending absolute value.
     """
 
     label: str
@@ -61,33 +61,42 @@ def explain_labels(
         document: the document that the features read; None for numbers.
         x: (1, r) its features.
         labels: the index and the name of each label.
-        n_terms: maximum number of features in the explanation of a label.
+        n_terms: maximum number of terms in the explanation of a label.
 
     Raises:
         ParameterError: the learner cannot explain its scores.
         UnsuitableDataError: a contribution is not finite.
     """
-    strongest = [_strongest_features(learner, x, label, n_terms) for label, _ in labels]
+    contributions = [_contributions(learner, x, label) for label, _ in labels]
     # The document is read once for all labels.
-    sources = features.sources(document, sorted({f for chosen, _ in strongest for f in chosen.tolist()}))
-    names = features.names_
+    terms = features.explained_terms(
+        document, np.unique(np.concatenate([found for found, _ in contributions]))
+    )
+    strongest = [_strongest(*terms.weights(*found), n_terms) for found in contributions]
+    shown = sorted({number for numbers, _ in strongest for number in numbers.tolist()})
+    sources = features.sources(document, [terms.names[number] for number in shown])
     return [
         Explanation(
             label,
             [
-                ExplainedTerm(names[feature], contribution, sources.get(feature, _NO_SOURCE))
-                for feature, contribution in zip(chosen.tolist(), contributions.tolist(), strict=True)
+                ExplainedTerm(name := terms.names[number], weight, sources.get(name, _NO_SOURCE))
+                for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True)
             ],
         )
-        for (_, label), (chosen, contributions) in zip(labels, strongest, strict=True)
+        for (_, label), (numbers, weights) in zip(labels, strongest, strict=True)
     ]
 
 
-def _strongest_features(learner: Learner, x: Matrix, label: int, n_terms: int) -> tuple[Ints, Floats]:
-    """Return the features with the largest absolute contributions to a score, and the contributions."""
+def _contributions(learner: Learner, x: Matrix, label: int) -> tuple[Ints, Floats]:
+    """Return the features that contribute to a score, and their contributions."""
     with np.errstate(over="ignore", invalid="ignore"):
         features, contributions = learner.explain(x, label)
     if not np.isfinite(contributions).all():
         raise UnsuitableDataError("the values of a document are so large that its scores are not finite")
-    strongest = np.argsort(-np.abs(contributions), kind="stable")[:n_terms]
-    return features[strongest], contributions[strongest]
+    return features, contributions
+
+
+def _strongest(terms: Ints, weights: Floats, n_terms: int) -> tuple[Ints, Floats]:
+    """Return the terms with the largest absolute weights, and their weights."""
+    strongest = np.argsort(-np.abs(weights), kind="stable")[:n_terms]
+    return terms[strongest], weights[strongest]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from models.mail.fields import MailFields
+from models.mail.fields import MailFields, Part
 from models.text.alignment import AlignedWords, align_words
-from models.text.counting import padded_ngrams
+from models.text.counting import padded_ngrams, parts_of_word
 from models.text.documents import TextDocument, language_of, parts_of
 from models.text.languages import language_name
 from models.text.parameters import CHARACTER_MARK, AnalyzerParameters
@@ -81,16 +82,8 @@ def find_occurrences(
     ['Invoices', 'INVOICE']
     """
     found: dict[int, TermOccurrences] = {}
-    language = language_name(language_of(document)) if parameters.by_language else None
-    terms_of = shared_word_terms(parameters, language)
-    rules = parameters.token_rules(language)
-    left = MAX_CHARACTERS
-    for part in parts_of(document, fields):
-        text = part.text[:left]
-        left -= len(text)
-        aligned = align_words(text, rules)
-        terms = aligned.words if terms_of.changes_nothing else [*map(terms_of.__getitem__, aligned.words)]
-        place, spans = aligned.place, aligned.spans
+    for part, aligned, terms in _read(document, parameters, fields):
+        text, place, spans = part.text, aligned.place, aligned.spans
         for feature, words, span in _Search(aligned, terms, part.prefix, feature_of).matches(parameters):
             occurrences = found.get(feature)
             if occurrences is None:
@@ -104,6 +97,52 @@ def find_occurrences(
                 if len(form) <= _MAX_FORM_CHARACTERS and form not in occurrences.words:
                     occurrences.words.append(form)
     return found
+
+
+def words_of_parts(
+    document: TextDocument, parts: Collection[str], parameters: AnalyzerParameters, fields: MailFields
+) -> dict[str, dict[str, float]]:
+    """Find the words of a document that contain parts of words, in time proportional to its length.
+
+    Args:
+        document: the document.
+        parts: terms that are parts of words.
+        parameters: how a text is split into terms.
+        fields: which fields are read, and which have terms of their own.
+
+    Returns:
+        for each part that occurs: its words after analysis, with the sum of the weights of their fields.
+
+    >>> from models.mail.fields import DEFAULT_FIELDS
+    >>> parameters = AnalyzerParameters(character_ngrams=(3, 3))
+    >>> words_of_parts("Nose, rose, rose", ["~ose", "~ant"], parameters, DEFAULT_FIELDS)
+    {'~ose': {'nose': 1.0, 'rose': 2.0}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for part, _, terms in _read(document, parameters, fields):
+        for term, n in Counter(term for term in terms if term is not None).items():
+            word = part.prefix + term
+            for gram in parts_of_word(word, parameters):
+                if gram in parts:
+                    words = found.setdefault(gram, {})
+                    words[word] = words.get(word, 0.0) + n * part.weight
+    return found
+
+
+def _read(
+    document: TextDocument, parameters: AnalyzerParameters, fields: MailFields
+) -> Iterator[tuple[Part, AlignedWords, Sequence[str | None]]]:
+    """Yield the texts of a document, their words, and the term of each word, or None if it is dropped."""
+    language = language_name(language_of(document)) if parameters.by_language else None
+    terms_of = shared_word_terms(parameters, language)
+    rules = parameters.token_rules(language)
+    left = MAX_CHARACTERS
+    for part in parts_of(document, fields):
+        searched = part._replace(text=part.text[:left])
+        left -= len(searched.text)
+        aligned = align_words(searched.text, rules)
+        terms = aligned.words if terms_of.changes_nothing else [*map(terms_of.__getitem__, aligned.words)]
+        yield searched, aligned, terms
 
 
 @dataclass(frozen=True, slots=True)

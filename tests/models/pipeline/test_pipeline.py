@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 from models import catalog
 from models.arrays import AnyArray, Bools, Floats, Ints, Labels, Matrix
 from models.base import Context, Learner, LearnerParameters, Monitor, State
+from models.baselines.svm import SVM
 from models.data.examples import Examples, FeatureRows, Kind, Split
 from models.errors import NotFittedError, ParameterError, UnsuitableDataError
 from models.features import TextFeatures, TextFeaturesParameters
@@ -193,6 +195,33 @@ def test_explanations_have_the_words_of_the_document() -> None:
         for item in explanation.terms
     }
     assert words == {("red", "Red", "RED"), ("rose", "rose")}
+
+
+def test_parts_of_words_count_for_the_words_that_contain_them() -> None:
+    analyzer = {"character_ngrams": [3, 4], "ngrams": [1, 2]}
+    fitted = Pipeline(TextFeatures(analyzer=analyzer), SVM()).fit(examples())
+    text = "Redder, redder than the roses: a red nose"
+    (explanation,) = fitted.explain([text], "red", terms=1000)
+    assert isinstance(fitted.learner_.intercept_, np.ndarray)
+    red = fitted.labels_.index("red")
+    total = sum(item.weight for item in explanation.terms) + fitted.learner_.intercept_[red]
+    assert total == pytest.approx(fitted.scores([text])[0, red])
+
+    names = fitted.features_.names_
+    features, contributions = fitted.learner_.explain(fitted.features_.transform([text]), red)
+    expected: Counter[str] = Counter()
+    for feature, contribution in zip(features.tolist(), contributions.tolist(), strict=True):
+        gram = names[feature].removeprefix("~")
+        words = text.lower().replace(",", "").replace(":", "").split() if gram != names[feature] else []
+        counts = [sum(f" {word} "[i:].startswith(gram) for i in range(len(word))) for word in words]
+        for word, count in zip(words, counts, strict=True):
+            expected[word] += contribution * count / sum(counts)
+        expected[names[feature]] += 0 if words else contribution
+    found = {item.term: item.weight for item in explanation.terms}
+    assert found == {term: pytest.approx(weight) for term, weight in expected.items() if weight}
+    assert {"redder", "roses", "red", "nose"} <= set(found), "also words that training has not seen"
+    (item,) = [item for item in explanation.terms if item.term == "redder"]
+    assert (item.source.words, len(item.source.occurrences)) == (["Redder", "redder"], 2)
 
 
 def test_products_of_features_are_explained_as_such() -> None:

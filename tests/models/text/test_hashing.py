@@ -109,5 +109,5 @@ def test_the_number_of_features_is_limited(n_features: float) -> None:
 
 def test_explanations_state_the_words_of_the_document() -> None:
     features, _ = fitted(weighting="binary", analyzer={"stemmer": "porter"})
-    feature = int(features.transform(["roses"]).indices[0])
-    assert features.sources("Two Roses and a whale", [feature])[feature].words == ["Roses"]
+    name = features.names_[features.transform(["roses"]).indices[0]]
+    assert features.sources("Two Roses and a whale", [name])[name].words == ["Roses"]
