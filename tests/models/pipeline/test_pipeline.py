@@ -207,6 +207,7 @@ def test_parts_of_words_count_for_the_words_that_contain_them() -> None:
     total = sum(item.weight for item in explanation.terms) + fitted.learner_.intercept_[red]
     assert total == pytest.approx(fitted.scores([text])[0, red])
 
+    assert isinstance(fitted.features_, TextFeatures)
     names = fitted.features_.names_
     features, contributions = fitted.learner_.explain(fitted.features_.transform([text]), red)
     expected: Counter[str] = Counter()
