@@ -32,7 +32,7 @@ _DIRECTORY_BYTES = 400  # for each member: a fixed part of 46 bytes, the name, a
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
-    NotImplementedError,
+    NotImplementedError,  # zipfile raises it for what it cannot read, such as strong encryption
     ValueError,
     EOFError,
     struct.error,
