@@ -6,24 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from models.arrays import Floats, Ints, Matrix
+from models.arrays import Floats, Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExplainedTerms:
-    """The m terms that explain scores of one document.
+    """The m terms that explain scores of one document, and the e shares of features that count for terms.
 
     Attributes:
         names: (m,) the names of the terms.
         features: (f,) the features that contribute to some score, ascending.
-        shares: (f, m) the share of each feature's contribution that counts for each term; rows add up to 1.
+        rows: (e,) the place in ``features`` of the feature of each share.
+        terms: (e,) the term of each share.
+        shares: (e,) the shares; those of a feature add up to 1.
     """
 
     names: Sequence[str]
     features: Ints
-    shares: Matrix
+    rows: Ints
+    terms: Ints
+    shares: Floats
 
     @classmethod
     def of(
@@ -39,20 +42,22 @@ class ExplainedTerms:
 
         >>> words = {"~ose": {"rose": 3.0, "nose": 1.0}}
         >>> terms = ExplainedTerms.of(np.array([3, 5]), ["rose", "~ose"], words)
-        >>> terms.names, terms.shares.toarray().tolist()
-        (['rose', 'nose'], [[1.0, 0.0], [0.75, 0.25]])
+        >>> terms.names, terms.rows.tolist(), terms.terms.tolist(), terms.shares.tolist()
+        (['rose', 'nose'], [0, 1, 1], [0, 0, 1], [1.0, 0.75, 0.25])
         """
-        columns: dict[str, int] = {}
-        data, indices, indptr = [], [], [0]
-        for name in names:
+        if not words:
+            each = np.arange(len(features))
+            return cls(names, features, each, each, np.ones(len(features)))
+        numbers: dict[str, int] = {}
+        rows, terms, shares = [], [], []
+        for row, name in enumerate(names):
             counts = words.get(name) or {name: 1.0}
             total = sum(counts.values())
             for term, count in counts.items():
-                indices.append(columns.setdefault(term, len(columns)))
-                data.append(count / total)
-            indptr.append(len(indices))
-        shares = csr_array((data, indices, indptr), shape=(len(names), len(columns)))
-        return cls([*columns], features, shares)
+                rows.append(row)
+                terms.append(numbers.setdefault(term, len(numbers)))
+                shares.append(count / total)
+        return cls([*numbers], features, np.array(rows), np.array(terms), np.array(shares))
 
     def weights(self, features: Ints, contributions: Floats) -> tuple[Ints, Floats]:
         """Return the terms to which some features contribute, and their weights, (t,) each.
@@ -61,8 +66,13 @@ class ExplainedTerms:
             features: the features.
             contributions: their contributions to a score.
         """
+        contribution = np.zeros(len(self.features))
+        contributes = np.zeros(len(self.features), dtype=np.bool_)
         rows = np.searchsorted(self.features, features)
-        shares = self.shares[rows]
-        terms = np.unique(shares.indices).astype(np.int64)
-        weights: Floats = contributions @ shares
+        contribution[rows], contributes[rows] = contributions, True
+        parts = contribution[self.rows] * self.shares
+        weights = np.bincount(self.terms, parts, minlength=len(self.names)).astype(np.float64, copy=False)
+        explains = np.zeros(len(self.names), dtype=np.bool_)
+        explains[self.terms[contributes[self.rows]]] = True
+        terms = np.flatnonzero(explains).astype(np.int64, copy=False)
         return terms, weights[terms]
