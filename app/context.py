@@ -1,4 +1,4 @@
-"""The resources of one process: settings, database, storage and notifier. Create it after any fork."""
+"""The resources of one process: settings, database, storage and relay. Create it after any fork."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.storage.deletion import FileDeletion
 from app.storage.probe import StorageProbe
 
 
-class JobNotifier(Protocol):
-    """Tells the workers about queued jobs; see ``app.jobs.notifier`` and ``workers.wakeups``."""
+class JobRelay(Protocol):
+    """Hands queued jobs to the broker; see ``app.jobs.relay`` and ``workers.requests``."""
 
     def notify(self, job_id: str) -> None:
-        """Tell the workers that a job is queued. Must neither raise nor wait."""
+        """Hand out a job that is queued. Must neither raise nor wait."""
         ...
 
     def close(self) -> None:
@@ -34,13 +34,13 @@ class AppContext:
         settings: the operator's settings.
         db: the database.
         storage: the files.
-        notifier: notifies workers about queued jobs.
+        relay: hands queued jobs to the broker.
     """
 
     settings: Settings
     db: Database
     storage: Storage
-    notifier: JobNotifier
+    relay: JobRelay
 
     @cached_property
     def storage_probe(self) -> StorageProbe:
@@ -58,21 +58,21 @@ class AppContext:
         return FileDeletion(self.storage, are_files_held)
 
     @classmethod
-    def open(cls, settings: Settings, notifier: JobNotifier) -> Self:
+    def open(cls, settings: Settings, relay: JobRelay) -> Self:
         """Connect to the services that the settings name.
 
         Args:
             settings: the operator's settings.
-            notifier: tells the workers about queued jobs; the context closes it.
+            relay: hands queued jobs to the broker; the context closes it.
         """
         return cls(
             settings=settings,
-            db=Database(settings.resolved_database_url(), notifier.notify),
+            db=Database(settings.resolved_database_url(), relay.notify),
             storage=open_storage(settings),
-            notifier=notifier,
+            relay=relay,
         )
 
     def close(self) -> None:
         """Close every connection."""
         self.db.close()
-        self.notifier.close()
+        self.relay.close()

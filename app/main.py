@@ -31,8 +31,7 @@ from app.http.direct_routes import DirectRoutes
 from app.http.middleware import RequestMiddleware, body_budget, body_limit
 from app.http.web_pages import WebPageFilter, split
 from app.inbound import api as inbound
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
+from app.jobs.relay import RelayThread
 from app.keys import api as keys
 from app.keys.authenticator import KeyAuthenticator
 from app.keys.service import require_keys
@@ -79,7 +78,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         logs.configure(settings)
-        context = AppContext.open(settings, Notifier(broker_url(settings)))
+        context = AppContext.open(settings, RelayThread(settings))
         require_servable(settings, context.db)
         app.state.context = context
         app.state.spans = open_spans(in_background=True)

@@ -158,11 +158,13 @@ class Settings(BaseSettings):
     heartbeat_seconds: PositiveFloat = 1.0
     """Time between heartbeats of a worker, and between renewals of its leases."""
 
-    poll_seconds: PositiveFloat = 1.0
-    """Maximum time between two looks of an idle worker into the job queue, while no notification arrives."""
+    queue_ahead: PositiveInt = 2
+    """Number of jobs of each Celery queue that are handed to the broker before a worker is free. The others
+    wait in the database, where urgent ones overtake them."""
 
-    cancel_grace_seconds: PositiveFloat = 20.0
-    """Time that a cancelled job has to stop before its process is killed."""
+    remote_control: bool = True
+    """Whether Celery's remote control and events are on, which Flower, ``inspect`` and ``revoke`` need.
+    Whoever reaches the broker can then stop workers."""
 
     max_body_bytes: PositiveInt = 8 * MIB
     """Maximum size of a JSON body. Uploads and raw messages have limits of their own."""

@@ -1,38 +1,43 @@
-"""``python -m workers``: one worker."""
+"""``python -m workers``: a worker for all queues, with further arguments for ``celery worker``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import warnings
+
+from celery.exceptions import SecurityWarning
 
 from app import logs
-from app.db import schema
-from app.db.session import DATABASE_UNAVAILABLE, make_engine, unavailable_reason
 from app.settings import get_settings
-from workers import supervisor
+from workers import celery, maintenance
 
 
 def main() -> None:
-    """Check the schema, then run the worker until a signal stops it."""
+    """Run the worker until a signal stops it."""
     parser = argparse.ArgumentParser(prog="covey worker", allow_abbrev=False)
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
-    ready_fd: int | None = parser.parse_args().ready_fd
+    arguments, of_celery = parser.parse_known_args()
+    maintenance.report_ready_to(arguments.ready_fd)
+    # Celery says there that it stops, between the lines of the log if both go to one file.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Celery warns of root because of pickled messages, which this worker does not accept.
+    warnings.simplefilter("ignore", SecurityWarning)
     settings = get_settings()
     logs.configure(settings)
-    engine = make_engine(settings.resolved_database_url())
-    try:
-        schema.require_head(engine)
-    except schema.SchemaError as error:
-        sys.exit(f"covey: {error}")
-    except DATABASE_UNAVAILABLE as error:
-        sys.exit(f"covey: {unavailable_reason(error)}")
-    finally:
-        engine.dispose()
-    supervisor.run(settings, ready_fd)
-    # Nothing is left to do, and a regular exit takes a second to unload every module.
-    sys.stderr.flush()
-    os._exit(0)
+    celery.app.worker_main(
+        [
+            "--quiet",  # its banner would stand between the lines of the log
+            "worker",
+            f"--loglevel={settings.log_level}",
+            # Workers need not know each other.
+            "--without-gossip",
+            "--without-mingle",
+            "--hostname=covey-%h-" + str(os.getpid()),
+            *of_celery,
+        ]
+    )
 
 
 if __name__ == "__main__":

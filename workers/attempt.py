@@ -1,6 +1,6 @@
 """One attempt at a claimed job: run it in a process of its own, and watch that process until it ends.
 
-The memory of a job returns to the system when its process ends. The slot kills the job process if the job
+The memory of a job returns to the system when its process ends. This process kills it if the job
 exceeds a limit, if the claim is lost, or if a cancelled job does not stop by itself, and it releases the job
 if the worker is stopping. It never waits for the database while it watches: a thread renews the lease.
 """
@@ -26,16 +26,26 @@ from workers.limits import Limits
 log = structlog.get_logger()
 
 POLL_SECONDS = 0.05
-"""How often the slot checks the job process, its limits and the stop flag."""
+"""How often to check the job process, its limits and the stop flag."""
+
+CANCEL_SECONDS = 0.5
+"""Time that a cancelled job has to stop before its process is killed."""
+
+EXIT_SECONDS = 20.0
+"""Time that the process of a job that has ended has to exit."""
 
 
-def run(ctx: AppContext, claim: Claim, owner: str) -> None:
+def run(ctx: AppContext, claim: Claim, owner: str) -> str | None:
     """Run a claimed job to its end, or release it if the worker stops.
 
     Args:
-        ctx: the context of the slot.
+        ctx: the context of the process.
         claim: the job.
         owner: id of the worker, for the log.
+
+    Returns:
+        ``succeeded``, the code of the error with which the job failed, or ``cancelled``; None if it has not
+        ended.
     """
     with structlog.contextvars.bound_contextvars(job_id=claim.job_id, attempt=claim.attempt, worker=owner):
         log.info("job.started", kind=claim.kind)
@@ -44,10 +54,11 @@ def run(ctx: AppContext, claim: Claim, owner: str) -> None:
         lease.start()
         try:
             _watch(ctx, claim, child, lease)
-            _clean_up(ctx, claim, child)
+            return _clean_up(ctx, claim, child)
         except DATABASE_UNAVAILABLE as error:
             # The row still says that the job is running; when the database is back, the lease decides.
             log.warning("job.end_not_recorded", reason=type(error).__name__)
+            return None
         finally:
             child.close()
             lease.stop(give_up=stopping.requested)
@@ -71,7 +82,7 @@ def _watch(ctx: AppContext, claim: Claim, child: JobProcess, lease: LeaseRenewal
                 return
             if lease.cancel_requested:
                 cancelled_since = cancelled_since or time.monotonic()
-                if time.monotonic() - cancelled_since > ctx.settings.cancel_grace_seconds:
+                if time.monotonic() - cancelled_since > CANCEL_SECONDS:
                     child.kill()
                     job_kinds.cancel(ctx, claim)
                     log.warning("job.killed_after_cancel")
@@ -100,21 +111,24 @@ def _handle_exit(ctx: AppContext, claim: Claim, child: JobProcess, status: int) 
     write_with_retry(ctx.db, write, give_up=stopping.requested)
 
 
-def _clean_up(ctx: AppContext, claim: Claim, child: JobProcess) -> None:
-    """Log how the attempt ended, and delete the checkpoints of a finished job."""
+def _clean_up(ctx: AppContext, claim: Claim, child: JobProcess) -> str | None:
+    """Log and return how the attempt ended, and delete the checkpoints of a finished job."""
     with ctx.db.read() as session:
         job = session.get(tables.Job, claim.job_id)
     if job is not None and job.state not in queue.FINISHED:
         log.info("job.unfinished", state=job.state)
-        return
+        return None
     if job is not None and job.fence == claim.fence:
         # The job process writes the final state shortly before it exits.
-        child.wait(ctx.settings.cancel_grace_seconds)
+        child.wait(EXIT_SECONDS)
     log.info("job.finished", state=job.state if job is not None else "deleted")
     try:
         checkpoints.delete_all(ctx.storage, claim.job_id)
     except OSError as error:
         log.warning("checkpoint.not_deleted", reason=type(error).__name__)
+    if job is None:
+        return "cancelled"
+    return str(job.error["code"]) if job.error is not None else job.state
 
 
 def _reason(status: int) -> str:

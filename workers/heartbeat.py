@@ -7,7 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 from sqlalchemy import func, select
@@ -23,6 +25,12 @@ STOP_SECONDS = 5.0
 """How long a worker that stops waits until the database knows."""
 
 
+class BrokerState(Protocol):
+    """Knows since when the broker is away."""
+
+    away_since: float | None
+
+
 class Heartbeat:
     """Registers the worker in the database, and shows that it is alive.
 
@@ -30,15 +38,22 @@ class Heartbeat:
         settings: settings of the service.
         worker_id: id of the worker.
         pid: id of the worker's main process.
+        relay: knows whether the broker is away.
         on_registered: called after the first heartbeat.
     """
 
     def __init__(
-        self, settings: Settings, worker_id: str, pid: int, on_registered: Callable[[], None] = lambda: None
+        self,
+        settings: Settings,
+        worker_id: str,
+        pid: int,
+        relay: BrokerState,
+        on_registered: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._worker_id = worker_id
         self._pid = pid
+        self._relay = relay
         self._machine = this_machine()
         self._on_registered = on_registered
         self._db = Database(settings.resolved_database_url())
@@ -77,6 +92,10 @@ class Heartbeat:
                 tx.session.add(row)
             row.last_seen_at = tx.now
             row.stopping = stopping
+            if (away := self._relay.away_since) is None:
+                row.broker_away_since = None
+            else:
+                row.broker_away_since = tx.now - timedelta(seconds=time.monotonic() - away)
         now = time.monotonic()
         if self._is_outage(gap):
             self._extended_until = now + self._settings.lease_seconds

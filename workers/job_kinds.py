@@ -12,6 +12,7 @@ from app.db.session import Transaction
 from app.db.tables import Job
 from app.evaluations.work import EvaluateVersion
 from app.experiments.work import PlanExperiment, RunCell
+from app.http.errors import make_problem
 from app.jobs import queue
 from app.jobs.progress import ProgressReporter
 from app.jobs.queue import Claim
@@ -19,6 +20,7 @@ from app.jobs.retry import write_with_retry
 from app.routing import kept_messages
 from app.training.work import TrainModel
 from workers import stopping
+from workers.requests import End
 
 
 class Work(Protocol):
@@ -89,6 +91,25 @@ def release(ctx: AppContext, claim: Claim, *, reason: str) -> None:
             queue.release(tx, claim, reason=reason)
 
 
+def end_without_worker(ctx: AppContext, job_id: str, how: End) -> None:
+    """End the job of a task that Celery has discarded or killed; nothing happens if the job has ended.
+
+    A job that is cancelled while it runs stops itself soon.
+    """
+
+    def write(tx: Transaction) -> None:
+        job = queue.lock(tx, job_id)
+        if job is None or job.state in queue.FINISHED:
+            return
+        if how == "cancelled":
+            queue.request_cancel(tx, job)
+            return
+        queue.finish_unclaimed(tx, job, "failed", OUT_OF_TIME)
+        KINDS[job.kind].on_failure(tx, job, OUT_OF_TIME)
+
+    write_with_retry(ctx.db, write, give_up=stopping.requested)
+
+
 def handle_loss(
     tx: Transaction, job: Job, *, attempts: int, reason: str, process_died: bool, log: Sequence[str] = ()
 ) -> None:
@@ -124,6 +145,10 @@ def handle_loss(
     else:
         queue.requeue_lost(tx, job, reason=reason)
 
+
+OUT_OF_TIME: dict[str, Any] = make_problem(
+    500, "out_of_time", "the job took longer than the time limit of the Celery worker"
+).model_dump(exclude_none=True)
 
 CANCELLED: dict[str, Any] = {
     "type": "urn:covey:problem:cancelled",

@@ -121,7 +121,7 @@ def _run_and_report(inherited: AppContext, claim: Claim) -> int:
     Returns:
         0 if the row contains the outcome, ``EX_TEMPFAIL`` if it could not be written.
     """
-    ctx = AppContext.open(inherited.settings, inherited.notifier)
+    ctx = AppContext.open(inherited.settings, inherited.relay)
     started, outcome = time.time_ns(), "interrupted"
     try:
         with threadpoolctl.threadpool_limits(ctx.settings.job_threads):

@@ -1,6 +1,7 @@
-"""The maintenance process of a worker: heartbeat, lost jobs, retention, drift and webhooks, each in a thread.
+"""The maintenance of a worker: relay, heartbeat, lost jobs, retention, drift and webhooks, each in a thread.
 
-Threads share no connection, so neither a slow storage nor a long transaction of one delays the others.
+Threads share no connection, so neither a slow storage nor a long transaction of one delays the others. They
+run in a process of their own, which a guard restarts if it dies, also while Celery waits for the broker.
 """
 
 from __future__ import annotations
@@ -12,60 +13,176 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.cli.restart_delay import RestartDelay
 from app.context import AppContext
+from app.jobs.relay import Relay, relay_forever
 from app.maintenance import retention
+from app.parent_death import set_parent_death_signal
 from app.routing.report.drift_events import queue_drift_events
 from app.settings import Settings
 from app.webhooks.delivery import Deliverer
-from workers import stopping
+from workers import job_kinds, stopping
 from workers.heartbeat import Heartbeat
 from workers.lost_jobs import requeue_lost_jobs
-from workers.wakeups import Wakeups
+from workers.process_name import name_process
+from workers.requests import Requests
 
 log = structlog.get_logger()
 
 DRIFT_SECONDS = 3600.0
 """Time between two comparisons of routed messages with the training."""
 
+STOP_SECONDS = 6.0
+"""Time that the maintenance has to record that the worker stops."""
 
-def run(
-    settings: Settings, worker_id: str, worker_pid: int, wakeups: Wakeups, on_registered: Callable[[], None]
-) -> None:
+
+_ready_fd: int | None = None
+
+
+def report_ready_to(ready_fd: int | None) -> None:
+    """Set the file descriptor to write to when the worker is registered."""
+    global _ready_fd  # noqa: PLW0603 - Celery starts the maintenance
+    _ready_fd = ready_fd
+
+
+class Guard:
+    """The process that restarts the maintenance if it dies, also while Celery waits for the broker.
+
+    Create it in the main process of a worker, which must have neither threads nor connections.
+
+    Args:
+        settings: settings of the service.
+        requests: pipes from the other processes of the worker.
+        worker_id: id of the worker.
+    """
+
+    def __init__(self, settings: Settings, requests: Requests, worker_id: str) -> None:
+        self._settings = settings
+        self._requests = requests
+        self._worker_id = worker_id
+        self._main_pid = os.getpid()
+        self._pid: int | None = None
+        self.restart_if_dead()
+
+    def restart_if_dead(self) -> None:
+        """Fork the process if it does not run."""
+        if self._has_ended() and not stopping.requested():
+            self._pid = _fork("guard", self._guard)
+
+    def stop(self) -> None:
+        """Stop the maintenance, which records that the worker stops, and wait until it has ended."""
+        stopping.request()
+        deadline = time.monotonic() + STOP_SECONDS
+        if not self._has_ended() and self._pid is not None:
+            os.kill(self._pid, signal.SIGTERM)
+        while not self._has_ended() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _has_ended(self) -> bool:
+        if self._pid is not None and os.waitpid(self._pid, os.WNOHANG)[0]:
+            self._pid = None
+        return self._pid is None
+
+    def _guard(self) -> None:
+        """Restart the maintenance whenever it dies, until SIGTERM."""
+        pid = 0
+        delay = RestartDelay()
+
+        def forward(_number: int, _frame: object) -> None:
+            stopping.request()
+            if pid:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, forward)
+        while not stopping.requested():
+            while not delay.is_over():
+                time.sleep(0.05)
+            pid = _fork("maintenance", self._maintain)
+            delay.started()
+            _, status = os.waitpid(pid, 0)
+            delay.died()
+            if not stopping.requested():
+                exit_code = os.waitstatus_to_exitcode(status)
+                log.warning("worker.process_died", role="maintenance", status=exit_code)
+
+    def _maintain(self) -> None:
+        run(self._settings, self._requests, self._worker_id, self._main_pid)
+
+
+def _fork(role: str, run_child: Callable[[], None]) -> int:
+    """Run a function in a new process, and return the id of the process."""
+    sys.stderr.flush()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        name_process(role)
+        # In a terminal, Ctrl-C reaches all processes; the main process then stops the others.
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if set_parent_death_signal(signal.SIGKILL, parent):
+            run_child()
+            status = 0
+    except BaseException:  # the child must never continue as a copy of the parent
+        log.exception("worker.internal_error", role=role)
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -> None:
     """Run the threads until SIGTERM.
 
     Args:
         settings: settings of the service.
-        worker_id: id of this worker.
-        worker_pid: id of its main process.
-        wakeups: wakes a slot for each job that is queued again.
-        on_registered: called after the first heartbeat.
+        requests: pipes from the other processes of the worker.
+        worker_id: id of the worker.
+        main_pid: id of the worker's main process.
     """
     # The threads inherit the mask, so that only ``sigwait`` receives the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    # If a thread dies, the supervisor starts a new process with all threads.
+    # If a thread dies, the guard starts a new process with all threads.
     threading.excepthook = _end_process
-    heartbeat = Heartbeat(settings, worker_id, worker_pid, on_registered)
+    relay = Relay(settings)
+    heartbeat = Heartbeat(settings, worker_id, main_pid, relay, _report_ready)
     heartbeat.start()
 
     def requeue(ctx: AppContext) -> None:
         requeue_lost_jobs(ctx, worker_id, heartbeat)
 
+    def end_requested(ctx: AppContext) -> None:
+        for job_id, how in requests.ended():
+            job_kinds.end_without_worker(ctx, job_id, how)
+
     def apply_retention(ctx: AppContext) -> None:
         retention.apply_retention(ctx, stop=stopping.requested)
 
     beats, collects = settings.heartbeat_seconds, settings.collect_seconds
-    _start_thread("lost jobs", _repeat, settings, wakeups, requeue, 0.0, beats)
-    _start_thread("retention", _repeat, settings, wakeups, apply_retention, collects, collects)
-    _start_thread("drift", _repeat, settings, wakeups, queue_drift_events, DRIFT_SECONDS, DRIFT_SECONDS)
-    _start_thread("webhooks", _send_events, settings, wakeups)
+    _start_thread("relay", relay_forever, relay, requests.wait, stopping.requested)
+    _start_thread("lost jobs", _repeat, settings, requests, requeue, 0.0, beats)
+    _start_thread("requests", _repeat, settings, requests, end_requested, 0.0, 0.0)
+    _start_thread("retention", _repeat, settings, requests, apply_retention, collects, collects)
+    _start_thread("drift", _repeat, settings, requests, queue_drift_events, DRIFT_SECONDS, DRIFT_SECONDS)
+    _start_thread("webhooks", _send_events, settings, requests)
     if not stopping.requested():
         signal.sigwait({signal.SIGTERM})
     stopping.request()
     heartbeat.stop()
+
+
+def _report_ready() -> None:
+    if _ready_fd is not None:
+        with suppress(OSError):  # a process that started earlier has reported it, and nobody listens
+            os.write(_ready_fd, b"\n")
 
 
 def _start_thread(name: str, target: Callable[..., None], *arguments: object) -> None:
@@ -74,7 +191,7 @@ def _start_thread(name: str, target: Callable[..., None], *arguments: object) ->
 
 def _repeat(
     settings: Settings,
-    wakeups: Wakeups,
+    requests: Requests,
     do: Callable[[AppContext], None],
     first_delay: float,
     delay: float,
@@ -84,7 +201,7 @@ def _repeat(
     time.sleep(first_delay)
     while True:
         try:
-            ctx = ctx or AppContext.open(settings, wakeups)
+            ctx = ctx or AppContext.open(settings, requests)
             do(ctx)
         except (SQLAlchemyError, OSError) as error:
             name = threading.current_thread().name
@@ -92,9 +209,9 @@ def _repeat(
         time.sleep(delay)
 
 
-def _send_events(settings: Settings, wakeups: Wakeups) -> None:
+def _send_events(settings: Settings, requests: Requests) -> None:
     """Send the events of webhooks. The process ends without waiting for attempts: they are repeated."""
-    asyncio.run(Deliverer(AppContext.open(settings, wakeups)).run(stopping.requested))
+    asyncio.run(Deliverer(AppContext.open(settings, requests)).run(stopping.requested))
 
 
 def _end_process(arguments: threading.ExceptHookArgs) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def name_process(role: str) -> None:
-    """Name this process after its role, for example ``covey-slot``. Does nothing on other systems than Linux.
+    """Name this process after its role, for example ``covey-pool``. Does nothing on other systems than Linux.
 
     Linux keeps 15 characters of a name.
     """

@@ -1,17 +1,35 @@
-"""The stop flag of a worker: one byte of memory that all its processes share."""
+"""Whether this worker stops, or only this process of it."""
 
 from __future__ import annotations
 
 import mmap
 
-_flag = mmap.mmap(-1, 1)
+# One byte of memory that all processes of the worker share.
+_worker = mmap.mmap(-1, 1)
+_terminated = False
 
 
 def request() -> None:
     """Request that every process of this worker stops."""
-    _flag[0] = 1
+    _worker[0] = 1
+
+
+def terminate() -> None:
+    """Request that this process stops."""
+    global _terminated  # noqa: PLW0603 - the handler of a signal calls it
+    _terminated = True
+
+
+def terminated() -> bool:
+    """Return whether only this process was asked to stop."""
+    return _terminated
+
+
+def worker_stops() -> bool:
+    """Return whether every process of this worker stops."""
+    return _worker[0] == 1
 
 
 def requested() -> bool:
-    """Return whether this worker is stopping."""
-    return _flag[0] == 1
+    """Return whether this process must release its job."""
+    return _terminated or worker_stops()

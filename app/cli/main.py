@@ -140,11 +140,14 @@ def api(
         serve_api(settings, fd=fd, ready_fd=ready_fd, shared_dir=shared_dir, number=number)
 
 
-@cli.command()
-def worker() -> None:
-    """Run only a worker, for production. You can start any number of workers."""
+@cli.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def worker(context: typer.Context) -> None:
+    """Run only a worker, for production. You can start any number of workers.
+
+    Further arguments are those of `celery worker`, for example `-Q training -c 4`.
+    """
     # The app must not import the workers, which are above it.
-    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-m", "workers", *context.args])  # noqa: S606
 
 
 @cli.command()

@@ -125,6 +125,12 @@ class Job(Base):
             postgresql_where=text("claim_order IS NOT NULL"),
             sqlite_where=text("claim_order IS NOT NULL"),
         ),
+        Index(
+            None,
+            "sent_at",
+            postgresql_where=text("sent_at IS NOT NULL"),
+            sqlite_where=text("sent_at IS NOT NULL"),
+        ),
         Index(None, "state", "due_at"),
         Index(None, "finished_at"),
         Index(None, "state", "lease_expires_at"),
@@ -155,8 +161,10 @@ class Job(Base):
     """Earliest time at which the job can be claimed. A job that lost its worker waits before its retry."""
     priority: Mapped[int] = mapped_column(Integer, default=0)
     """The priority of the request. Cells have the priority of their experiment."""
+    sent_at: Mapped[datetime | None]
+    """When its task was sent to the broker, while the job is queued. None if it waits here."""
     claim_order: Mapped[int | None] = mapped_column(Integer)
-    """Kind and priority as one number while the job is queued, otherwise None. The lowest is claimed first.
+    """Queue and priority as one number while the job waits here, otherwise None. The lowest is sent first.
 
     No other index contains this column and the next one, so no database chooses a slower index for a claim.
     """
@@ -209,6 +217,8 @@ class Worker(Base):
     started_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     stopping: Mapped[bool] = mapped_column(default=False)
+    broker_away_since: Mapped[datetime | None]
+    """Since when the worker cannot send to the broker. None if it can."""
 
 
 class Model(Base):

@@ -37,8 +37,9 @@ class Ready(ResponseModel):
     queue_seconds: float
     """Waiting time of the oldest job that is due, in seconds; 0 if no job waits."""
     warnings: list[str] | None = None
-    """Problems of single routers, which another process of the service has too: all messages of the router go
-    to the fallback, because its version is lost, or no label reaches its target. Absent if there are none."""
+    """Problems that another process of the service has too. The broker is unavailable, so no job starts; or
+    all messages of a router go to the fallback, because its version is lost, or no label reaches its target.
+    Absent if there are none."""
 
 
 @router.get("/health/live", response_description="The process responds.")
@@ -55,7 +56,9 @@ def ready(ctx: Context, request: Request) -> Ready:
     runs, and no job waits too long although a worker has capacity.
     """
     state = require_ready(ctx, draining=request.app.state.draining)
-    warnings: list[str] = request.app.state.routed_versions.problems()
+    warnings = [*request.app.state.routed_versions.problems()]
+    if state.broker_seconds:
+        warnings.append(f"the broker has been unavailable for {state.broker_seconds:.0f} s: no job starts")
     return Ready(
         status="ready", workers=state.workers, queue_seconds=state.queue_seconds, warnings=warnings or None
     )

@@ -45,6 +45,11 @@ class _JobQueueCollector(Collector):
             "Waiting time of the oldest job that is due, in seconds.",
             value=state.queue_seconds,
         )
+        yield GaugeMetricFamily(
+            "covey_broker_unavailable_seconds",
+            "Time since a worker has found the broker unavailable, in seconds; 0 if it has not.",
+            value=state.broker_seconds,
+        )
         if not state.database:
             return
         jobs = GaugeMetricFamily("covey_jobs", "Jobs by kind and state.", labels=["kind", "state"])

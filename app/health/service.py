@@ -34,6 +34,7 @@ class Readiness:
         database: whether the database is available.
         workers: number of workers with a recent heartbeat.
         queue_seconds: waiting time of the oldest job that is due, in seconds; 0 if no job waits.
+        broker_seconds: time since a worker has found the broker unavailable, in seconds; 0 if it has not.
         reasons: why the service is not ready.
     """
 
@@ -41,6 +42,7 @@ class Readiness:
     database: bool
     workers: int
     queue_seconds: float
+    broker_seconds: float
     reasons: list[str]
 
 
@@ -53,15 +55,19 @@ def _database_reason(error: SQLAlchemyError) -> str:
 def check_readiness(ctx: AppContext) -> Readiness:
     """Check whether the service is ready.
 
-    The check reads the database, not the broker: if workers do not receive notifications, their jobs wait,
-    and the waiting time shows it.
+    The check reads the database, in which workers record whether they reach the broker. Without it, jobs
+    wait, and everything else works.
     """
     try:
         ctx.db.check_file(FILE_CHECK_SECONDS, every=FILE_CHECK_INTERVAL)
         with ctx.db.read() as session:
             now = database_now(session)
-            workers, capacity = session.execute(
-                select(func.count(), func.coalesce(func.sum(tables.Worker.concurrency), 0)).where(
+            workers, capacity, away_since = session.execute(
+                select(
+                    func.count(),
+                    func.coalesce(func.sum(tables.Worker.concurrency), 0),
+                    func.min(tables.Worker.broker_away_since),
+                ).where(
                     tables.Worker.last_seen_at > now - timedelta(seconds=HEARTBEAT_SECONDS),
                     tables.Worker.stopping.is_(False),
                 )
@@ -69,16 +75,18 @@ def check_readiness(ctx: AppContext) -> Readiness:
             running = session.scalar(select(func.count()).where(tables.Job.state == "running")) or 0
             oldest = session.scalar(select(func.min(tables.Job.due_at)).where(tables.Job.state == "queued"))
     except SQLAlchemyError as error:
-        return Readiness(False, False, 0, 0.0, [_database_reason(error)])
+        return Readiness(False, False, 0, 0.0, 0.0, [_database_reason(error)])
+    away = max((now - away_since).total_seconds(), 0.0) if away_since is not None else 0.0
     waited = max((now - oldest).total_seconds(), 0.0) if oldest is not None else 0.0
     reasons = []
     if workers == 0:
         reasons.append("no worker has sent a heartbeat in the last 15 s")
     elif waited > ctx.settings.ready_queue_seconds and running < capacity:
-        reasons.append(f"a job has waited {waited:.0f} s although a worker has capacity")
+        because = " because the broker is unavailable" if away else ""
+        reasons.append(f"a job has waited {waited:.0f} s although a worker has capacity{because}")
     if (reason := ctx.storage_probe.reason()) is not None:
         reasons.append(reason)
-    return Readiness(not reasons, True, workers, waited, reasons)
+    return Readiness(not reasons, True, workers, waited, away, reasons)
 
 
 def require_ready(ctx: AppContext, *, draining: bool) -> Readiness:

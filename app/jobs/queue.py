@@ -1,29 +1,27 @@
-"""The job queue: rows of the database that workers claim.
+"""The ledger of jobs: rows of the database, of which Celery runs one task each.
 
 A job's row is the only truth about the job. Its state goes ``queued -> running -> succeeded | failed |
-cancelled``, and back to ``queued`` if a worker is lost or releases the job. A worker polls the queue and owns
-a job by a claim, which sets a lease and increments the fencing token. Every later write of that worker
-carries the token, so a worker that was wrongly taken for dead can change nothing any more.
+cancelled``, and back to ``queued`` if a worker is lost or releases the job. The process that runs the task of
+a job owns it by a claim, which sets a lease and increments the fencing token. Every later write carries the
+token, so a worker that was wrongly taken for dead can change nothing any more.
 
-Jobs are claimed in this order: by kind (``CLAIM_CLASS``), then by the priority of the request, then the API
-key with the fewest running jobs, then the oldest job.
+Rows wait here in their order; ``app.jobs.handing_out`` sends the tasks of the next few of each queue.
 
 Functions that take a ``Transaction`` are part of a larger one; the caller commits.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.orm import Session
 
 from app.db.outbox import queue_event
-from app.db.session import Database, Transaction, database_now
+from app.db.session import Database, Transaction
 from app.db.tables import CurvePoint, Job, JobEvent
 from app.ids import new_id
 
@@ -34,19 +32,18 @@ FINISHED = ("succeeded", "failed", "cancelled")
 UNFINISHED = ("queued", "running")
 """All other states. Conditions use this list, because indexes do not serve ``NOT IN``."""
 
-CLAIM_CLASS: dict[str, int] = {
-    "ingest": 0,
-    "evaluate": 1,
-    "batch_prediction": 1,
-    "train": 2,
-    "experiment": 2,
-    "cell": 3,
+QUEUES: dict[str, tuple[Kind, ...]] = {
+    "ingest": ("ingest",),
+    "evaluation": ("evaluate", "batch_prediction"),
+    "training": ("train", "experiment"),
+    "cells": ("cell",),
 }
-"""Jobs of a lower class are claimed first, whatever their priority."""
+"""The kinds of jobs in each queue of Celery, the most urgent queue first."""
+
+QUEUE_OF: dict[str, str] = {kind: queue for queue, kinds in QUEUES.items() for kind in kinds}
 
 MIN_PRIORITY = -100
 MAX_PRIORITY = 100
-_BEFORE_FIRST = -MAX_PRIORITY - 1
 
 MAX_DELAY_SECONDS = 30.0
 """Longest delay before a job that was lost several times in a row is started again."""
@@ -89,7 +86,7 @@ def enqueue(
     priority: int = 0,
     key_id: str | None = None,
 ) -> Job:
-    """Insert a queued job; the workers are notified after the commit.
+    """Insert a queued job; its task is sent after the commit.
 
     Args:
         tx: the transaction.
@@ -97,7 +94,7 @@ def enqueue(
         spec: what to do.
         dataset_id: data set of the job.
         model: model of the job.
-        priority: a job of a higher priority is claimed before other jobs of its class.
+        priority: a job of a higher priority is before other jobs of its queue.
         key_id: id of the API key that requested the job; None for an anonymous request.
     """
     job = Job(
@@ -113,7 +110,7 @@ def enqueue(
         fence=0,
         due_at=tx.now,
         priority=priority,
-        claim_order=_claim_order(kind, priority),
+        claim_order=claim_order(kind, priority),
         created_at=tx.now,
     )
     assign_key(job, key_id)
@@ -131,43 +128,22 @@ def append_event(tx: Transaction, job_id: str, type_: str, **detail: Any) -> Non
     tx.session.flush()
 
 
-def claim_next(db: Database, owner: str, *, lease_seconds: float) -> Claim | None:
-    """Claim the next job that is due; return None if there is none that another worker is not claiming now.
-
-    A look at an empty queue only reads. So idle workers never wait for SQLite's write lock, nor hold it.
-    """
-    with db.read() as session:
-        if _next_order(session, database_now(session), after=_BEFORE_FIRST) is None:
-            return None
+def claim(db: Database, job_id: str, owner: str, *, lease_seconds: float) -> Claim | None:
+    """Claim the job of a task; None if it is not queued, or not due: the task is a duplicate, or too late."""
     with db.write() as tx:
-        order = _next_order(tx.session, tx.now, after=_BEFORE_FIRST)
-        while order is not None:
-            for key in _keys_in_order(tx.session, tx.now, order):
-                job = tx.session.scalars(
-                    select(Job)
-                    .where(Job.claim_order == order, Job.claim_key == key, Job.due_at <= tx.now)
-                    .order_by(Job.created_at, Job.id)
-                    .limit(1)
-                    .with_for_update(skip_locked=True)
-                ).first()
-                if job is not None:
-                    return claim(tx, job, owner, lease_seconds=lease_seconds)
-            order = _next_order(tx.session, tx.now, after=order)
-    return None
-
-
-def claim(tx: Transaction, job: Job, owner: str, *, lease_seconds: float) -> Claim:
-    """Claim a queued job. The caller holds the lock on its row."""
-    job.state = "running"
-    job.claim_order = None
-    job.lease_owner = owner
-    job.lease_expires_at = tx.now + timedelta(seconds=lease_seconds)
-    job.fence += 1
-    job.attempt += 1
-    job.started_at = job.started_at or tx.now
-    tx.session.flush()
-    append_event(tx, job.id, "started", attempt=job.attempt)
-    return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
+        job = lock(tx, job_id)
+        if job is None or job.state != "queued" or job.due_at > tx.now:
+            return None
+        job.state = "running"
+        job.claim_order = job.sent_at = None
+        job.lease_owner = owner
+        job.lease_expires_at = tx.now + timedelta(seconds=lease_seconds)
+        job.fence += 1
+        job.attempt += 1
+        job.started_at = job.started_at or tx.now
+        tx.session.flush()
+        append_event(tx, job.id, "started", attempt=job.attempt)
+        return Claim(job.id, job.fence, job.kind, job.spec, job.dataset_id, job.attempt, job.checkpoint)
 
 
 def assign_key(job: Job, key_id: str | None) -> None:
@@ -176,40 +152,9 @@ def assign_key(job: Job, key_id: str | None) -> None:
     job.claim_key = key_id or ""
 
 
-def _claim_order(kind: str, priority: Any) -> Any:
-    return 1000 * CLAIM_CLASS[kind] - priority
-
-
-def _next_order(session: Session, now: datetime, *, after: int) -> int | None:
-    """Return the lowest ``claim_order`` above ``after`` of the jobs that are due; None if there is none."""
-    return session.scalar(
-        select(Job.claim_order)
-        .where(Job.claim_order > after, Job.due_at <= now)
-        .order_by(Job.claim_order)
-        .limit(1)
-    )
-
-
-def _keys_in_order(session: Session, now: datetime, order: int) -> list[str]:
-    """Return the keys of the due jobs of one ``claim_order``: by running jobs, then by their oldest job.
-
-    Every step is a search in an index, so the cost grows with the number of keys, not of queued jobs.
-    """
-    of_order = Job.claim_order == order
-    keys = select(func.min(Job.claim_key).label("key")).where(of_order).cte("keys", recursive=True)
-    following = select(func.min(Job.claim_key)).where(of_order, Job.claim_key > keys.c.key)
-    keys = keys.union_all(select(following.scalar_subquery()).where(keys.c.key.is_not(None)))
-
-    def oldest(column: InstrumentedAttribute[Any]) -> ColumnElement[Any]:
-        statement = select(column).where(of_order, Job.claim_key == keys.c.key, Job.due_at <= now)
-        return statement.order_by(Job.created_at, Job.id).limit(1).scalar_subquery()
-
-    statement = select(keys.c.key, oldest(Job.created_at).label("created_at"), oldest(Job.id).label("id"))
-    rows = session.execute(statement.where(keys.c.key.is_not(None))).all()
-    by_key = select(Job.claim_key, func.count()).where(Job.state == "running").group_by(Job.claim_key)
-    running = Counter({row[0]: row[1] for row in session.execute(by_key)})
-    due = [row for row in rows if row.id is not None]
-    return [row.key for row in sorted(due, key=lambda row: (running[row.key], row.created_at, row.id))]
+def claim_order(kind: str, priority: Any) -> Any:
+    """Return the place of a queued job among all: by queue, then by priority. The lowest is first."""
+    return 1000 * [*QUEUES].index(QUEUE_OF[kind]) - priority
 
 
 def load_claim(db: Database, job_id: str, fence: int) -> Claim:
@@ -319,7 +264,7 @@ def release(tx: Transaction, claim: Claim, *, reason: str) -> None:
         tx,
         claim,
         state="queued",
-        claim_order=_claim_order(claim.kind, Job.priority),
+        claim_order=claim_order(claim.kind, Job.priority),
         lease_owner=None,
         lease_expires_at=None,
         due_at=tx.now,
@@ -338,7 +283,7 @@ def requeue_lost(tx: Transaction, job: Job, *, reason: str) -> None:
     job.consecutive_losses += 1
     delay = min(2.0 ** (job.consecutive_losses - 1), MAX_DELAY_SECONDS) if job.consecutive_losses > 1 else 0.0
     job.state = "queued"
-    job.claim_order = _claim_order(job.kind, job.priority)
+    job.claim_order = claim_order(job.kind, job.priority)
     job.lease_owner = None
     job.lease_expires_at = None
     job.due_at = tx.now + timedelta(seconds=delay)
@@ -410,6 +355,7 @@ def _final_values(
         "error": error,
         "finished_at": tx.now,
         "claim_order": None,
+        "sent_at": None,
         "lease_owner": None,
         "lease_expires_at": None,
         "checkpoint": None,

@@ -140,5 +140,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Replaces the clock of the database."""
     clock = Clock()
-    monkeypatch.setattr("app.db.session.database_now", lambda _: clock.now)
+    for module in ("app.db.session", "app.jobs.handing_out"):
+        monkeypatch.setattr(f"{module}.database_now", lambda _: clock.now)
     return clock

@@ -24,10 +24,12 @@ from typing import Any, Self
 import dependencies
 import httpx
 import psycopg
+import redis
 from dependencies import Dependencies
 from stack import Stack, departments
 from waiting import LIMIT_SECONDS, wait_for
 
+from app.jobs.broker import socket_path
 from models import artifact
 from models.pipeline import Pipeline
 
@@ -273,7 +275,7 @@ class Faults:
                 role: lambda role=role: [  # type: ignore[misc]
                     pid for worker in stack.worker_pids() for pid in stack.worker_parts(worker, role)
                 ]
-                for role in ("slot", "maintenance", "celery")
+                for role in ("pool", "guard", "maintenance")
             },
             "worker": stack.worker_pids,
             "broker": lambda: stack.processes("valkey-server"),
@@ -283,6 +285,7 @@ class Faults:
         for name, find in targets.items():
             self._kinds.append((f"{name} killed", self._kill_one(find)))
             self._kinds.append((f"{name} stopped", self._stopping(find)))
+        self._kinds.append(("broker emptied", self._empty_broker))
         # Killing a job is the most frequent fault.
         self._kinds += [("job killed", self._kill_one(targets["job"]))] * 2
         if disk is not None:
@@ -323,6 +326,17 @@ class Faults:
         if faults["database"] == "healthy" and self._rng.random() < 0.3:
             self._inject_into_process()
         servers.heal()
+
+    def _empty_broker(self) -> bool:
+        """Delete all messages of the broker, if it can be reached."""
+        url = self._stack.settings.get("COVEY_BROKER_URL")
+        where = url or f"unix://{socket_path(self._stack.data)}"
+        try:
+            with redis.Redis.from_url(where, socket_timeout=2) as client:
+                client.flushall()
+        except redis.RedisError:
+            return False
+        return True
 
     def _kill_one(self, find: Callable[[], list[int]]) -> Callable[[], bool]:
         def inject() -> bool:

@@ -19,8 +19,6 @@ from app.db import tables
 from app.db.session import Database
 from app.http.errors import job_problem
 from app.http.idempotency import Idempotency
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
 from app.jobs.progress import CancelledError, ProgressReporter
 from app.settings import Settings
 from app.storage import LocalStorage
@@ -30,9 +28,19 @@ from workers import job_kinds
 WITHOUT_KEY = Idempotency("test", None, "")
 
 
+class NoRelay:
+    """Hands out no jobs."""
+
+    def notify(self, _job_id: str) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 @contextmanager
 def context(database: Database, url: str, folder: Path) -> Iterator[AppContext]:
-    """Open the context of a process of the service, with an unavailable broker.
+    """Open the context of a process of the service, without a relay.
 
     Args:
         database: the database.
@@ -40,11 +48,9 @@ def context(database: Database, url: str, folder: Path) -> Iterator[AppContext]:
         folder: the data folder.
     """
     settings = Settings(data_dir=folder, database_url=url, lease_seconds=10)
-    notifier = Notifier(broker_url(settings))
     storage = LocalStorage(folder / "storage")
     storage.initialize()
-    yield AppContext(settings, database, storage, notifier)
-    notifier.close()
+    yield AppContext(settings, database, storage, NoRelay())
 
 
 def dataset(ctx: AppContext, examples: Iterable[Mapping[str, Any]], **fields: Any) -> str:

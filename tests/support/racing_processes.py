@@ -18,6 +18,7 @@ from waiting import LIMIT_SECONDS
 from app.db import schema, tables
 from app.db.session import Database
 from app.jobs import queue
+from app.jobs.handing_out import hand_out
 
 
 def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
@@ -56,11 +57,17 @@ def race(n: int, task: str, url: str, *arguments: str) -> list[Any]:
     return [json.loads(stdout) for stdout, _ in results]
 
 
-def claim(url: str) -> list[str]:
-    """Claim jobs until none is left, and return the claimed ones."""
+def claim(url: str, *job_ids: str) -> list[str]:
+    """Claim jobs, and return the claimed ones."""
     db = Database(url)
-    claims = iter(lambda: queue.claim_next(db, "wrk", lease_seconds=60), None)
-    return [claim.job_id for claim in claims]
+    claims = [queue.claim(db, job_id, "wrk", lease_seconds=60) for job_id in job_ids]
+    return [claim.job_id for claim in claims if claim is not None]
+
+
+def send(url: str) -> list[str]:
+    """Hand out jobs until none is left, and return the handed-out ones."""
+    db = Database(url)
+    return [task.job_id for _ in range(100) for task in hand_out(db, ahead=50)]
 
 
 def count(url: str, times: str) -> int:
@@ -80,7 +87,7 @@ def migrate(url: str) -> str | None:
     return schema.current(db.engine)
 
 
-TASKS: dict[str, Callable[..., Any]] = {"claim": claim, "count": count, "migrate": migrate}
+TASKS: dict[str, Callable[..., Any]] = {"claim": claim, "send": send, "count": count, "migrate": migrate}
 
 if __name__ == "__main__":
     _, name, *arguments = sys.argv

@@ -10,6 +10,7 @@ from waiting import wait_for
 from app.db import tables
 from app.db.session import Database
 from app.jobs import queue
+from app.jobs.handing_out import hand_out
 
 
 def queued(
@@ -28,11 +29,21 @@ def queued(
 
 def claimed(database: Database, job_id: str, owner: str = "wrk_1", *, seconds: float = 10) -> queue.Claim:
     """Claim a queued job, whatever the order of the queue."""
-    with database.write() as tx:
-        job = queue.lock(tx, job_id)
-        assert job is not None
-        assert job.state == "queued"
-        return queue.claim(tx, job, owner, lease_seconds=seconds)
+    claim = queue.claim(database, job_id, owner, lease_seconds=seconds)
+    assert claim is not None
+    return claim
+
+
+def claim_next(database: Database, owner: str = "wrk_1", *, seconds: float = 60) -> queue.Claim | None:
+    """Hand out one job of each queue, and claim the first, as a worker for all queues does."""
+    hand_out(database, ahead=1)
+    with database.read() as session:
+        sent = session.execute(select(tables.Job.id, tables.Job.kind).where(tables.Job.sent_at.is_not(None)))
+        by_queue = {queue.QUEUE_OF[kind]: id_ for id_, kind in sent}
+    for name in queue.QUEUES:
+        if name in by_queue:
+            return claimed(database, by_queue[name], owner, seconds=seconds)
+    return None
 
 
 def job(database: Database, job_id: str) -> tables.Job:

@@ -102,13 +102,13 @@ class Stack:
         return [pid for pid in children(self.pid) if "-m workers" in command_of(pid)]
 
     def worker_parts(self, worker: int, role: str) -> list[int]:
-        """Return the process ids of a worker's slots (``slot``), or of its ``maintenance`` or ``celery``."""
+        """Return the process ids of a worker's ``pool``, ``guard``, ``maintenance`` or jobs (``job``)."""
         name = f"covey-{role}"[:15]
-        return [pid for pid in children(worker) if name_of(pid) == name]
+        return [pid for pid in descendants(worker) if name_of(pid) == name]
 
     def job_pids(self, worker: int) -> list[int]:
         """Return the process ids of a worker's running jobs."""
-        return [job for slot in self.worker_parts(worker, "slot") for job in children(slot)]
+        return [job for process in self.worker_parts(worker, "pool") for job in children(process)]
 
     def is_ready(self) -> bool:
         """Whether the service reports that it is ready."""

@@ -25,7 +25,9 @@ def event_types(stack: Stack, job_id: str) -> list[str]:
         ({}, "job"),
         # The worker survives and keeps the lease of the lost job until the lease expires. A busy machine must
         # not lose the lease of the next attempt.
-        ({"COVEY_LEASE_SECONDS": "10"}, "slot"),
+        ({"COVEY_LEASE_SECONDS": "10"}, "pool"),
+        ({}, "maintenance"),
+        ({}, "guard"),
         ({}, "worker"),
         ({}, "broker"),
         ({}, "api"),
@@ -42,7 +44,9 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
         (worker,) = stack.worker_pids()
         pids = {
             "job": lambda: [process],
-            "slot": lambda: stack.worker_parts(worker, "slot"),
+            "pool": lambda: stack.worker_parts(worker, "pool"),
+            "maintenance": lambda: stack.worker_parts(worker, "maintenance"),
+            "guard": lambda: stack.worker_parts(worker, "guard"),
             "worker": lambda: [worker],
             "broker": lambda: stack.processes("valkey-server"),
             "api": lambda: stack.processes("app api"),
@@ -63,7 +67,7 @@ def test_a_training_succeeds_once_if_a_process_is_killed(own_stack: Stack, targe
     assert stack.call("GET", "/v1/models/killed", 200)["versions"] == 1
     events = event_types(stack, job["id"])
     assert events.count("succeeded") == 1
-    if target in ("job", "slot", "worker", "everything"):
+    if target in ("job", "pool", "worker", "everything"):
         assert ended_job["attempt"] == 2
         assert "lost" in events
     else:

@@ -16,7 +16,6 @@ from in_process_api import InProcessApi
 from stack import departments
 
 from app.context import AppContext
-from app.jobs import queue
 
 TEXTS = [{"text": example["text"]} for example in departments(30)[20:]]
 EMAILS: list[dict[str, Any]] = [
@@ -356,9 +355,3 @@ def test_a_key_for_predictions_can_create_and_cancel_but_not_read(service: InPro
     assert service.send("POST", f"{path}/cancel", headers=headers).status_code == 202
     assert service.send("GET", path, headers=headers).status_code == 403
     assert service.send("GET", f"{path}/result", headers=headers).status_code == 403
-
-
-def test_evaluations_and_batch_predictions_are_claimed_before_trainings() -> None:
-    order = sorted(queue.CLAIM_CLASS, key=queue.CLAIM_CLASS.__getitem__)
-    assert queue.CLAIM_CLASS["batch_prediction"] == queue.CLAIM_CLASS["evaluate"]
-    assert order.index("batch_prediction") < order.index("train")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 import rows
 from racing_processes import race
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
-from waiting import LIMIT_SECONDS
 
 from app.db import tables
 from app.db.session import Database, database_now
 from app.jobs import queue
-from app.jobs.notifier import Notifier
 
 only_on_sqlite = pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
 only_on_postgresql = pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
@@ -213,37 +209,6 @@ def test_the_time_zone_of_the_database_does_not_change_times(database: Database)
     assert job.lease_expires_at is not None
     assert job.lease_expires_at - job.started_at == timedelta(seconds=10)
     assert abs(job.started_at - datetime.now(UTC)) < timedelta(minutes=10)
-
-
-@pytest.fixture
-def unresponsive_broker(tmp_path: Path) -> Iterator[str]:
-    """A broker that accepts connections and never responds."""
-    path = tmp_path / "b.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        yield f"redis+socket://{path}"
-
-
-def test_an_unavailable_broker_is_no_error(tmp_path: Path) -> None:
-    notifier = Notifier(f"redis+socket://{tmp_path / 'missing.sock'}")
-    notifier.notify("job_1")
-    notifier.close()
-
-
-def test_an_unresponsive_broker_is_no_error_and_does_not_block_the_caller(unresponsive_broker: str) -> None:
-    notifier = Notifier(unresponsive_broker)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(notifier.notify, "job_1").result(timeout=LIMIT_SECONDS)
-    notifier.close()
-
-
-def test_a_job_is_committed_if_the_broker_is_unavailable(database_url: str, tmp_path: Path) -> None:
-    notifier = Notifier(f"redis+socket://{tmp_path / 'missing.sock'}")
-    with closing(Database(database_url, notifier.notify)) as database:
-        job_id = rows.queued(database)
-        assert rows.job(database, job_id).state == "queued"
-    notifier.close()
 
 
 def test_a_postgresql_url_uses_the_installed_driver() -> None:

@@ -20,6 +20,7 @@ from app.experiments.report import service as reports
 from app.experiments.report.schemas import ExperimentReport
 from app.experiments.schemas import Experiment, ExperimentCreate
 from app.jobs import queue
+from app.jobs.handing_out import hand_out
 from app.jobs.progress import ProgressReporter
 from workers import job_kinds
 
@@ -121,7 +122,7 @@ def test_features_are_computed_once_and_deleted_at_the_end(ctx: AppContext) -> N
     )
 
 
-def test_cells_created_in_one_transaction_are_claimed_in_their_order_after_one_notification(
+def test_cells_created_in_one_transaction_are_handed_out_in_their_order_after_one_notification(
     ctx: AppContext, notified: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = in_process.dataset(ctx, departments(60))
@@ -133,8 +134,7 @@ def test_cells_created_in_one_transaction_are_claimed_in_their_order_after_one_n
     cells = cell_jobs(ctx, experiment)
     assert len(cells) == 9
     assert notified == cells[-1:]
-    claims = iter(lambda: queue.claim_next(ctx.db, "wrk_1", lease_seconds=60), None)
-    assert [claim.job_id for claim in claims] == cells
+    assert [task.job_id for task in hand_out(ctx.db, ahead=9)] == cells
 
 
 def test_missing_shared_files_are_computed_again(ctx: AppContext) -> None:

@@ -183,7 +183,7 @@ class FakeWork:
 def fake_work(monkeypatch: pytest.MonkeyPatch) -> FakeWork:
     fake_work = FakeWork()
     monkeypatch.setitem(job_kinds.KINDS, "train", fake_work)
-    monkeypatch.setattr(stopping, "_flag", mmap.mmap(-1, 1))
+    monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
     return fake_work
 
 
@@ -191,7 +191,7 @@ class Run:
     """A queued job, and attempts at it with fast settings."""
 
     def __init__(self, ctx: AppContext, action: str, folder: Path, **settings: float) -> None:
-        update = {"heartbeat_seconds": 0.05, "cancel_grace_seconds": 0.3, "job_attempts": 2, **settings}
+        update = {"heartbeat_seconds": 0.05, "job_attempts": 2, **settings}
         self.ctx = replace(ctx, settings=ctx.settings.model_copy(update=update))
         self.pid_file = folder / "pid"
         self.job_id = rows.queued(ctx.db, {"action": action, "pid": str(self.pid_file)})
@@ -345,9 +345,10 @@ def test_a_job_that_crashes_keeps_the_end_of_its_log_without_text_of_messages(
 
 
 def test_a_cancelled_job_stops_at_its_next_report(
-    ctx: AppContext, fake_work: FakeWork, tmp_path: Path
+    ctx: AppContext, fake_work: FakeWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(ctx, "notice_cancellation", tmp_path, cancel_grace_seconds=LIMIT_SECONDS)
+    monkeypatch.setattr(attempt, "CANCEL_SECONDS", LIMIT_SECONDS)
+    run = Run(ctx, "notice_cancellation", tmp_path)
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "phase", "cancelled"]
 
@@ -373,9 +374,14 @@ def test_a_stopping_worker_releases_its_job(
 
 
 def test_a_stopping_worker_does_not_release_a_cancelled_job(
-    ctx: AppContext, fake_work: FakeWork, notified: list[str], tmp_path: Path
+    ctx: AppContext,
+    fake_work: FakeWork,
+    notified: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = Run(ctx, "cancel_and_stop", tmp_path, cancel_grace_seconds=600)
+    monkeypatch.setattr(attempt, "CANCEL_SECONDS", 600)
+    run = Run(ctx, "cancel_and_stop", tmp_path)
     notified.clear()
     assert run.attempt().state == "cancelled"
     assert run.events == ["started", "cancel_requested", "cancelled"]

@@ -32,12 +32,18 @@ class Clocks:
         self._clock.advance(seconds)
 
 
+class NeverAway:
+    """A relay whose broker is available."""
+
+    away_since: float | None = None
+
+
 class Worker:
     """The maintenance of one worker."""
 
     def __init__(self, ctx: AppContext, id_: str) -> None:
         self.id = id_
-        self.heartbeat = Heartbeat(ctx.settings, id_, os.getpid())
+        self.heartbeat = Heartbeat(ctx.settings, id_, os.getpid(), NeverAway())
         self._ctx = ctx
 
     def requeue(self) -> None:

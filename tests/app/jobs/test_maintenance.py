@@ -10,13 +10,14 @@ from datetime import datetime
 
 import pytest
 from sqlalchemy import select
+from stack import children, name_of
 from waiting import wait_for
 
 from app.context import AppContext
 from app.db import tables
 from app.maintenance import retention
 from workers import maintenance, stopping
-from workers.wakeups import Wakeups
+from workers.requests import Requests
 
 # The forked process only uses its own database connections and exits.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
@@ -30,15 +31,14 @@ def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not
     ctx: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ctx.settings.model_copy(update={"heartbeat_seconds": 0.02, "collect_seconds": 0.01})
-    monkeypatch.setattr(stopping, "_flag", mmap.mmap(-1, 1))
+    monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
     monkeypatch.setattr(retention, "apply_retention", wait_forever)
     monkeypatch.setattr(maintenance, "requeue_lost_jobs", wait_forever)
-    wakeups = Wakeups()
     ctx.db.close()
     pid = os.fork()
     if pid == 0:
         try:
-            maintenance.run(settings, "wrk_1", os.getpid(), wakeups, lambda: None)
+            maintenance.run(settings, Requests(), "wrk_1", os.getpid())
         finally:
             os._exit(0)
     seen: set[datetime] = set()
@@ -55,7 +55,27 @@ def test_heartbeats_continue_while_retention_and_the_search_for_lost_jobs_do_not
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         raise
-    finally:
-        wakeups.close()
     with ctx.db.read() as session:
         assert session.get_one(tables.Worker, "wrk_1").stopping
+
+
+def test_a_guard_that_has_stopped_starts_nothing_again(
+    ctx: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopping, "_worker", mmap.mmap(-1, 1))
+    ctx.db.close()
+    guard = maintenance.Guard(ctx.settings, Requests(), "wrk_1")
+
+    def row() -> tables.Worker | None:
+        with ctx.db.read() as session:
+            return session.get(tables.Worker, "wrk_1")
+
+    try:
+        wait_for(row, what="the first heartbeat")
+    finally:
+        guard.stop()
+    guard.restart_if_dead()  # the timer of the worker calls it until its jobs have ended
+    assert "covey-guard" not in map(name_of, children(os.getpid()))
+    stopped = row()
+    assert stopped is not None
+    assert stopped.stopping

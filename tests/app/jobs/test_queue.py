@@ -17,6 +17,7 @@ from app.context import AppContext
 from app.db import tables
 from app.db.session import Database
 from app.jobs import queue
+from app.jobs.handing_out import hand_out, mark_sent, perhaps_lost
 from app.jobs.queue import Claim, LostClaimError
 from app.training import service as training
 from workers import job_kinds
@@ -75,14 +76,14 @@ def test_a_queued_job_is_due_and_workers_are_notified(database: Database, notifi
 
 def claim_next(database: Database, owner: str = "wrk_1") -> str | None:
     """Claim the next job, and return its id."""
-    claim = queue.claim_next(database, owner, lease_seconds=60)
+    claim = rows.claim_next(database, owner)
     return claim.job_id if claim is not None else None
 
 
 def test_a_claim_locks_the_job_and_returns_its_spec(database: Database, clock: Any) -> None:
     job_id = rows.queued(database, {"a": 1})
     clock.advance(5)
-    claim = queue.claim_next(database, "wrk_1", lease_seconds=8)
+    claim = rows.claim_next(database, "wrk_1", seconds=8)
     assert claim == Claim(job_id, fence=1, kind="train", spec={"a": 1}, dataset_id=None, attempt=1)
     job = rows.job(database, job_id)
     assert (job.state, job.lease_owner, job.started_at) == ("running", "wrk_1", clock.now)
@@ -96,7 +97,8 @@ def test_only_one_of_many_threads_can_claim_a_job(database: Database) -> None:
 
     def claim_all(n: int) -> list[str]:
         barrier.wait()
-        return list(iter(lambda: claim_next(database, f"wrk_{n}"), None))
+        claims = [queue.claim(database, job_id, f"wrk_{n}", lease_seconds=60) for job_id in job_ids]
+        return [claim.job_id for claim in claims if claim is not None]
 
     with ThreadPoolExecutor(6) as pool:
         claimed = [job_id for ids in pool.map(claim_all, range(6)) for job_id in ids]
@@ -108,25 +110,56 @@ def test_only_one_of_many_threads_can_claim_a_job(database: Database) -> None:
 
 def test_only_one_of_many_processes_can_claim_a_job(database: Database, database_url: str) -> None:
     job_ids = [rows.queued(database) for _ in range(25)]
-    claimed = [job_id for ids in race(4, "claim", database_url) for job_id in ids]
+    claimed = [job_id for ids in race(4, "claim", database_url, *job_ids) for job_id in ids]
     assert sorted(claimed) == sorted(job_ids)
     assert {rows.job(database, job_id).fence for job_id in job_ids} == {1}
 
 
+def test_only_one_of_many_processes_hands_out_a_job(database: Database, database_url: str) -> None:
+    job_ids = [rows.queued(database) for _ in range(25)]
+    sent = [job_id for ids in race(4, "send", database_url) for job_id in ids]
+    assert sorted(sent) == sorted(job_ids)
+
+
 # SQLite allows only one writer at a time.
 @pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
-def test_a_claim_does_not_wait_for_a_job_that_another_worker_is_claiming(database: Database) -> None:
-    first = rows.queued(database, kind="ingest")
-    second = rows.queued(database)
+def test_a_relay_does_not_wait_for_a_job_that_another_relay_is_handing_out(database: Database) -> None:
+    first, second = rows.queued(database), rows.queued(database)
     with database.write() as tx:
         assert queue.lock(tx, first) is not None
-        assert claim_next(database) == second
-        assert claim_next(database) is None
-    assert claim_next(database) == first
+        assert [task.job_id for task in hand_out(database, ahead=1)] == [second]
+    assert [task.job_id for task in hand_out(database, ahead=2)] == [first]
+
+
+def test_a_queue_holds_no_more_than_the_next_few_jobs(database: Database) -> None:
+    job_ids = [rows.queued(database) for _ in range(4)]
+    evaluation = rows.queued(database, kind="evaluate")
+    assert [task.job_id for task in hand_out(database, ahead=2)] == [evaluation, *job_ids[:2]]
+    urgent = rows.queued(database, priority=1)
+    assert hand_out(database, ahead=2) == []
+    rows.claimed(database, job_ids[0])
+    assert [task.job_id for task in hand_out(database, ahead=2)] == [urgent]
+    assert perhaps_lost(database) == {}
+
+
+def test_tasks_that_no_worker_starts_may_be_lost(database: Database, clock: Any) -> None:
+    first, second = rows.queued(database), rows.queued(database, kind="experiment")
+    tasks = hand_out(database, ahead=2)
+    clock.advance(1.9)
+    assert perhaps_lost(database) == {}
+    clock.advance(0.2)
+    assert perhaps_lost(database) == {"training": tasks}
+    rows.claimed(database, first)
+    (task,) = perhaps_lost(database)["training"]
+    assert (task.job_id, task.name, task.queue) == (second, "covey.experiment", "training")
+    mark_sent(database, tasks)
+    assert perhaps_lost(database) == {}
+    clock.advance(2.1)
+    assert perhaps_lost(database) == {"training": [task]}, "a started job is not marked"
 
 
 @pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
-def test_a_look_at_an_empty_queue_does_not_wait_for_a_writer(database: Database) -> None:
+def test_a_look_for_jobs_to_hand_out_does_not_wait_for_a_writer(database: Database) -> None:
     rows.claimed(database, rows.queued(database))
     with database.write() as tx:
         tx.session.flush()
@@ -185,8 +218,8 @@ def test_jobs_that_are_not_due_do_not_hold_up_others(database: Database, clock: 
 
 
 @pytest.mark.parametrize("kind_of_database", ["sqlite"], indirect=True)
-def test_a_claim_reads_only_the_jobs_that_come_first(database: Database) -> None:
-    """The index for claims gives the order, so that no claim sorts or reads all queued jobs."""
+def test_handing_out_reads_only_the_jobs_that_come_first(database: Database) -> None:
+    """Indexes give the order, so that nothing sorts or reads all queued jobs."""
     for key_id in (None, "key_1", "key_2"):
         rows.queued(database, key_id=key_id)
     statements: list[tuple[str, Any]] = []

@@ -124,7 +124,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(target=claims, owner=st.sampled_from(["wrk_1", "wrk_2"]))
     def claim_next(self, owner: str) -> Any:
         job_id = self.next_job()
-        claim = queue.claim_next(self.ctx.db, owner, lease_seconds=LEASE)
+        claim = rows.claim_next(self.ctx.db, owner, seconds=LEASE)
         if job_id is None:
             assert claim is None
             # No job was claimed. Return invalid claims, which must have no effect later.
