@@ -37,8 +37,6 @@ from app.batch_predictions.work import PredictBatch
 from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
 from app.jobs.progress import ProgressReporter
 from app.settings import Settings
 from app.storage import LocalStorage
@@ -59,7 +57,7 @@ def open_context(folder: Path) -> AppContext:
     schema.migrate(db.engine)
     storage = LocalStorage(folder / "storage")
     storage.initialize()
-    return AppContext(settings, db, storage, Notifier(broker_url(settings)))
+    return AppContext(settings, db, storage, in_process.NoRelay())
 
 
 class Start(ProgressReporter):

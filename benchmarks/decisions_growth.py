@@ -36,8 +36,6 @@ from app.context import AppContext
 from app.db import schema, tables
 from app.db.session import Database, database_now
 from app.http.paging import Page
-from app.jobs.broker import broker_url
-from app.jobs.notifier import Notifier
 from app.maintenance import expired_rows
 from app.maintenance.storage_setup import prepare_storage
 from app.routing import decisions, service
@@ -98,8 +96,9 @@ def main() -> None:
     with postgres.server(durable=True) as server, tempfile.TemporaryDirectory() as folder:
         url = server.create()
         settings = Settings(data_dir=Path(folder), database_url=url)
-        notifier = Notifier(broker_url(settings))
-        ctx = AppContext(settings, Database(url), LocalStorage(Path(folder) / "storage"), notifier)
+        ctx = AppContext(
+            settings, Database(url), LocalStorage(Path(folder) / "storage"), in_process.NoRelay()
+        )
         try:
             schema.migrate(ctx.db.engine)
             prepare_storage(ctx.db, ctx.storage)
