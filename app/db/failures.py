@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InternalError, OperationalError
 
 log = structlog.get_logger()
 
@@ -78,11 +78,19 @@ def convert_failures(engine: Engine) -> None:
     event.listen(engine, "handle_error", _converted)
 
 
-def _converted(context: ExceptionContext) -> DatabaseStateError | None:
-    kind = failure_type(context.original_exception)
+def _converted(context: ExceptionContext) -> OperationalError | None:
+    kind: type[OperationalError] | None = failure_type(context.original_exception)
+    if kind is None and context.is_disconnect and isinstance(context.sqlalchemy_exception, InternalError):
+        kind = OperationalError  # PostgreSQL has ended the idle transaction of a process that was frozen
     if kind is None:
         return None
-    return kind(context.statement, None, context.original_exception, hide_parameters=True)
+    return kind(
+        context.statement,
+        None,
+        context.original_exception,
+        hide_parameters=True,
+        connection_invalidated=context.is_disconnect,
+    )
 
 
 class DamageDetector:

@@ -15,12 +15,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy import ColumnElement, func, select, text, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.session import Database, Transaction, database_now
 from app.db.tables import Job
 from app.jobs.queue import MAX_PRIORITY, QUEUE_OF, QUEUES
+
+ADVISORY_LOCK = 0x72656C6179  # "relay"
+
+FROZEN_SECONDS = 5.0
+"""Time after which PostgreSQL ends the transaction of a relay whose process is frozen."""
 
 LOST_SECONDS = 2.0
 """Age from which a task that no worker has started may be lost."""
@@ -58,6 +63,7 @@ def hand_out(db: Database, ahead: int) -> list[Task]:
         if not _queues_with_room(session, database_now(session), ahead):
             return []
     with db.write() as tx:
+        _lock(tx)
         return [
             Task(job.id, job.kind)
             for queue, room in _queues_with_room(tx.session, tx.now, ahead)
@@ -85,6 +91,14 @@ def mark_sent(db: Database, tasks: Sequence[Task]) -> None:
             .where(Job.id.in_([task.job_id for task in tasks]), Job.sent_at.is_not(None))
             .values(sent_at=tx.now)
         )
+
+
+def _lock(tx: Transaction) -> None:
+    """Let other relays wait until this transaction ends, or jobs of two relays could overtake each other."""
+    if tx.session.get_bind().dialect.name == "postgresql":
+        milliseconds = round(1000 * FROZEN_SECONDS)
+        tx.session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"))
+        tx.session.execute(select(func.pg_advisory_xact_lock(ADVISORY_LOCK)))
 
 
 def _queues_with_room(session: Session, now: datetime, ahead: int) -> list[tuple[str, int]]:

@@ -83,6 +83,11 @@ class Stack:
         """Hold the next job that reaches a point; see ``holds.Hold`` for the arguments."""
         return holds.Hold(self._holds, **where)
 
+    def release_all(self) -> None:
+        """Release what is held."""
+        for hold in self._holds.glob("*.json"):
+            hold.unlink()
+
     def tail(self) -> str:
         """Return the end of the log."""
         return self.log.read_text(errors="replace")[-6000:]

@@ -135,6 +135,14 @@ def installation(
         assert service.stop() == 0, service.tail()
 
 
+@pytest.fixture(autouse=True)
+def _end_of_test(installation: Installation) -> Iterator[None]:
+    """Let a failed test leave nothing behind that the next one would wait for."""
+    yield
+    installation.broker.heal()
+    installation.service.release_all()
+
+
 @contextmanager
 def monitor(celery: Celery) -> Iterator[Any]:
     """Receive the events of workers while the block lasts, as Flower does."""

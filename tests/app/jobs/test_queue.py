@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 import rows
 from racing_processes import race
-from sqlalchemy import event, select
+from sqlalchemy import event, select, text
+from waiting import wait_for
 
 from app.context import AppContext
 from app.db import tables
-from app.db.session import Database
-from app.jobs import queue
-from app.jobs.handing_out import hand_out, mark_sent, perhaps_lost
+from app.db.session import DATABASE_UNAVAILABLE, Database, Transaction
+from app.db.tables import Job
+from app.jobs import handing_out, queue
+from app.jobs.handing_out import Task, hand_out, mark_sent, perhaps_lost
 from app.jobs.queue import Claim, LostClaimError
 from app.training import service as training
 from workers import job_kinds
@@ -123,12 +125,58 @@ def test_only_one_of_many_processes_hands_out_a_job(database: Database, database
 
 # SQLite allows only one writer at a time.
 @pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
-def test_a_relay_does_not_wait_for_a_job_that_another_relay_is_handing_out(database: Database) -> None:
+def test_a_relay_does_not_wait_for_a_job_that_a_request_changes(database: Database) -> None:
     first, second = rows.queued(database), rows.queued(database)
     with database.write() as tx:
         assert queue.lock(tx, first) is not None
         assert [task.job_id for task in hand_out(database, ahead=1)] == [second]
     assert [task.job_id for task in hand_out(database, ahead=2)] == [first]
+
+
+@pytest.mark.parametrize("kind_of_database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_relay_waits_for_another_one_unless_that_is_frozen(
+    database: Database, monkeypatch: pytest.MonkeyPatch, is_frozen: bool
+) -> None:
+    """Otherwise both would fill the same room, and a job could overtake a more urgent one."""
+    monkeypatch.setattr(handing_out, "FROZEN_SECONDS", 0.1 if is_frozen else 600.0)
+    normal, urgent = rows.queued(database), rows.queued(database, priority=1)
+    found: list[list[Task]] = []
+    other = threading.Thread(target=lambda: found.append(hand_out(database, ahead=1)))
+    next_jobs = handing_out._next_jobs
+
+    def start_the_other(tx: Transaction, name: str, n: int) -> list[Job]:
+        jobs = next_jobs(tx, name, n)
+        monkeypatch.setattr(handing_out, "_next_jobs", next_jobs)
+        other.start()
+        if is_frozen:
+            other.join()
+        else:
+            wait_for(lambda: _waits_for_a_lock(database), what="the other relay to wait")
+        return jobs
+
+    monkeypatch.setattr(handing_out, "_next_jobs", start_the_other)
+    if is_frozen:
+        with pytest.raises(DATABASE_UNAVAILABLE):
+            hand_out(database, ahead=1)
+        assert [[task.job_id for task in tasks] for tasks in found] == [[urgent]]
+    else:
+        assert [task.job_id for task in hand_out(database, ahead=1)] == [urgent]
+        other.join()
+        assert found == [[]]
+    rows.claimed(database, urgent)
+    assert [task.job_id for task in hand_out(database, ahead=1)] == [normal]
+
+
+_WAITING = """
+    SELECT count(*) FROM pg_locks JOIN pg_database ON pg_locks.database = pg_database.oid
+    WHERE NOT granted AND locktype = 'advisory' AND datname = current_database()
+"""
+
+
+def _waits_for_a_lock(database: Database) -> bool | None:
+    with database.read() as session:
+        return session.scalar(text(_WAITING)) == 1 or None
 
 
 def test_a_queue_holds_no_more_than_the_next_few_jobs(database: Database) -> None:
