@@ -105,7 +105,24 @@ class Installation:
             assert process.wait(LIMIT_SECONDS) == 0, self.service.tail()
 
 
-@pytest.fixture(scope="module", params=sorted(BROKERS))
+# The tests of one broker share an installation, so they run in one process.
+PARAMETERS = {name: pytest.param(name, marks=pytest.mark.xdist_group(f"celery-{name}")) for name in BROKERS}
+
+only_redis = pytest.mark.parametrize("installation", [PARAMETERS["redis"]], indirect=True)
+
+
+def and_with_redis(name: str, both: object, redis_only: object) -> pytest.MarkDecorator:
+    """Give an argument one value with each broker, and another one with Redis only."""
+    values = [(broker, both) for broker in BROKERS] + [("redis", redis_only)]
+    return pytest.mark.parametrize(
+        ("installation", name),
+        [pytest.param(broker, value, marks=PARAMETERS[broker].marks) for broker, value in values],
+        indirect=["installation"],
+        scope="module",
+    )
+
+
+@pytest.fixture(scope="module", params=PARAMETERS.values())
 def installation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
@@ -220,7 +237,7 @@ def test_a_task_revoked_before_it_starts_cancels_its_job(installation: Installat
     assert {installation.service.finished(job)["state"] for job in first} == {"succeeded"}
 
 
-@pytest.mark.parametrize("limit", ["--soft-time-limit", "--time-limit"])
+@and_with_redis("limit", "--time-limit", "--soft-time-limit")
 def test_a_worker_of_celery_joins_and_its_time_limit_ends_a_training(
     installation: Installation, limit: str
 ) -> None:
@@ -244,6 +261,7 @@ def test_a_worker_of_celery_joins_and_its_time_limit_ends_a_training(
     assert {service.finished(other)["state"] for other in others} == {"succeeded"}
 
 
+@only_redis
 def test_autoscaling_adds_processes(installation: Installation) -> None:
     service = installation.service
     with installation.extra_worker("--autoscale", "4,1"):
@@ -256,7 +274,7 @@ def test_autoscaling_adds_processes(installation: Installation) -> None:
         assert {service.finished(job)["attempt"] for job in jobs} == {1}
 
 
-@pytest.mark.parametrize("installation", ["redis"], indirect=True)
+@only_redis
 def test_jobs_start_in_their_order_also_on_two_workers(installation: Installation) -> None:
     """With RabbitMQ, a busy worker keeps a task for up to three seconds, which others overtake."""
     service = installation.service
@@ -322,7 +340,7 @@ def test_a_worker_that_starts_without_the_broker_runs_jobs_when_it_is_back(
     assert service.finished(job)["state"] == "succeeded"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+@and_with_redis("number", signal.SIGTERM, signal.SIGQUIT)
 def test_a_worker_stops_and_releases_its_job_also_if_the_broker_is_mute(
     installation: Installation, number: signal.Signals
 ) -> None:
@@ -345,6 +363,7 @@ def test_a_worker_stops_and_releases_its_job_also_if_the_broker_is_mute(
     assert "lost" not in installation.events(job)
 
 
+@only_redis
 def test_a_worker_stops_while_the_database_does_not_respond(installation: Installation) -> None:
     service = installation.service
     hold = service.hold(attempt=1)
