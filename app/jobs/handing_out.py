@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select, text, update
+from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.session import Database, Transaction, database_now
@@ -96,8 +96,10 @@ def mark_sent(db: Database, tasks: Sequence[Task]) -> None:
 def _lock(tx: Transaction) -> None:
     """Let other relays wait until this transaction ends, or jobs of two relays could overtake each other."""
     if tx.session.get_bind().dialect.name == "postgresql":
-        milliseconds = round(1000 * FROZEN_SECONDS)
-        tx.session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"))
+        milliseconds = str(round(1000 * FROZEN_SECONDS))
+        is_local = True  # to this transaction
+        setting = func.set_config("idle_in_transaction_session_timeout", milliseconds, is_local)
+        tx.session.execute(select(setting))
         tx.session.execute(select(func.pg_advisory_xact_lock(ADVISORY_LOCK)))
 
 
