@@ -101,11 +101,13 @@ class Guard:
 
         signal.signal(signal.SIGTERM, forward)
         while not stopping.requested():
-            while not delay.is_over():
+            if not delay.is_over():
                 time.sleep(0.05)
+                continue
             pid = _fork("maintenance", self._maintain)
             delay.started()
             _, status = os.waitpid(pid, 0)
+            pid = 0  # the system may give it to another process
             delay.died()
             if not stopping.requested():
                 exit_code = os.waitstatus_to_exitcode(status)
@@ -181,7 +183,7 @@ def run(settings: Settings, requests: Requests, worker_id: str, main_pid: int) -
 
 def _report_ready() -> None:
     if _ready_fd is not None:
-        with suppress(OSError):  # a process that started earlier has reported it, and nobody listens
+        with suppress(OSError):  # an earlier process has reported it, and the pipe is closed
             os.write(_ready_fd, b"\n")
 
 

@@ -116,7 +116,6 @@ class RelayThread:
 
     Args:
         settings: settings of the service.
-        wait: waits for a call of ``notify``, or for some time.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -23,6 +23,7 @@ import redis
 import required
 from celery import Celery
 from fault_proxy import FaultProxy
+from holds import Hold
 from production import Production
 from sqlalchemy.engine import make_url
 from stack import command_of, departments, descendants
@@ -64,6 +65,15 @@ class Installation:
         """Create a training, and return its id."""
         job_id: str = self.service.train(self.dataset, model=model, **request)["id"]
         return job_id
+
+    def hold_trainings(self, n: int) -> tuple[list[Hold], list[str]]:
+        """Create trainings, and wait until all of them are held; return the holds, and the ids."""
+        models = [f"held-{time.monotonic_ns()}-{number}" for number in range(n)]
+        holds = [self.service.hold(model=model) for model in models]
+        jobs = [self.train(model) for model in models]
+        for hold in holds:
+            hold.wait()
+        return holds, jobs
 
     def events(self, job_id: str) -> list[str]:
         """Return the types of a training's events."""
@@ -214,10 +224,7 @@ def test_a_revoked_or_cancelled_training_is_cancelled_though_it_does_not_stop_it
 
 
 def test_a_task_revoked_before_it_starts_cancels_its_job(installation: Installation) -> None:
-    holds = [installation.service.hold(model=f"first-{n}") for n in range(2)]
-    first = [installation.train(f"first-{n}") for n in range(2)]
-    for hold in holds:
-        hold.wait()
+    holds, first = installation.hold_trainings(2)
     waiting = installation.train("waiting")
     installation.celery.control.revoke(waiting)
     wait_for(
@@ -242,10 +249,7 @@ def test_a_worker_of_celery_joins_and_its_time_limit_ends_a_training(
     installation: Installation, limit: str
 ) -> None:
     service = installation.service
-    busy = [service.hold(model=f"busy-{n}") for n in range(2)]
-    others = [installation.train(f"busy-{n}") for n in range(2)]
-    for hold in busy:
-        hold.wait()
+    busy, others = installation.hold_trainings(2)
     with installation.extra_worker(limit, "1") as name:
         assert service.call("GET", "/health/ready", 200)["workers"] == 2
         hold = service.hold(model="limited")
@@ -265,10 +269,7 @@ def test_a_worker_of_celery_joins_and_its_time_limit_ends_a_training(
 def test_autoscaling_adds_processes(installation: Installation) -> None:
     service = installation.service
     with installation.extra_worker("--autoscale", "4,1"):
-        holds = [service.hold(model=f"scaled-{n}") for n in range(6)]
-        jobs = [installation.train(f"scaled-{n}") for n in range(6)]
-        for hold in holds:
-            hold.wait()
+        holds, jobs = installation.hold_trainings(6)
         for hold in holds:
             hold.release()
         assert {service.finished(job)["attempt"] for job in jobs} == {1}
@@ -279,10 +280,7 @@ def test_jobs_start_in_their_order_also_on_two_workers(installation: Installatio
     """With RabbitMQ, a busy worker keeps a task for up to three seconds, which others overtake."""
     service = installation.service
     with installation.extra_worker():
-        busy = [service.hold(model=f"full-{n}") for n in range(3)]
-        first = [installation.train(f"full-{n}") for n in range(3)]
-        for hold in busy:
-            hold.wait()
+        busy, first = installation.hold_trainings(3)
         handed_out = [installation.train("early") for _ in range(2)]
         wait_for(lambda: installation.waiting() == 2 or None, what="the tasks of two jobs")
         low = installation.train("low", priority=-1)
@@ -303,10 +301,7 @@ def test_without_the_broker_running_jobs_continue_and_new_ones_start_when_it_is_
     installation: Installation, fault: str
 ) -> None:
     service = installation.service
-    holds = [service.hold(model=f"running-{n}") for n in range(2)]
-    running = [installation.train(f"running-{n}") for n in range(2)]
-    for hold in holds:
-        hold.wait()
+    holds, running = installation.hold_trainings(2)
     getattr(installation.broker, fault)()
     jobs = [installation.train("waiting") for _ in range(5)]
     wait_for(lambda: installation.warnings() or None, what="a warning that the broker is away")
